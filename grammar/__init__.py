@@ -1,0 +1,1 @@
+"""The language itself: `modgraph.lark` and nothing else."""

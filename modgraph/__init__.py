@@ -1,0 +1,32 @@
+"""modgraph: a declarative compiler for modular neural networks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modgraph.backends.onnx import export
+    from modgraph.diagnostics import ModgraphError
+    from modgraph.program import Program, load, loads
+    from modgraph.training import load_run
+
+__version__ = "0.1.0"
+__all__ = ["ModgraphError", "Program", "export", "load", "load_run", "loads"]
+
+_HOMES = {
+    "ModgraphError": "modgraph.diagnostics",
+    "Program": "modgraph.program",
+    "load": "modgraph.program",
+    "loads": "modgraph.program",
+    "export": "modgraph.backends.onnx",
+    "load_run": "modgraph.training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used: `import modgraph` costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'modgraph' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,137 @@
+"""What a message is: words on the class, facts in its fields.
+
+A mistake of the user's is a value: it is collected in a `Report`, and shown with all others. One class is one
+code; its docstring is the page that `modgraph explain` prints, and its `example` is a spec that provokes it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, dataclass_transform
+
+from modgraph.diagnostics.source import Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """A second place that a message speaks of."""
+
+    text: str
+    span: Span | None = None
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Diagnostic:
+    """Base of all messages; a subclass names its `code`, its `message` and its `help` as format strings."""
+
+    catalogue: ClassVar[dict[str, type[Diagnostic]]] = {}
+
+    code: ClassVar[str]
+    severity: ClassVar[str] = "error"
+    message: ClassVar[str]
+    help: ClassVar[str] = ""
+    example: ClassVar[str] = ""
+
+    span: Span | None = None
+    notes: tuple[Note, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True, kw_only=True)(cls)
+        if "code" in vars(cls):
+            assert cls.code not in Diagnostic.catalogue, f"{cls.code} is declared twice"
+            assert cls.__doc__, f"{cls.code} needs a docstring: it is what `explain` prints"
+            Diagnostic.catalogue[cls.code] = cls
+
+    def text(self) -> str:
+        return self.message.format_map(_Facts(self))
+
+    def advice(self) -> str:
+        return self.help.format_map(_Facts(self))
+
+    def as_json(self) -> dict[str, Any]:
+        """The message for tools: code, severity, texts, and place (line and column from 1)."""
+        record: dict[str, Any] = {"code": self.code, "severity": self.severity, "message": self.text()}
+        record["help"] = self.advice()
+        if self.span is not None:
+            line, column = self.span.source.position(self.span.start)
+            end_line, end_column = self.span.source.position(self.span.end)
+            record |= {"file": self.span.source.name, "line": line, "column": column}
+            record |= {"end_line": end_line, "end_column": end_column}
+        record["notes"] = [note.text for note in self.notes]
+        return record
+
+
+dataclass(frozen=True, kw_only=True)(Diagnostic)
+
+
+class _Facts(dict[str, Any]):
+    """Format arguments read from a diagnostic's fields and properties."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__()
+        self._diagnostic = diagnostic
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(self._diagnostic, name)
+
+
+class Warning_(Diagnostic):
+    """Base of messages that do not stop the work."""
+
+    severity = "warning"
+
+
+class Report:
+    """Collects the messages of one run; the same mistake at the same place is told once."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self._seen: set[tuple[str, int, str]] = set()
+
+    def in_order(self) -> list[Diagnostic]:
+        """The messages in the order of the text."""
+        return sorted(self.diagnostics, key=lambda each: each.span.start if each.span else -1)
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        place = diagnostic.span.start if diagnostic.span else -1
+        key = (diagnostic.code, place, diagnostic.text())
+        if key not in self._seen:
+            self._seen.add(key)
+            self.diagnostics.append(diagnostic)
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "warning"]
+
+
+class ModgraphError(Exception):
+    """Raised by the Python interface when the input is at fault; carries every message of the run."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        from modgraph.diagnostics.render import render_all
+
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n" + render_all(self.diagnostics))
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelt one most likely meant."""
+    lowered = {candidate.lower(): candidate for candidate in sorted(known)}
+    matches = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    return lowered[matches[0]] if matches else None
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known are: {known}") -> str:
+    """The help line for a misspelt name."""
+    names = sorted(set(known))
+    match = closest(name, names)
+    if match is not None:
+        return f'did you mean "{match}"?'
+    return otherwise.format(known=", ".join(names)) if names else "none are known here"

@@ -1,0 +1,54 @@
+"""Turns messages into text, as rustc does: code, place, the line, a caret, help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from modgraph.diagnostics.diagnostic import Diagnostic
+from modgraph.diagnostics.source import Span
+
+WIDEST_LINE = 160
+
+
+def render(diagnostic: Diagnostic) -> str:
+    """One message, several lines, no trailing newline."""
+    lines = [f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.text()}"]
+    if diagnostic.span is not None:
+        lines += _excerpt(diagnostic.span)
+    for note in diagnostic.notes:
+        lines.append(f"  note: {note.text}")
+        if note.span is not None:
+            lines += _excerpt(note.span)
+    if advice := diagnostic.advice():
+        lines.append(f"  help: {advice}")
+    return "\n".join(lines)
+
+
+def render_all(diagnostics: Iterable[Diagnostic]) -> str:
+    """All messages, a blank line between them, and a count at the end."""
+    found = list(diagnostics)
+    errors = sum(diagnostic.severity == "error" for diagnostic in found)
+    counts = [f"{n} {word}{'s' if n > 1 else ''}" for n, word in _counts(errors, len(found) - errors)]
+    return "\n\n".join([*map(render, found), ", ".join(counts)])
+
+
+def _counts(errors: int, warnings: int) -> list[tuple[int, str]]:
+    return [(n, word) for n, word in ((errors, "error"), (warnings, "warning")) if n]
+
+
+def _excerpt(span: Span) -> list[str]:
+    number, column = span.source.position(span.start)
+    line = span.source.line(number)
+    end = min(column - 1 + max(1, span.end - span.start), max(len(line), column))
+    first = max(0, column - 1 - WIDEST_LINE // 2)
+    shown = line[first : first + WIDEST_LINE]
+    before = "".join(char if char == "\t" else " " for char in line[first : column - 1])
+    carets = "^" * max(1, min(end - (column - 1), WIDEST_LINE))
+    gutter = " " * len(str(number))
+    printable = "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in shown)
+    return [
+        f"{gutter}--> {span}",
+        f"{gutter} |",
+        f"{number} | {printable}",
+        f"{gutter} | {before}{carets}",
+    ]

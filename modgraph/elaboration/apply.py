@@ -1,0 +1,184 @@
+"""Applies what stands right of an arrow: ops, templates, modules, and pools by a router."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modgraph.diagnostics import did_you_mean
+from modgraph.elaboration import errors
+from modgraph.elaboration.calls import arguments_of, settle
+from modgraph.elaboration.context import Here
+from modgraph.elaboration.entities import (
+    POISON,
+    Bound,
+    ModuleEntity,
+    Poison,
+    PoolEntity,
+    RouterEntity,
+    Several,
+    Template,
+    Tensor,
+    described,
+)
+from modgraph.elaboration.routes import apply_route
+from modgraph.elaboration.scope import is_callable
+from modgraph.ir import OpNode, Result
+from modgraph.ops import Misfit, Op
+from modgraph.syntax import ast
+from modgraph.syntax.errors import NotThereYet
+from modgraph.vocabulary import find_op
+
+
+def apply_stages(value: Any, stages: tuple[ast.Stage, ...], here: Here) -> Any:
+    """A value sent through a pipeline, stage after stage."""
+    for stage in stages:
+        value = _apply_stage(value, stage, here)
+    return value
+
+
+def _apply_stage(value: Any, stage: ast.Stage, here: Here) -> Any:
+    term = callable_of(stage.term, here)
+    router = _router_of(stage, here)
+    if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(router, Poison):
+        return POISON
+    tensors = value.tensors if isinstance(value, Several) else (value,)
+    if isinstance(term, PoolEntity):
+        return _apply_pool(term, router, tensors, stage, here)
+    if router is not None:
+        found = f"this is {described(term)}"
+        here.tell(errors.WrongKind(span=stage.term.span, needed="a pool", found=found))
+        return POISON
+    return apply(term, tensors, stage.span, here)
+
+
+def apply(term: Any, tensors: tuple[Tensor, ...], span: Any, here: Here) -> Any:
+    """An op, a template or a module applied to values."""
+    match term:
+        case Bound():
+            return apply_op(term, tensors, span, here)
+        case Template():
+            value = tensors[0] if len(tensors) == 1 else Several(tensors)
+            return apply_stages(value, term.stages, here.within(term.scope))
+        case ModuleEntity():
+            here.context.used.add(term.path)
+            here.context.enter(span)
+            naming = here.naming.module(term.path.rpartition(".")[2], term.path)
+            result = apply(term.template, tensors, span, here.under(naming))
+            here.context.leave()
+            return result
+        case _:
+            raise AssertionError(f"not callable: {term}")
+
+
+def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -> Any:
+    """Add an op node; its results, or poison where the types do not fit."""
+    op = bound.op
+    try:
+        signature = op.bind(*(tensor.type for tensor in tensors))
+        shapes = signature.weight_shapes()
+        op_macs_fit = signature.axes.call(op.macs) if not _symbolic(tensors) else 0
+        assert op_macs_fit >= 0
+    except Misfit as misfit:
+        here.tell(errors.DoesNotFit(span=span, who=op.name, reason=misfit.reason, way_out=misfit.help))
+        return POISON
+    name, owner = here.naming.next(op.name, bound.label)
+    if shapes and not here.agree_on_weights(owner, shapes, span):
+        return POISON
+    slots = _slots(op, len(tensors))
+    inputs = {slot: tensor.result for slot, tensor in zip(slots, tensors, strict=True)}
+    if (axis := op.masked(signature.axes)) is not None:
+        inputs["length"] = here.length_of(axis, span)
+    if not here.add(OpNode(name=name, types=signature.results, span=span, op=op, owner=owner), span, inputs):
+        return POISON
+    results = tuple(Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results))
+    return results[0] if len(results) == 1 else Several(results)
+
+
+def _symbolic(tensors: tuple[Tensor, ...]) -> bool:
+    return any(tensor.type.symbolic for tensor in tensors)
+
+
+def _slots(op: Op, count: int) -> list[str]:
+    if op.variadic:
+        return [str(at) for at in range(count)]
+    names = [operand.name for operand in op.operands]
+    return names if len(names) == count else ["left", "right"][:count]
+
+
+def callable_of(term: ast.Expression, here: Here) -> Any:
+    """What a term right of an arrow stands for."""
+    match term:
+        case ast.Name():
+            return _named(term, here)
+        case ast.Call(callee=ast.Name() as callee):
+            op = find_op(callee.name)
+            if op is None:
+                _tell_unknown(callee, here)
+                return POISON
+            settled = settle(op, arguments_of(term, here), here, term.span)
+            return settled if isinstance(settled, Poison) else Bound(*settled)
+        case _:
+            from modgraph.elaboration.expressions import evaluate
+
+            value = evaluate(term, here)
+            if is_callable(value) or isinstance(value, Poison):
+                return value
+            found = f"this is {described(value)}"
+            here.tell(errors.WrongKind(span=term.span, needed="an op, a module or a pool", found=found))
+            return POISON
+
+
+def _named(term: ast.Name, here: Here) -> Any:
+    found = here.scope.find(term.name, is_callable)
+    if found is not None:
+        return found
+    op = find_op(term.name)
+    if op is None:
+        _tell_unknown(term, here)
+        return POISON
+    settled = settle(op, [], here, term.span)
+    return settled if isinstance(settled, Poison) else Bound(*settled)
+
+
+def _tell_unknown(term: ast.Name, here: Here) -> None:
+    other = here.scope.find(term.name)
+    if isinstance(other, Poison):
+        return
+    if other is not None:
+        found = f'"{term.name}" is {described(other)}'
+        here.tell(errors.WrongKind(span=term.span, needed="an op, a module or a pool", found=found))
+        return
+    known = [*Op.registry, *here.scope.visible(is_callable)]
+    here.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=did_you_mean(term.name, known)))
+
+
+def _router_of(stage: ast.Stage, here: Here) -> Any:
+    if stage.router is None:
+        return None
+    if isinstance(stage.router, ast.Call):
+        here.tell(NotThereYet(span=stage.router.span, what="an extra operand of a router"))
+        return POISON
+    from modgraph.elaboration.expressions import evaluate
+
+    router = evaluate(stage.router, here)
+    if not isinstance(router, RouterEntity | Poison):
+        found = f"this is {described(router)}"
+        here.tell(
+            errors.WrongKind(
+                span=stage.router.span, needed="a router", found=found, way_out="declare it: router NAME = …"
+            )
+        )
+        return POISON
+    return router
+
+
+def _apply_pool(pool: PoolEntity, router: Any, tensors: tuple[Tensor, ...], stage: ast.Stage, here: Here) -> Any:
+    if router is None:
+        here.context.used.add(pool.path)
+        here.tell(NotThereYet(span=stage.span, what="a pool without a router", way_out="add: by ROUTER"))
+        return POISON
+    if len(tensors) != 1:
+        reason = f"it routes one value, not {len(tensors)}"
+        here.tell(errors.DoesNotFit(span=stage.span, who=f'pool "{pool.path}"', reason=reason))
+        return POISON
+    return apply_route(pool, router, tensors[0], stage.span, here)

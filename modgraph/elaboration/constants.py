@@ -1,0 +1,131 @@
+"""Arithmetic on constants, bounded before it is computed."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from modgraph.ops import shown_value
+from modgraph.syntax.limits import INTEGER
+
+LONGEST_LIST = 100_000
+
+
+class ConstantProblem(Exception):  # noqa: N818 - becomes a message with a place
+    def __init__(self, problem: str, way_out: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.way_out = way_out
+
+
+def unary(sign: str, operand: Any) -> Any:
+    if sign == "not":
+        return not _truth(operand)
+    return -_number(operand, sign)
+
+
+def binary(sign: str, left: Any, right: Any) -> Any:
+    """`left sign right`. Raises `ConstantProblem`."""
+    if sign in ("and", "or"):
+        pair = _truth(left), _truth(right)
+        return all(pair) if sign == "and" else any(pair)
+    if sign in ("==", "!="):
+        return (left == right) == (sign == "==")
+    if sign in ("in", "not in"):
+        if not isinstance(right, tuple | range):
+            raise ConstantProblem(f'"in" needs a list or a range, not {shown_value(right)}')
+        return (left in right) == (sign == "in")
+    _number(left, sign)
+    _number(right, sign)
+    if sign in COMPARISONS:
+        return COMPARISONS[sign](left, right)
+    if sign in ("/", "//", "%") and right == 0:
+        raise ConstantProblem("this divides by zero", "check the parameters that the divisor is made of")
+    if sign == "**":
+        _check_power(left, right)
+    return bounded(ARITHMETIC[sign](left, right))
+
+
+def range_of(start: Any, stop: Any) -> range:
+    for end in (start, stop):
+        if type(end) is not int:
+            raise ConstantProblem(f"a range runs between whole numbers, not {shown_value(end)}")
+    return range(start, stop)
+
+
+def item_of(values: Any, index: Any) -> Any:
+    """One member of a list, counted from 0."""
+    if not isinstance(values, tuple | range):
+        raise ConstantProblem(f"only lists and families have members, not {shown_value(values)}")
+    if type(index) is not int or not 0 <= index < len(values):
+        last = f"the last is {len(values) - 1}" if values else "it is empty"
+        raise ConstantProblem(f"there is no member {shown_value(index)} in a list of {len(values)}", last)
+    return values[index]
+
+
+def bounded(value: Any) -> Any:
+    if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ConstantProblem("the result is not a finite real number")
+    if isinstance(value, int) and abs(value) > INTEGER:
+        raise ConstantProblem(f"the result is too large: at most {INTEGER}")
+    return value
+
+
+def call(name: str, values: list[Any]) -> Any:
+    """A function of constants: len, min, max, sum, abs, round."""
+    try:
+        if name == "len":
+            (only,) = values
+            if not isinstance(only, tuple | range | str):
+                raise ConstantProblem(f"len is of a list, not of {shown_value(only)}")
+            return len(only)
+        numbers = values[0] if len(values) == 1 and isinstance(values[0], tuple | range) else values
+        if len(numbers) > LONGEST_LIST:
+            raise ConstantProblem(f"{name} of {len(numbers)} numbers: at most {LONGEST_LIST}")
+        for number in numbers:
+            _number(number, name)
+        if name in ("abs", "round"):
+            (only,) = numbers
+            return abs(only) if name == "abs" else round(only)
+        return bounded({"min": min, "max": max, "sum": sum}[name](numbers))
+    except (ValueError, TypeError) as error:
+        raise ConstantProblem(f"{name} cannot be taken of {len(values)} such values") from error
+
+
+FUNCTIONS = ("len", "min", "max", "sum", "abs", "round")
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+}
+
+
+def _check_power(base: Any, exponent: Any) -> None:
+    if base == 0 and exponent < 0:
+        raise ConstantProblem("this divides by zero")
+    if base != 0 and abs(exponent) * abs(math.log2(abs(base))) > 1000:
+        raise ConstantProblem(f"the result is too large: at most {INTEGER}")
+
+
+def _number(value: Any, sign: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConstantProblem(f'"{sign}" is for numbers, not {shown_value(value)[:60]}')
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConstantProblem(f"a condition is true or false, not {shown_value(value)[:60]}", "compare it: x == 1")
+    return value

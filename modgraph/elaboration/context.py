@@ -1,0 +1,118 @@
+"""What one elaboration carries along: the report, the graph it builds, what was used, and the limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from modgraph.diagnostics import Diagnostic, Report, Span
+from modgraph.elaboration.errors import DuplicateName, SharedWithOtherShapes, TooLarge
+from modgraph.elaboration.scope import Naming, Scope
+from modgraph.ir import Graph, InputNode, Node, Result
+from modgraph.ops import TensorType
+from modgraph.ops.types import shown
+
+MOST_NODES = 200_000
+MOST_ITERATIONS = 100_000
+MOST_MODULES = 65_536
+DEEPEST_USE = 50
+MOST_ERRORS = 100
+
+
+class Abandoned(Exception):  # noqa: N818 - ends an elaboration whose report says why
+    """A limit is reached: nothing more can usefully be said."""
+
+
+class Context:
+    """The state of one elaboration."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.used: set[str] = set()
+        self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
+        self.nodes = 0
+        self.iterations = 0
+        self.depth = 0
+
+    def tell(self, diagnostic: Diagnostic) -> None:
+        self.report.add(diagnostic)
+        if len(self.report.errors) >= MOST_ERRORS:
+            raise Abandoned
+
+    def count_node(self, span: Span) -> None:
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            self.tell(TooLarge(span=span, what="the graph has too many nodes", limit=MOST_NODES))
+            raise Abandoned
+
+    def count_iteration(self, span: Span) -> None:
+        self.iterations += 1
+        if self.iterations > MOST_ITERATIONS:
+            self.tell(TooLarge(span=span, what="too many iterations in all", limit=MOST_ITERATIONS))
+            raise Abandoned
+
+    def enter(self, span: Span) -> None:
+        """Go into a module or block; `leave` comes out."""
+        self.depth += 1
+        if self.depth > DEEPEST_USE:
+            what = "modules used inside modules are nested too deep"
+            self.tell(TooLarge(span=span, what=what, limit=DEEPEST_USE, way_out="use fewer levels"))
+            raise Abandoned
+
+    def leave(self) -> None:
+        self.depth -= 1
+
+
+@dataclass(frozen=True)
+class Here:
+    """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get."""
+
+    context: Context
+    graph: Graph
+    scope: Scope
+    naming: Naming
+
+    def tell(self, diagnostic: Diagnostic) -> None:
+        self.context.tell(diagnostic)
+
+    def within(self, scope: Scope) -> Here:
+        return replace(self, scope=scope)
+
+    def under(self, naming: Naming) -> Here:
+        return replace(self, naming=naming)
+
+    def add(
+        self,
+        node: Node,
+        span: Span,
+        inputs: dict[str, Result] | None = None,
+        uses: dict[str, str] | None = None,
+    ) -> bool:
+        """Add a node to the graph; false, with a message, if its name is taken."""
+        if node.name in self.graph:
+            advice = 'give it a name of its own: name="…"'
+            self.tell(DuplicateName(span=span, name=node.name, way_out=advice))
+            return False
+        self.context.count_node(span)
+        self.graph.add(node, inputs, uses)
+        return True
+
+    def length_of(self, axis: str, span: Span) -> Result:
+        """The input that carries the length of a symbolic axis, made when first needed."""
+        name = f"{axis}_length"
+        if name not in self.graph:
+            self.add(InputNode(name=name, types=(TensorType("length", (), None),), span=span), span)
+        return Result(name)
+
+    def agree_on_weights(self, owner: str, shapes: dict[str, tuple[int, ...]], span: Span) -> bool:
+        """Whether the weights of an owner have the shapes its earlier uses gave them."""
+        earlier: dict[str, Any] = self.context.weights.setdefault((id(self.graph), owner), shapes)
+        for name, shape in shapes.items():
+            if earlier.get(name) != shape:
+                self.tell(
+                    SharedWithOtherShapes(
+                        span=span, name=owner, weight=name, found=shown(shape), earlier=shown(earlier[name])
+                    )
+                )
+                return False
+        return True

@@ -1,0 +1,60 @@
+"""From syntax tree to graph: the names, constants, types and shapes of a spec are settled here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from modgraph.diagnostics import Report
+from modgraph.elaboration import errors
+from modgraph.elaboration.context import Abandoned, Context, Here
+from modgraph.elaboration.entities import Family, ModuleEntity, PoolEntity, RouterEntity
+from modgraph.elaboration.parameters import bind_parameters
+from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.statements import elaborate_body
+from modgraph.ir import Graph, OutputNode
+from modgraph.syntax import ast
+from modgraph.syntax.errors import NothingHere, NotThereYet, SeveralModels
+
+
+def elaborate(file: ast.File, overrides: Mapping[str, Any], report: Report) -> Graph | None:
+    """The graph of the file's model under the given parameters, or None with every mistake reported."""
+    for statement in file.imports:
+        report.add(NotThereYet(span=statement.span, what='"import"'))
+    for block in (each for each in file.definitions if each.keyword == "block"):
+        report.add(NotThereYet(span=block.name_span, what='"block"'))
+    models = [each for each in file.definitions if each.keyword == "model"]
+    for extra in models[1:]:
+        report.add(SeveralModels(span=extra.name_span, name=extra.name))
+    if not models:
+        report.add(NothingHere(span=file.span))
+        return None
+    graph = _elaborate_model(models[0], overrides, report)
+    return None if report.errors else graph
+
+
+def _elaborate_model(model: ast.Definition, overrides: Mapping[str, Any], report: Report) -> Graph:
+    context, scope = Context(report), Scope()
+    graph = Graph(model.name)
+    here = Here(context, graph, scope, Naming("", "", ""))
+    try:
+        graph.parameters = bind_parameters(model, overrides, here)
+        elaborate_body(model.body, here)
+    except Abandoned:
+        return graph
+    if not report.errors:
+        if not graph.of_kind(OutputNode):
+            report.add(errors.NoOutput(span=model.name_span, model=model.name))
+        _warn_of_unused(scope, context)
+    return graph
+
+
+def _warn_of_unused(scope: Scope, context: Context) -> None:
+    """Modules, pools and routers that no value passes through."""
+    words = {ModuleEntity: "module", PoolEntity: "pool", RouterEntity: "router"}
+    pending = list(scope.names.values())
+    for entity in pending:
+        if isinstance(entity, Family):
+            pending.extend(entity.members.values())
+        elif isinstance(entity, ModuleEntity | PoolEntity | RouterEntity) and entity.path not in context.used:
+            context.report.add(errors.Unused(span=entity.span, what=words[type(entity)], name=entity.path))

@@ -1,0 +1,117 @@
+"""What names and expressions stand for while a spec is elaborated.
+
+A constant is a plain Python value: int, float, bool, str, tuple or range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from modgraph.diagnostics import Span
+from modgraph.ir import Result
+from modgraph.ops import Op, TensorType, shown_value
+from modgraph.routers import Router
+from modgraph.syntax import ast
+
+if TYPE_CHECKING:
+    from modgraph.elaboration.scope import Scope
+
+Constant = int | float | bool | str | tuple | range  # type: ignore[type-arg]
+
+
+class Entity:
+    """Anything but a constant."""
+
+
+@dataclass(frozen=True)
+class Poison(Entity):
+    """Stands for what a reported mistake left undefined, so that nothing follows from it."""
+
+
+POISON = Poison()
+
+
+@dataclass(frozen=True)
+class Tensor(Entity):
+    """A value of the network: a result of a node, and its type."""
+
+    result: Result
+    type: TensorType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Several(Entity):
+    """Values that go together: a tuple of operands, or the results of one op."""
+
+    tensors: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Bound(Entity):
+    """An op with its settings, not applied yet; `label` is the user's `name="…"`."""
+
+    op: Op
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Template(Entity):
+    """A pipeline whose head is an op: applied where it is used, in the scope where it was written."""
+
+    stages: tuple[ast.Stage, ...]
+    scope: Scope = field(compare=False)
+
+
+@dataclass(frozen=True)
+class ModuleEntity(Entity):
+    """A named instance: one set of weights, wherever it is used."""
+
+    path: str
+    template: Any
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True)
+class PoolEntity(Entity):
+    path: str
+    size: int
+    template: Any
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True)
+class RouterEntity(Entity):
+    path: str
+    router: Router
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Family(Entity):
+    """All that one declaration inside `repeat` or `if` declared, by the loop's variable."""
+
+    name: str
+    members: dict[Any, Any] = field(hash=False)
+
+
+def described(value: Any) -> str:
+    """A value in words, for messages."""
+    match value:
+        case Tensor():
+            return f"a value of type {value.type}"
+        case Several():
+            return f"{len(value.tensors)} values"
+        case Bound() | Template():
+            return "an op that is not applied to anything"
+        case ModuleEntity():
+            return f'the module "{value.path}"'
+        case PoolEntity():
+            return f'the pool "{value.path}"'
+        case RouterEntity():
+            return f'the router "{value.path}"'
+        case Family():
+            return f'the family "{value.name}"'
+        case _:
+            return f"the constant {shown_value(value)}"

@@ -1,0 +1,305 @@
+"""Messages about what a spec means (MG2xx names and arguments, MG3xx types and shapes, MG4xx warnings)."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic, Warning_
+
+
+class UnknownName(Diagnostic):
+    """A name is used that nothing before it declares. A value first bound inside `repeat` or `if` is not visible
+    outside it."""
+
+    code = "MG201"
+    message = 'nothing is called "{name}" here'
+    help = "{suggestion}"
+    example = "model m() { input image: float[4] y = imgae -> linear(2) output y }"
+    name: str
+    suggestion: str
+
+
+class UnknownOp(Diagnostic):
+    """Right of an arrow stands an op, a named module, or a pool `by` a router; this name is none of them."""
+
+    code = "MG202"
+    message = 'there is no op, module or pool called "{name}"'
+    help = "{suggestion}"
+    example = "model m() { input x: float[4] y = x -> liner(2) output y }"
+    name: str
+    suggestion: str
+
+
+class UnknownArgument(Diagnostic):
+    """An op or router is given an argument it does not have."""
+
+    code = "MG204"
+    message = '{callee} has no argument "{name}"'
+    help = "{suggestion}"
+    example = "model m() { input x: float[4] y = x -> linear(2, biass=false) output y }"
+    callee: str
+    name: str
+    suggestion: str
+
+
+class MissingArgument(Diagnostic):
+    """An op or router has a setting without a default, and it is not given."""
+
+    code = "MG205"
+    message = "{callee} needs {name}: {meaning}"
+    help = "write it as {callee}({name}=…)"
+    example = "model m() { input x: float[4] y = x -> linear output y }"
+    callee: str
+    name: str
+    meaning: str
+
+
+class BadSetting(Diagnostic):
+    """A setting has a value of the wrong kind or outside its range."""
+
+    code = "MG206"
+    message = "{name} of {callee} {problem}"
+    help = "{name}: {meaning}"
+    example = "model m() { input x: float[4] y = x -> dropout(1.5) output y }"
+    callee: str
+    name: str
+    problem: str
+    meaning: str
+
+
+class TooManyArguments(Diagnostic):
+    """More positional arguments are given than there are settings."""
+
+    code = "MG207"
+    message = "{callee} takes at most {most} arguments"
+    help = "its arguments, in order: {names}"
+    example = "model m() { input x: float[4] y = x -> relu(3) output y }"
+    callee: str
+    most: int
+    names: str
+
+
+class DuplicateName(Diagnostic):
+    """Two things of one scope have the same name. A value may be bound again with `=`; inputs, targets, modules,
+    pools, routers, outputs and losses may not, and two weights never share a name."""
+
+    code = "MG208"
+    message = '"{name}" is declared twice'
+    help = "{way_out}"
+    example = "model m() { input x: float[4] input x: float[4] output x }"
+    name: str
+    way_out: str = "choose another name"
+
+
+class DuplicateArgument(Diagnostic):
+    """The same argument is given twice."""
+
+    code = "MG209"
+    message = '{callee} is given "{name}" twice'
+    help = "keep one of them"
+    example = "model m() { input x: float[4] y = x -> linear(2, width=3) output y }"
+    callee: str
+    name: str
+
+
+class UnknownParameter(Diagnostic):
+    """A parameter is set from outside (`-s name=value`) that the model does not have."""
+
+    code = "MG210"
+    message = 'model {model} has no parameter "{name}"'
+    help = "{suggestion}"
+    model: str
+    name: str
+    suggestion: str
+
+
+class BadParameter(Diagnostic):
+    """A parameter is set from outside to a value of another kind than its default."""
+
+    code = "MG211"
+    message = 'parameter "{name}" must be {wanted}, not {given}'
+    help = "its default is {default}"
+    name: str
+    wanted: str
+    given: str
+    default: str
+
+
+class ParameterWithoutValue(Diagnostic):
+    """A model's parameter has no default and is not set."""
+
+    code = "MG212"
+    message = 'parameter "{name}" has no value'
+    help = "give it a default, {name}=…, or set it with -s {name}=…"
+    example = "model m(width) { input x: float[4] y = x -> linear(width) output y }"
+    name: str
+
+
+class NotConstant(Diagnostic):
+    """Sizes, settings and conditions are known when the model is built; this one would depend on its input."""
+
+    code = "MG213"
+    message = "{what} must be a constant, and this is {found}"
+    help = "constants are numbers, strings, lists, parameters and loop variables"
+    example = "model m() { input x: float[4] if x { output x } }"
+    what: str
+    found: str
+
+
+class NotValue(Diagnostic):
+    """A value of the network is needed here, and something else stands there."""
+
+    code = "MG214"
+    message = "{what} must be a value of the network, and this is {found}"
+    help = "{way_out}"
+    example = "model m() { input x: float[4] y = 3 -> linear(2) output y }"
+    what: str
+    found: str
+    way_out: str = "a value is an input, or what a pipeline yields"
+
+
+class Arithmetic(Diagnostic):
+    """Constants cannot be combined so: a division by zero, a result beyond any size, kinds that do not go together."""
+
+    code = "MG215"
+    message = "{problem}"
+    help = "{way_out}"
+    example = "model m(k=0) { input x: float[4] y = x -> linear(4 / k) output y }"
+    problem: str
+    way_out: str = ""
+
+
+class TooLarge(Diagnostic):
+    """The graph would become larger than the limit that the message states."""
+
+    code = "MG216"
+    message = "{what}: at most {limit}"
+    help = "{way_out}"
+    example = "model m() { input x: float[4] repeat i in 0..10**9 { x = x -> relu } output x }"
+    what: str
+    limit: int
+    way_out: str = "lower the number"
+
+
+class NoOutput(Diagnostic):
+    """A model must say what it yields."""
+
+    code = "MG217"
+    message = "model {model} has no output"
+    help = "add a line: output NAME"
+    example = "model m() { input x: float[4] }"
+    model: str
+
+
+class WrongKind(Diagnostic):
+    """The name is known, but it stands for something else than what is needed here."""
+
+    code = "MG218"
+    message = "{needed} is needed here, and {found}"
+    help = "{way_out}"
+    example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p by x output y }"
+    needed: str
+    found: str
+    way_out: str = ""
+
+
+class BadIndex(Diagnostic):
+    """A list or family has no such member."""
+
+    code = "MG219"
+    message = "{problem}"
+    help = "{way_out}"
+    example = "model m(widths=[1, 2]) { input x: float[4] y = x -> linear(widths[2]) output y }"
+    problem: str
+    way_out: str = ""
+
+
+class NamesAndResults(Diagnostic):
+    """A statement binds another number of names than its right side yields values."""
+
+    code = "MG220"
+    message = "{names} names on the left, {values} values on the right"
+    help = "bind one name to each value"
+    example = "model m() { input x: float[4] a, b, c = x -> split(2) output a }"
+    names: int
+    values: int
+
+
+class DoesNotFit(Diagnostic):
+    """The types of the operands do not fit an op, a router or a pool."""
+
+    code = "MG301"
+    message = "{who}: {reason}"
+    help = "{way_out}"
+    example = "model m() { input x: float[4] y = x -> conv(8) output y }"
+    who: str
+    reason: str
+    way_out: str = ""
+
+
+class UnknownType(Diagnostic):
+    """A type is `float[axes…]`, `token[axes…, vocabulary]` or `class[axes…, classes]`."""
+
+    code = "MG302"
+    message = 'there is no type "{name}"'
+    help = "{suggestion}"
+    example = "model m() { input x: flaot[4] output x }"
+    name: str
+    suggestion: str
+
+
+class BadAxis(Diagnostic):
+    """An axis of a type is a whole number from 1, or a name that stands for any length."""
+
+    code = "MG303"
+    message = "{problem}"
+    help = "{way_out}"
+    example = "model m() { input x: float[0] output x }"
+    problem: str
+    way_out: str = "an axis is a whole number from 1, or a new name for any length"
+
+
+class SharedWithOtherShapes(Diagnostic):
+    """A module, pool or router is shared by all its uses, so each use must give its weights the same shapes."""
+
+    code = "MG304"
+    message = '"{name}" is shared, and this use gives "{weight}" the shape {found}, where an earlier one gave {earlier}'
+    help = "declare a second one, or make the shapes equal"
+    example = (
+        "model m() { input a: float[4] input b: float[5] module enc = linear(3) "
+        "y = a -> enc z = b -> enc output y output z }"
+    )
+    name: str
+    weight: str
+    found: str
+    earlier: str
+
+
+class LossIsNotNumber(Diagnostic):
+    """A loss is one number per example, or one over the batch."""
+
+    code = "MG305"
+    message = "a loss is one number, and this is {found}"
+    help = "reduce it, for example with: -> mean(axis=-1)"
+    example = "model m() { input x: float[4] output x loss x }"
+    found: str
+
+
+class Unused(Warning_):
+    """Something is declared and never used, so it is left out of the graph."""
+
+    code = "MG401"
+    message = '{what} "{name}" is never used: it is left out'
+    help = "use it or delete its line"
+    example = "model m() { input x: float[4] pool p[2] = linear(3) output x }"
+    what: str
+    name: str
+
+
+class EmptyFamily(Warning_):
+    """A statistic runs over a family without members; it counts as zero."""
+
+    code = "MG402"
+    message = 'no router called "{name}" was declared: {statistic} of none is 0'
+    help = "{way_out}"
+    name: str
+    statistic: str
+    way_out: str = "check the condition under which it is declared"

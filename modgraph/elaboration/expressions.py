@@ -1,0 +1,301 @@
+"""What an expression stands for: a constant, a value of the network, or something that can be applied to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modgraph.diagnostics import did_you_mean
+from modgraph.elaboration import constants, errors
+from modgraph.elaboration.apply import apply_op, apply_stages
+from modgraph.elaboration.calls import arguments_of, settle
+from modgraph.elaboration.constants import ConstantProblem
+from modgraph.elaboration.context import Here
+from modgraph.elaboration.entities import (
+    POISON,
+    Bound,
+    Entity,
+    Family,
+    ModuleEntity,
+    Poison,
+    RouterEntity,
+    Several,
+    Template,
+    Tensor,
+    described,
+)
+from modgraph.elaboration.scope import is_value
+from modgraph.ops.shape import ARITHMETIC
+from modgraph.syntax import ast
+from modgraph.syntax.errors import NotThereYet
+from modgraph.vocabulary import find_op, find_router
+
+
+def evaluate(expression: ast.Expression, here: Here) -> Any:
+    """The value of an expression; `POISON` after a mistake, which has then been told."""
+    match expression:
+        case ast.Literal():
+            return expression.value
+        case ast.Name():
+            return _name(expression, here)
+        case ast.ListOf():
+            return _list(expression, here)
+        case ast.TupleOf():
+            return _tuple(expression, here)
+        case ast.Pipeline():
+            return _pipeline(expression, here)
+        case ast.Call():
+            return _call(expression, here)
+        case ast.Unary():
+            return _unary(expression, here)
+        case ast.Binary():
+            return _binary(expression, here)
+        case ast.Range():
+            ends = constant(expression.start, here, "a bound"), constant(expression.stop, here, "a bound")
+            return _folded(expression, here, constants.range_of, *ends)
+        case ast.Index():
+            return _index(expression, here)
+        case ast.Attribute():
+            here.tell(NotThereYet(span=expression.span, what=f'".{expression.name}"'))
+            return POISON
+        case _:
+            raise AssertionError(f"an expression of an unknown kind: {expression}")
+
+
+def constant(expression: ast.Expression, here: Here, what: str) -> Any:
+    """The value of an expression that must be a constant."""
+    value = evaluate(expression, here)
+    if isinstance(value, Entity) and not isinstance(value, Poison):
+        here.tell(errors.NotConstant(span=expression.span, what=what, found=described(value)))
+        return POISON
+    return value
+
+
+def tensor(expression: ast.Expression, here: Here, what: str) -> Tensor | Poison:
+    """The value of an expression that must be one value of the network."""
+    value = evaluate(expression, here)
+    if isinstance(value, Tensor | Poison):
+        return value
+    here.tell(errors.NotValue(span=expression.span, what=what, found=described(value)))
+    return POISON
+
+
+def _name(expression: ast.Name, here: Here) -> Any:
+    name = expression.name
+    found = here.scope.find(name, is_value)
+    if found is None:
+        found = here.scope.find(name)
+    if found is not None:
+        return found
+    op = find_op(name)
+    if op is not None:
+        return Template((ast.Stage(span=expression.span, term=expression),), here.scope)
+    known = [*here.scope.visible(), *constants.FUNCTIONS]
+    suggestion = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}.get(name)
+    here.tell(
+        errors.UnknownName(
+            span=expression.span, name=name, suggestion=suggestion or did_you_mean(name, known)
+        )
+    )
+    return POISON
+
+
+def _list(expression: ast.ListOf, here: Here) -> Any:
+    items = []
+    for item in expression.items:
+        value = evaluate(item, here)
+        if isinstance(value, Template | Bound | ModuleEntity):
+            here.tell(NotThereYet(span=expression.span, what="a list of unlike modules"))
+            return POISON
+        if isinstance(value, Entity) and not isinstance(value, Poison):
+            here.tell(errors.NotConstant(span=item.span, what="a member of a list", found=described(value)))
+            value = POISON
+        items.append(value)
+    return POISON if POISON in items else tuple(items)
+
+
+def _tuple(expression: ast.TupleOf, here: Here) -> Any:
+    values = tuple(tensor(item, here, "an operand") for item in expression.items)
+    return POISON if POISON in values else Several(values)
+
+
+def _pipeline(expression: ast.Pipeline, here: Here) -> Any:
+    head = evaluate(expression.head, here)
+    match head:
+        case Template():
+            return Template((*head.stages, *expression.stages), here.scope)
+        case ModuleEntity():
+            first = ast.Stage(span=expression.head.span, term=expression.head)
+            return Template((first, *expression.stages), here.scope)
+        case Tensor() | Several():
+            return apply_stages(head, expression.stages, here)
+        case Poison():
+            return POISON
+        case _:
+            here.tell(
+                errors.NotValue(
+                    span=expression.head.span, what="the head of a pipeline", found=described(head)
+                )
+            )
+            return POISON
+
+
+def _call(call: ast.Call, here: Here) -> Any:
+    if not isinstance(call.callee, ast.Name):
+        here.tell(
+            errors.WrongKind(
+                span=call.callee.span, needed="a name", found="this is an expression", way_out="call ops by name"
+            )
+        )
+        return POISON
+    name = call.callee.name
+    op = find_op(name)
+    if op is None and name in constants.FUNCTIONS:
+        return _constant_call(name, call, here)
+    if op is None:
+        return _unknown_call(call, name, here)
+    given = arguments_of(call, here)
+    operands = []
+    while given and given[0].name is None and isinstance(given[0].value, Tensor | RouterEntity | Family):
+        operands.append(given.pop(0))
+    if not operands:
+        if any(isinstance(argument.value, Poison) for argument in given):
+            return POISON
+        return Template((ast.Stage(span=call.span, term=call),), here.scope)
+    settled = settle(op, given, here, call.span)
+    if isinstance(settled, Poison):
+        return POISON
+    return _statistic(Bound(*settled), [(each.value, each.span) for each in operands], call, here)
+
+
+def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, here: Here) -> Any:
+    """An op applied in function style: to values, or to routers, whose gates it takes."""
+    tensors: list[Tensor] = []
+    routers_only = True
+    for value, span in operands:
+        if isinstance(value, Tensor):
+            tensors.append(value)
+            routers_only = False
+            continue
+        members = value.members.values() if isinstance(value, Family) else (value,)
+        for member in members:
+            if not isinstance(member, RouterEntity):
+                found = f"this is {described(value)}"
+                here.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
+                return POISON
+            tensors += _gates_of(member, here)
+    if not tensors and routers_only:
+        name = described(operands[0][0]).split('"')[1]
+        here.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
+        return 0.0
+    return apply_op(bound, tuple(tensors), call.span, here)
+
+
+def _gates_of(router: RouterEntity, here: Here) -> list[Tensor]:
+    """The gates of every route so far that uses a router."""
+    if "gates" not in router.router.records or router.path not in here.graph:
+        return []
+    index = 1 + router.router.records.index("gates")
+    from modgraph.ir import Result
+
+    return [
+        Tensor(Result(route.name, index), route.types[index]) for route in here.graph.routes_of(router.path)
+    ]
+
+
+def _unknown_call(call: ast.Call, name: str, here: Here) -> Any:
+    from modgraph.ops import Op
+    from modgraph.routers import Router
+
+    found = here.scope.find(name)
+    if found is not None or find_router(name) is not None:
+        what = described(found) if found is not None else f'the router "{name}"'
+        advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
+        here.tell(
+            errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice)
+        )
+        return POISON
+    suggestion = did_you_mean(name, [*Op.registry, *constants.FUNCTIONS, *Router.registry])
+    here.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
+    return POISON
+
+
+def _constant_call(name: str, call: ast.Call, here: Here) -> Any:
+    values = [constant(argument.value, here, f"an argument of {name}") for argument in call.arguments]
+    return _folded(call, here, constants.call, name, values) if POISON not in values else POISON
+
+
+def _unary(expression: ast.Unary, here: Here) -> Any:
+    value = evaluate(expression.operand, here)
+    if isinstance(value, Tensor) and expression.operator == "-":
+        return apply_op(Bound(ARITHMETIC["*"](left=-1.0)), (value,), expression.span, here)
+    if isinstance(value, Entity):
+        return _not_arithmetic(expression, (value,), here)
+    return _folded(expression, here, constants.unary, expression.operator, value)
+
+
+def _binary(expression: ast.Binary, here: Here) -> Any:
+    left, right = evaluate(expression.left, here), evaluate(expression.right, here)
+    if not isinstance(left, Entity) and not isinstance(right, Entity):
+        return _folded(expression, here, constants.binary, expression.operator, left, right)
+    op = ARITHMETIC.get(expression.operator)
+    values = (left, right)
+    plain = all(isinstance(value, Tensor) or type(value) in (int, float) for value in values)
+    if op is None or not plain:
+        return _not_arithmetic(expression, values, here)
+    constants_given = {
+        side: float(value)
+        for side, value in zip(("left", "right"), values, strict=True)
+        if not isinstance(value, Tensor)
+    }
+    tensors = tuple(value for value in values if isinstance(value, Tensor))
+    return apply_op(Bound(op(**constants_given)), tensors, expression.span, here)
+
+
+def _not_arithmetic(expression: Any, values: tuple[Any, ...], here: Here) -> Poison:
+    culprit = next((value for value in values if isinstance(value, Entity)), values[0])
+    if POISON not in values:
+        culprit = next((v for v in values if isinstance(v, Entity) and not isinstance(v, Tensor)), culprit)
+        way_out = ""
+        if isinstance(culprit, Template):
+            way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
+        found = described(culprit)
+        here.tell(
+            errors.Arithmetic(
+                span=expression.span,
+                problem=f'"{expression.operator}" cannot be taken of {found}',
+                way_out=way_out,
+            )
+        )
+    return POISON
+
+
+def _index(expression: ast.Index, here: Here) -> Any:
+    target = evaluate(expression.target, here)
+    index = constant(expression.index, here, "an index")
+    if isinstance(target, Poison) or isinstance(index, Poison):
+        return POISON
+    if isinstance(target, Family):
+        if index in target.members:
+            return target.members[index]
+        members = ", ".join(map(str, target.members)) or "none"
+        problem = f'"{target.name}" has no member {index}'
+        here.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=f"it has: {members}"))
+        return POISON
+    if isinstance(target, Entity):
+        problem = f"{described(target)} has no members"
+        way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
+        here.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=way_out))
+        return POISON
+    return _folded(expression, here, constants.item_of, target, index)
+
+
+def _folded(expression: ast.Tree, here: Here, function: Any, *values: Any) -> Any:
+    """A constant computed from constants, its problems told."""
+    if POISON in values:
+        return POISON
+    try:
+        return function(*values)
+    except ConstantProblem as problem:
+        kind = errors.BadIndex if isinstance(expression, ast.Index) else errors.Arithmetic
+        here.tell(kind(span=expression.span, problem=problem.problem, way_out=problem.way_out))
+        return POISON

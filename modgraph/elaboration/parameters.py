@@ -1,0 +1,90 @@
+"""The values of a model's parameters: defaults, and what is set from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from modgraph.diagnostics import Report, Source, did_you_mean
+from modgraph.elaboration import errors
+from modgraph.elaboration.context import Context, Here
+from modgraph.elaboration.entities import POISON, Poison
+from modgraph.elaboration.expressions import constant
+from modgraph.elaboration.scope import Naming, Scope
+from modgraph.ir import Graph
+from modgraph.ops import shown_value
+from modgraph.syntax import ast, parse
+
+
+def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], here: Here) -> dict[str, Any]:
+    """Every parameter with its value, declared in the model's scope; mistakes are told."""
+    known = [parameter.name for parameter in model.parameters]
+    for name in overrides:
+        if name not in known:
+            suggestion = did_you_mean(name, known, "its parameters are: {known}")
+            here.tell(
+                errors.UnknownParameter(
+                    span=model.name_span, model=model.name, name=name, suggestion=suggestion
+                )
+            )
+    values: dict[str, Any] = {}
+    for parameter in model.parameters:
+        if parameter.name in values:
+            here.tell(errors.DuplicateName(span=parameter.span, name=parameter.name))
+            continue
+        values[parameter.name] = _value(parameter, overrides, here)
+        here.scope.declare(parameter.name, values[parameter.name])
+    return values
+
+
+def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], here: Here) -> Any:
+    default = POISON if parameter.default is None else constant(parameter.default, here, "a default")
+    if parameter.name not in overrides:
+        if parameter.default is None:
+            here.tell(errors.ParameterWithoutValue(span=parameter.span, name=parameter.name))
+        return default
+    value = _plain(overrides[parameter.name])
+    if isinstance(default, Poison) or _same_kind(default, value):
+        return float(value) if isinstance(default, float) else value
+    here.tell(
+        errors.BadParameter(
+            span=parameter.span,
+            name=parameter.name,
+            wanted=_kind(default),
+            given=shown_value(value)[:80],
+            default=shown_value(default),
+        )
+    )
+    return POISON
+
+
+def _plain(value: Any) -> Any:
+    return tuple(_plain(item) for item in value) if isinstance(value, list) else value
+
+
+def _same_kind(default: Any, value: Any) -> bool:
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, float):
+        return isinstance(value, int | float)
+    if isinstance(default, tuple | range):
+        return isinstance(value, tuple | range)
+    return type(default) is type(value)
+
+
+def _kind(default: Any) -> str:
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+    return words.get(type(default), "a list")
+
+
+def read_value(text: str) -> Any:
+    """The value of `-s name=TEXT`: a constant of the language, or else the text itself as a string."""
+    report = Report()
+    file = parse(Source("<command line>", f"model m(value={text}) {{ }}"), report)
+    if file is None or len(file.definitions[0].parameters) != 1 or file.definitions[0].body.statements:
+        return text
+    default = file.definitions[0].parameters[0].default
+    if default is None:
+        return text
+    value = constant(default, Here(Context(report), Graph(""), Scope(), Naming("", "", "")), "a value")
+    return text if isinstance(value, Poison) or report.errors else value

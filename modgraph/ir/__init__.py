@@ -1,0 +1,37 @@
+"""The one typed graph that every stage after the parser reads."""
+
+from modgraph.ir.graph import Graph, bind_route, facts_of
+from modgraph.ir.json_form import UnreadableGraph, from_json, to_json
+from modgraph.ir.node import (
+    InputNode,
+    LossNode,
+    Node,
+    OpNode,
+    OutputNode,
+    PoolNode,
+    Result,
+    RouteNode,
+    RouterNode,
+    TargetNode,
+)
+from modgraph.ir.text_form import to_text
+
+__all__ = [
+    "Graph",
+    "InputNode",
+    "LossNode",
+    "Node",
+    "OpNode",
+    "OutputNode",
+    "PoolNode",
+    "Result",
+    "RouteNode",
+    "RouterNode",
+    "TargetNode",
+    "UnreadableGraph",
+    "bind_route",
+    "facts_of",
+    "from_json",
+    "to_json",
+    "to_text",
+]

@@ -1,0 +1,198 @@
+"""The typed graph. The only file that knows networkx."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import networkx
+
+from modgraph.ir.node import (
+    InputNode,
+    LossNode,
+    Node,
+    OpNode,
+    OutputNode,
+    PoolNode,
+    Result,
+    RouteNode,
+    RouterNode,
+    TargetNode,
+)
+from modgraph.ops import Misfit, Signature, TensorType
+from modgraph.routers import PoolFacts, Router
+
+N = TypeVar("N", bound=Node)
+
+
+class Graph:
+    """A directed multigraph of nodes: `data` edges carry results into named slots, `uses` edges point at a route's
+    pool and router.
+
+    It is built by adding nodes in an order where sources come first, and never changed afterwards.
+    """
+
+    def __init__(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
+        self.name = name
+        self.parameters: dict[str, Any] = dict(parameters or {})
+        self._graph: Any = networkx.MultiDiGraph()
+
+    # ------------------------------------------------------------ building
+
+    def add(
+        self, node: N, inputs: Mapping[str, Result] | None = None, uses: Mapping[str, str] | None = None
+    ) -> N:
+        """Add a node whose sources are already there."""
+        assert node.name not in self._graph, f"two nodes are called {node.name}"
+        self._graph.add_node(node.name, node=node)
+        for place, (slot, result) in enumerate((inputs or {}).items()):
+            assert result.node in self._graph, f"{node.name} reads {result.node}, which is not there"
+            self._graph.add_edge(result.node, node.name, slot, index=result.index, place=place, relation="data")
+        for role, used in (uses or {}).items():
+            self._graph.add_edge(used, node.name, role, place=-1, relation="uses")
+        return node
+
+    # ------------------------------------------------------------ reading
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._graph
+
+    def __len__(self) -> int:
+        return len(self._graph)
+
+    def __getitem__(self, name: str) -> Node:
+        node: Node = self._graph.nodes[name]["node"]
+        return node
+
+    def __iter__(self) -> Iterator[Node]:
+        """Nodes in the order they were added: sources first."""
+        for _, data in self._graph.nodes(data=True):
+            yield data["node"]
+
+    def of_kind(self, kind: type[N]) -> list[N]:
+        return [node for node in self if isinstance(node, kind)]
+
+    def inputs(self, name: str) -> dict[str, Result]:
+        """What flows into a node, by slot, in the order of its operands."""
+        edges = [edge for edge in self._edges_into(name) if edge[3]["relation"] == "data"]
+        edges.sort(key=lambda edge: edge[3]["place"])
+        return {slot: Result(source, data["index"]) for source, _, slot, data in edges}
+
+    def uses(self, name: str) -> dict[str, str]:
+        """The pool and router of a route, by role."""
+        return {
+            role: source for source, _, role, data in self._edges_into(name) if data["relation"] == "uses"
+        }
+
+    def _edges_into(self, name: str) -> list[Any]:
+        return list(self._graph.in_edges(name, keys=True, data=True))
+
+    def type_of(self, result: Result) -> TensorType:
+        return self[result.node].types[result.index]
+
+    def users(self, name: str) -> list[str]:
+        return sorted(set(self._graph.successors(name)))
+
+    def ancestors(self, names: Iterable[str]) -> set[str]:
+        """The given nodes and all that they depend on."""
+        found: set[str] = set()
+        for name in names:
+            if name not in found:
+                found |= networkx.ancestors(self._graph, name) | {name}
+        return found
+
+    def signature(self, node: OpNode | RouteNode) -> Signature:
+        """The declaration of an op, or of a route's router, bound to the types that flow into it here."""
+        operands = [self.type_of(result) for slot, result in self.inputs(node.name).items() if slot != "length"]
+        if isinstance(node, OpNode):
+            return node.op.bind(*operands)
+        pool, router = self.pool_of(node), self.router_of(node)
+        return bind_route(router.router, pool, operands[0])
+
+    def pool_of(self, route: RouteNode) -> PoolNode:
+        pool = self[self.uses(route.name)["pool"]]
+        assert isinstance(pool, PoolNode)
+        return pool
+
+    def router_of(self, route: RouteNode) -> RouterNode:
+        router = self[self.uses(route.name)["router"]]
+        assert isinstance(router, RouterNode)
+        return router
+
+    def routes_of(self, router: str) -> list[RouteNode]:
+        return [route for route in self.of_kind(RouteNode) if self.uses(route.name)["router"] == router]
+
+    @property
+    def input_types(self) -> dict[str, TensorType]:
+        return {node.name: node.types[0] for node in self.of_kind(InputNode)}
+
+    @property
+    def target_types(self) -> dict[str, TensorType]:
+        return {node.name: node.types[0] for node in self.of_kind(TargetNode)}
+
+    @property
+    def outputs(self) -> dict[str, Result]:
+        """What the model yields, by the output's name."""
+        return {
+            node.name.removeprefix("output."): self.inputs(node.name)["x"] for node in self.of_kind(OutputNode)
+        }
+
+    @property
+    def losses(self) -> dict[str, Result]:
+        return {node.name: self.inputs(node.name)["x"] for node in self.of_kind(LossNode)}
+
+    # ------------------------------------------------------------ identity
+
+    def canonical(self) -> list[str]:
+        """Node names in an order that depends on the graph alone, sources first."""
+        return list(networkx.lexicographical_topological_sort(self._graph))
+
+    def hash(self) -> str:
+        """A name for the content: equal for equal graphs, whatever the spec's layout (64 hexadecimal digits)."""
+        text = json.dumps(self._content(), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _content(self) -> list[Any]:
+        """Nodes and edges. The model's name and parameters only say where they came from."""
+        from modgraph.ir.json_form import to_json
+
+        nodes: list[Any] = to_json(self)["nodes"]
+        return nodes
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash(self.hash())
+
+    def __str__(self) -> str:
+        from modgraph.ir.text_form import to_text
+
+        return to_text(self)
+
+
+def bind_route(router: Router, pool: PoolNode, tokens: TensorType) -> Signature:
+    """A router bound to a pool and to what it routes. A value without a sender axis is one sender. Raises `Misfit`."""
+    message = pool.message
+    rank = len(message.shape)
+    if len(tokens.shape) == rank:
+        tokens = tokens.with_shape((1, *tokens.shape))
+    if tokens.shape[len(tokens.shape) - rank :] != message.shape:
+        raise Misfit(f'the modules of pool "{pool.name}" take {message}, not {tokens}', operand=0)
+    known = {"M": pool.size}
+    if len(pool.result.shape) == 1:
+        known["V"] = pool.result.shape[0]  # type: ignore[assignment]
+    elif "V" in " ".join(router.results).split():
+        reason = f'router {router.name} needs modules that yield vectors, and those of "{pool.name}" yield {pool.result}'
+        raise Misfit(reason, "end the pool's modules with: -> flatten")
+    return router.bind(tokens, **known)
+
+
+def facts_of(pool: PoolNode) -> PoolFacts:
+    """What a router may know of a pool."""
+    ops = pool.region.of_kind(OpNode)
+    return PoolFacts(size=pool.size, affine=all(node.op.affine for node in ops))

@@ -1,0 +1,103 @@
+"""The nodes of the graph: a closed set of kinds, each a small frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from modgraph.diagnostics import Span
+from modgraph.ops import Op, TensorType
+from modgraph.routers import Router
+
+if TYPE_CHECKING:
+    from modgraph.ir.graph import Graph
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """Base of all nodes. `types` are those of its results, its value first; the span is no part of equality."""
+
+    kind: ClassVar[str]
+
+    name: str
+    types: tuple[TensorType, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputNode(Node):
+    """A value that the user gives; `length` of a symbolic axis is one too."""
+
+    kind = "input"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetNode(Node):
+    """A value that training compares with."""
+
+    kind = "target"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpNode(Node):
+    """One op. `owner` names whose weights it uses: its own name, or a module's that is used here."""
+
+    kind = "op"
+    op: Op
+    owner: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolNode(Node):
+    """Modules of one kind: `size` copies of one region, whose input is "x" and whose output is "output"."""
+
+    kind = "pool"
+    size: int
+    region: Graph
+
+    @property
+    def message(self) -> TensorType:
+        """The type that each module takes."""
+        return self.region["x"].types[0]
+
+    @property
+    def result(self) -> TensorType:
+        """The type that each module yields."""
+        return self.region.type_of(self.region.outputs["output"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouterNode(Node):
+    """A router: its settings and weights, whichever routes use it."""
+
+    kind = "router"
+    router: Router
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteNode(Node):
+    """A place where a router sends messages through a pool. `lowering` is the form chosen to compute it."""
+
+    kind = "route"
+    lowering: str = "message_passing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputNode(Node):
+    kind = "output"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossNode(Node):
+    kind = "loss"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One result of a node: an edge's source."""
+
+    node: str
+    index: int = 0
+
+    def __str__(self) -> str:
+        return self.node if self.index == 0 else f"{self.node}:{self.index}"

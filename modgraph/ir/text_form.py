@@ -1,0 +1,36 @@
+"""The graph as text: one line a node, in canonical order."""
+
+from __future__ import annotations
+
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, RouterNode
+from modgraph.ops import shown_value
+
+
+def to_text(graph: Graph, indent: str = "") -> str:
+    """`name: type = kind … (slot <- source)`, regions indented below their pool."""
+    given = ", ".join(f"{name}={shown_value(value)}" for name, value in graph.parameters.items())
+    lines = [f"{indent}graph {graph.name}({given}) {{"]
+    for name in graph.canonical():
+        lines += _lines(graph, graph[name], indent + "  ")
+    return "\n".join([*lines, indent + "}"])
+
+
+def _lines(graph: Graph, node: Node, indent: str) -> list[str]:
+    types = ", ".join(map(str, node.types))
+    head = f"{indent}{node.name}: {types} = " if types else f"{indent}{node.name} = "
+    slots = [f"{slot} <- {result}" for slot, result in graph.inputs(node.name).items()]
+    operands = f" ({', '.join(slots)})" if slots else ""
+    match node:
+        case OpNode():
+            weights = f" weights {node.owner}" if node.owner != node.name else ""
+            return [f"{head}op {node.op}{operands}{weights}"]
+        case RouterNode():
+            return [f"{head}router {node.router}"]
+        case PoolNode():
+            return [f"{head}pool[{node.size}]", to_text(node.region, indent + "  ")]
+        case RouteNode():
+            uses = graph.uses(node.name)
+            return [f"{head}route {uses['pool']} by {uses['router']}{operands} lowering {node.lowering}"]
+        case _:
+            return [f"{head}{node.kind}{operands}"]

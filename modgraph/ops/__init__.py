@@ -1,0 +1,47 @@
+"""The ops of the language: one declaration each, without torch."""
+
+from modgraph.ops import activation, image, linear, loss, normalisation, sequence, shape
+from modgraph.ops.axes import Axes, Misfit, derived
+from modgraph.ops.declaration import (
+    Declaration,
+    Initial,
+    Operand,
+    Setting,
+    Signature,
+    TorchModule,
+    Weight,
+    normal,
+    setting,
+    shown_value,
+    uniform,
+)
+from modgraph.ops.op import Op
+from modgraph.ops.types import Axis, TensorType, floats
+
+__all__ = [
+    "Axes",
+    "Axis",
+    "Declaration",
+    "Initial",
+    "Misfit",
+    "Op",
+    "Operand",
+    "Setting",
+    "Signature",
+    "TensorType",
+    "TorchModule",
+    "Weight",
+    "activation",
+    "derived",
+    "floats",
+    "image",
+    "linear",
+    "loss",
+    "normal",
+    "normalisation",
+    "sequence",
+    "setting",
+    "shape",
+    "shown_value",
+    "uniform",
+]

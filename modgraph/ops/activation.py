@@ -1,0 +1,99 @@
+"""Functions of each value, and softmax over the last axis."""
+
+from __future__ import annotations
+
+from modgraph.ops.axes import Axes, Misfit
+from modgraph.ops.declaration import TorchModule, setting
+from modgraph.ops.linear import VECTORS
+from modgraph.ops.op import Op
+
+
+class ReLU(Op):
+    """max(0, x)."""
+
+    name = "relu"
+    module = TorchModule("torch.nn.ReLU")
+
+
+class LeakyReLU(Op):
+    """x where it is positive, slope · x elsewhere."""
+
+    name = "leaky_relu"
+    module = TorchModule("torch.nn.LeakyReLU", "slope")
+
+    slope: float = setting(0.01, min=0, doc="slope below zero")
+
+
+class GELU(Op):
+    """x Φ(x), Φ the normal distribution function (exact, not the tanh approximation)."""
+
+    name = "gelu"
+    module = TorchModule("torch.nn.GELU")
+
+
+class SiLU(Op):
+    """x σ(x)."""
+
+    name = "silu"
+    module = TorchModule("torch.nn.SiLU")
+
+
+class ELU(Op):
+    """x where it is positive, exp(x) − 1 elsewhere."""
+
+    name = "elu"
+    module = TorchModule("torch.nn.ELU")
+
+
+class Softplus(Op):
+    """log(1 + exp(x))."""
+
+    name = "softplus"
+    module = TorchModule("torch.nn.Softplus")
+
+
+class Tanh(Op):
+    """Hyperbolic tangent."""
+
+    name = "tanh"
+    module = TorchModule("torch.nn.Tanh")
+
+
+class Sigmoid(Op):
+    """1 / (1 + exp(−x))."""
+
+    name = "sigmoid"
+    module = TorchModule("torch.nn.Sigmoid")
+
+
+class Identity(Op):
+    """The value itself."""
+
+    name = "identity"
+    module = TorchModule("torch.nn.Identity")
+    affine = True
+
+
+class _OverLastAxis(Op):
+    """A function of the whole last axis, which must have a fixed length."""
+
+    operands = VECTORS
+    results = ("... D",)
+
+    def check(self, axes: Axes) -> None:
+        if not isinstance(axes["D"], int):
+            raise Misfit(f'{self.name} over the axis "{axes["D"]}" would count its padding', "fix its length")
+
+
+class Softmax(_OverLastAxis):
+    """exp(x) / Σ exp(x) over the last axis."""
+
+    name = "softmax"
+    module = TorchModule("modgraph.nn.Softmax")
+
+
+class LogSoftmax(_OverLastAxis):
+    """x − log Σ exp(x) over the last axis."""
+
+    name = "log_softmax"
+    module = TorchModule("modgraph.nn.LogSoftmax")

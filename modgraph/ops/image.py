@@ -1,0 +1,145 @@
+"""Convolution and pooling over images: channels, height, width."""
+
+from __future__ import annotations
+
+from modgraph.ops.axes import Axes, Misfit, derived
+from modgraph.ops.declaration import Operand, TorchModule, Weight, setting, uniform
+from modgraph.ops.op import Op
+
+IMAGE = (Operand("x", "... C H W"),)
+
+
+def extent(length: int, kernel: int, stride: int, padding: int, what: str) -> int:
+    """How many places a window of `kernel` takes along an axis."""
+    padded = length + 2 * padding
+    if kernel > padded:
+        raise Misfit(
+            f"a window of {kernel} is larger than the image's {what} of {padded}",
+            "lower kernel, or raise padding",
+        )
+    return (padded - kernel) // stride + 1
+
+
+class Conv(Op):
+    """Convolve an image: `width` filters of `kernel` × `kernel`."""
+
+    name = "conv"
+    operands = IMAGE
+    results = ("... width H_out W_out",)
+    weights = (
+        Weight("weight", "width C_group kernel kernel", uniform("C_group kernel kernel")),
+        Weight("bias", "width", uniform("C_group kernel kernel"), when="bias"),
+    )
+    module = TorchModule(
+        "modgraph.nn.Conv2d", "C", "width", "kernel", "stride", "padding", groups="groups", bias="bias"
+    )
+
+    width: int = setting(min=1, doc="number of filters")
+    kernel: int = setting(3, min=1, doc="side of the window")
+    stride: int = setting(1, min=1, doc="step of the window")
+    padding: int = setting(0, min=0, doc="zeros around the image")
+    groups: int = setting(1, min=1, doc="groups of channels that do not mix")
+    bias: bool = setting(True, doc="add a learned number per filter")
+
+    @derived
+    def C_group(self, C: int) -> int:
+        return C // self.groups
+
+    @derived
+    def H_out(self, H: int) -> int:
+        return extent(H, self.kernel, self.stride, self.padding, "height")
+
+    @derived
+    def W_out(self, W: int) -> int:
+        return extent(W, self.kernel, self.stride, self.padding, "width")
+
+    def check(self, axes: Axes) -> None:
+        channels = axes["C"]
+        if not isinstance(channels, int) or channels % self.groups or self.width % self.groups:
+            raise Misfit(
+                f"{self.groups} groups divide neither {channels} channels and {self.width} filters evenly",
+                "choose groups that divide both",
+            )
+
+    def macs(self, C_group: int, H_out: int, W_out: int) -> int:
+        return self.width * C_group * self.kernel**2 * H_out * W_out
+
+
+class _Window(Op):
+    """A window that moves over each channel."""
+
+    operands = IMAGE
+    results = ("... C H_out W_out",)
+
+    kernel: int = setting(2, min=1, doc="side of the window")
+    stride: int | None = setting(None, min=1, doc="step of the window; its side if not given")
+
+    @derived
+    def step(self) -> int:
+        return self.stride or self.kernel
+
+    @derived
+    def H_out(self, H: int) -> int:
+        return extent(H, self.kernel, self.stride or self.kernel, 0, "height")
+
+    @derived
+    def W_out(self, W: int) -> int:
+        return extent(W, self.kernel, self.stride or self.kernel, 0, "width")
+
+
+class MaxPool(_Window):
+    """The largest value of each window."""
+
+    name = "max_pool"
+    module = TorchModule("modgraph.nn.MaxPool2d", "kernel", "step")
+
+
+class AvgPool(_Window):
+    """The mean of each window."""
+
+    name = "avg_pool"
+    module = TorchModule("modgraph.nn.AvgPool2d", "kernel", "step")
+
+
+class Tokens(Op):
+    """Turn an image into tokens: one per position, row by row, of the width of its channels."""
+
+    name = "tokens"
+    operands = IMAGE
+    results = ("... N C",)
+    module = TorchModule("modgraph.nn.Tokens")
+
+    @derived
+    def N(self, H: int, W: int) -> int:
+        return H * W
+
+
+class PatchEmbed(Op):
+    """Cut an image into square patches and map each to a token (a convolution of equal kernel and stride)."""
+
+    name = "patch_embed"
+    operands = IMAGE
+    results = ("... N width",)
+    weights = (
+        Weight("weight", "width C patch patch", uniform("C patch patch")),
+        Weight("bias", "width", uniform("C patch patch")),
+    )
+    module = TorchModule("modgraph.nn.PatchEmbed", "C", "width", "patch")
+
+    patch: int = setting(min=1, doc="side of a patch")
+    width: int = setting(min=1, doc="width of a token")
+
+    @derived
+    def N(self, H: int, W: int) -> int:
+        return (H // self.patch) * (W // self.patch)
+
+    def check(self, axes: Axes) -> None:
+        height, width = axes["H"], axes["W"]
+        if not (isinstance(height, int) and isinstance(width, int)) or height % self.patch or width % self.patch:
+            raise Misfit(
+                f"patches of {self.patch} do not tile an image of {height} × {width}",
+                "choose a patch that divides height and width",
+            )
+
+    def macs(self, N: int, C: int) -> int:
+        return N * self.width * C * self.patch**2

@@ -1,0 +1,114 @@
+"""Linear maps, plain and modulated."""
+
+from __future__ import annotations
+
+from modgraph.ops.axes import Axes, Misfit, derived
+from modgraph.ops.declaration import ONES, ZEROS, Operand, TorchModule, Weight, setting, uniform
+from modgraph.ops.op import Op
+
+__all__ = ["Linear", "ModulatedLinear", "ModulatedMLP"]
+VECTORS = (Operand("x", "... D"),)
+
+
+class Linear(Op):
+    """Map the last axis by a learned matrix: y = x Wᵀ + b."""
+
+    name = "linear"
+    operands = VECTORS
+    results = ("... width",)
+    weights = (
+        Weight("weight", "width D", uniform("D")),
+        Weight("bias", "width", uniform("D"), when="bias"),
+    )
+    module = TorchModule("torch.nn.Linear", "D", "width", bias="bias")
+    affine = True
+
+    width: int = setting(min=1, doc="length of the result's last axis")
+    bias: bool = setting(True, doc="add a learned vector")
+
+    def macs(self, D: int) -> int:
+        return D * self.width
+
+
+class ModulatedLinear(Op):
+    """A linear map whose input is scaled by a learned code: y = W (x ⊙ LayerNorm(Wc c)) + b.
+
+    In a pool, W, b and Wc are shared and each module has a code c of its own (Hu et al., ICLR 2024, equation 12).
+    The projection of the codes does not depend on the example and is not counted in its MACs.
+    """
+
+    name = "modulated_linear"
+    operands = VECTORS
+    results = ("... width",)
+    weights = (
+        Weight("weight", "width D", uniform("D"), shared=True),
+        Weight("bias", "width", ZEROS, shared=True),
+        Weight("code_weight", "D code_width", uniform("code_width"), shared=True),
+        Weight("code", "code_width", uniform("code_width")),
+    )
+    module = TorchModule("modgraph.nn.ModulatedLinear", "D", "width", "code_width")
+    affine = True
+
+    width: int = setting(min=1, doc="length of the result's last axis")
+    code: int | None = setting(None, min=1, doc="length of a code; the width if not given")
+
+    @derived
+    def code_width(self) -> int:
+        return self.code or self.width
+
+    def macs(self, D: int) -> int:
+        return D * self.width
+
+
+class ModulatedMLP(Op):
+    """Modulated linear maps with an activation between them, all conditioned on one code per module.
+
+    Hu et al., ICLR 2024, equation 13.
+    """
+
+    name = "modulated_mlp"
+    operands = VECTORS
+    results = ("... width",)
+    module = TorchModule("modgraph.nn.ModulatedMLP", "D", "widths", "code_width", activation="activation")
+
+    widths: tuple[int, ...] = setting(min=1, doc="widths of the layers, the result's last")
+    activation: str = setting("relu", choices=("relu", "gelu", "tanh", "silu"), doc="between layers")
+    code: int | None = setting(None, min=1, doc="length of a code; the last width if not given")
+
+    @derived
+    def width(self) -> int:
+        return self.widths[-1]
+
+    @derived
+    def code_width(self) -> int:
+        return self.code or self.widths[-1]
+
+    def check(self, axes: Axes) -> None:
+        if not self.widths:
+            raise Misfit("modulated_mlp needs at least one width", "for example: modulated_mlp([64, 384])")
+
+    def all_weights(self) -> tuple[Weight, ...]:
+        found: list[Weight] = []
+        for layer, width in enumerate(self.widths):
+            before = "D" if layer == 0 else str(self.widths[layer - 1])
+            found += (
+                Weight(f"{layer}.weight", f"{width} {before}", uniform(before), shared=True),
+                Weight(f"{layer}.bias", str(width), ZEROS, shared=True),
+                Weight(f"{layer}.code_weight", f"{before} code_width", uniform("code_width"), shared=True),
+            )
+        return (*found, Weight("code", "code_width", uniform("code_width")))
+
+    def macs(self, D: int) -> int:
+        widths = (D, *self.widths)
+        return sum(before * after for before, after in zip(widths, widths[1:], strict=False))
+
+
+class Scale(Op):
+    """Multiply the last axis by a learned vector that starts at one."""
+
+    name = "scale"
+    operands = VECTORS
+    results = ("... D",)
+    weights = (Weight("weight", "D", ONES),)
+    module = TorchModule("modgraph.nn.Scale", "D")
+    affine = True

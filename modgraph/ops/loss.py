@@ -1,0 +1,72 @@
+"""Losses and statistics. Each gives a number per example unless it says `over="batch"`.
+
+A model's loss is the sum of its `loss` statements; what is per example is averaged over the batch.
+"""
+
+from __future__ import annotations
+
+from modgraph.ops.axes import Axes, Misfit
+from modgraph.ops.declaration import Operand, TorchModule, setting
+from modgraph.ops.op import Op
+from modgraph.ops.types import TensorType
+
+
+class CrossEntropy(Op):
+    """−log softmax(logits)[label], averaged over an example's positions, padding left out."""
+
+    name = "cross_entropy"
+    operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
+    results = ("",)
+    module = TorchModule("modgraph.nn.CrossEntropy")
+
+    def check(self, axes: Axes) -> None:
+        classes, logits = axes["size"], axes["C"]
+        if classes != logits:
+            raise Misfit(f"{logits} logits for a label of {classes} classes", "make the two numbers equal", 0)
+
+    def masked(self, axes: Axes) -> str | None:
+        return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
+
+
+class MSE(Op):
+    """Squared error, averaged over everything an example holds."""
+
+    name = "mse"
+    operands = (Operand("prediction", "..."), Operand("target", "..."))
+    results = ("",)
+    module = TorchModule("modgraph.nn.MSE")
+
+    def check(self, axes: Axes) -> None:
+        lead = axes.lead or ()
+        if any(isinstance(axis, str) for axis in lead):
+            raise Misfit("mse over an axis without a fixed length would count its padding", "reduce it first")
+
+
+class Entropy(Op):
+    """Entropy of softmax(logits) over the last axis, −Σ p log p, averaged over an example's positions."""
+
+    name = "entropy"
+    operands = (Operand("logits", "... C"),)
+    results = ("",)
+    module = TorchModule("modgraph.nn.Entropy")
+
+    def masked(self, axes: Axes) -> str | None:
+        return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
+
+
+class Importance(Op):
+    """CV² of how much each module is used: variance / mean² of Σ over tokens of its gates (unbiased variance).
+
+    Takes a router (`importance(agree)`), and sums over the routes that use it. Over the batch, the gates of all
+    examples are summed first; over the example, each has a value of its own. A single module gives 0.
+    """
+
+    name = "importance"
+    operands = (Operand("gates", "... N M"),)
+    variadic = True
+    module = TorchModule("modgraph.nn.Importance", over="over")
+
+    over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return (TensorType("float", (), per="batch" if self.over == "batch" else "example"),)

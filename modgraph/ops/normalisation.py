@@ -1,0 +1,81 @@
+"""Norms and dropout."""
+
+from __future__ import annotations
+
+from modgraph.ops.axes import Axes, Misfit
+from modgraph.ops.declaration import ONES, ZEROS, Operand, TorchModule, Weight, setting
+from modgraph.ops.image import IMAGE
+from modgraph.ops.linear import VECTORS
+from modgraph.ops.op import Op
+
+
+class LayerNorm(Op):
+    """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `affine`."""
+
+    name = "layer_norm"
+    operands = VECTORS
+    results = ("... D",)
+    weights = (Weight("weight", "D", ONES, when="learned"), Weight("bias", "D", ZEROS, when="learned"))
+    module = TorchModule("torch.nn.LayerNorm", "D", eps="eps", elementwise_affine="learned")
+
+    eps: float = setting(1e-6, min=0, doc="added to the variance")
+    learned: bool = setting(True, doc="scale and shift by learned vectors")
+
+
+class RMSNorm(Op):
+    """Divide the last axis by its root mean square, then scale by a learned vector."""
+
+    name = "rms_norm"
+    operands = VECTORS
+    results = ("... D",)
+    weights = (Weight("weight", "D", ONES),)
+    module = TorchModule("torch.nn.RMSNorm", "D", eps="eps")
+
+    eps: float = setting(1e-6, min=0, doc="added to the mean square")
+
+
+class BatchNorm(Op):
+    """Normalise each channel of an image over the batch in training, by running statistics afterwards."""
+
+    name = "batch_norm"
+    operands = IMAGE
+    results = ("... C H W",)
+    weights = (
+        Weight("weight", "C", ONES),
+        Weight("bias", "C", ZEROS),
+        Weight("running_mean", "C", ZEROS, buffer=True),
+        Weight("running_var", "C", ONES, buffer=True),
+    )
+    module = TorchModule("modgraph.nn.BatchNorm2d", "C", "eps", "momentum")
+
+    eps: float = setting(1e-5, min=0, doc="added to the variance")
+    momentum: float = setting(0.1, min=0, max=1, doc="share of a batch in the running statistics")
+
+
+class GroupNorm(Op):
+    """Normalise groups of an image's channels, then scale and shift each channel."""
+
+    name = "group_norm"
+    operands = IMAGE
+    results = ("... C H W",)
+    weights = (Weight("weight", "C", ONES), Weight("bias", "C", ZEROS))
+    module = TorchModule("modgraph.nn.GroupNorm", "groups", "C", "eps")
+
+    groups: int = setting(min=1, doc="number of groups")
+    eps: float = setting(1e-5, min=0, doc="added to the variance")
+
+    def check(self, axes: Axes) -> None:
+        if not isinstance(axes["C"], int) or axes["C"] % self.groups:
+            raise Misfit(f"{self.groups} groups do not divide {axes['C']} channels", "choose groups that do")
+
+
+class Dropout(Op):
+    """In training, set each value to zero with probability `rate` and scale the rest up by 1 / (1 − rate)."""
+
+    name = "dropout"
+    operands = (Operand("x", "..."),)
+    results = ("...",)
+    module = TorchModule("torch.nn.Dropout", "rate")
+    training_only = True
+
+    rate: float = setting(0.1, min=0, below=1, doc="probability of zero")

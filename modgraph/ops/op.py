@@ -1,0 +1,37 @@
+"""The base of all ops, and the registry that their declarations fill."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from modgraph.ops.declaration import Declaration
+
+
+class Op(Declaration):
+    """One operation on tensors.
+
+    `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
+    `training_only` says that it is the identity outside training.
+    """
+
+    registry: ClassVar[dict[str, type[Op]]] = {}
+
+    affine: ClassVar[bool] = False
+    training_only: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in vars(cls):
+            assert cls.name not in Op.registry, f'two ops are called "{cls.name}"'
+            assert cls.__doc__, f"{cls.name} needs a docstring"
+            Op.registry[cls.name] = cls
+
+    def macs(self) -> int:
+        """Multiply-accumulates for one message; parameters of overriding methods name axes or settings."""
+        return 0
+
+    @property
+    def message_rank(self) -> int | None:
+        """How many trailing axes make one message, or None where any shape will do."""
+        axes = [axis for axis in self.operands[0].axes.split() if axis != "..."]
+        return len(axes) or None

@@ -1,0 +1,110 @@
+"""Ops on tokens: embedding, attention, position, the class token."""
+
+from __future__ import annotations
+
+from modgraph.ops.axes import Axes, Misfit, derived
+from modgraph.ops.declaration import ZEROS, Operand, TorchModule, Weight, normal, setting, uniform
+from modgraph.ops.op import Op
+
+TOKENS = (Operand("x", "... N D"),)
+
+
+class Embedding(Op):
+    """Look up a learned vector for each token id."""
+
+    name = "embedding"
+    operands = (Operand("x", "...", dtype="token"),)
+    results = ("... width",)
+    weights = (Weight("weight", "size width", normal(1.0)),)
+    module = TorchModule("torch.nn.Embedding", "size", "width")
+
+    width: int = setting(min=1, doc="length of a vector")
+
+
+class Attention(Op):
+    """Multi-head self-attention over the tokens: softmax(Q Kᵀ / √d) V, padding masked."""
+
+    name = "attention"
+    operands = TOKENS
+    results = ("... N D",)
+    weights = (
+        Weight("qkv.weight", "threefold D", uniform("D")),
+        Weight("qkv.bias", "threefold", ZEROS, when="bias"),
+        Weight("out.weight", "D D", uniform("D")),
+        Weight("out.bias", "D", ZEROS),
+    )
+    module = TorchModule("modgraph.nn.Attention", "D", "heads", bias="bias", causal="causal")
+
+    heads: int = setting(min=1, doc="number of heads; divides the width")
+    bias: bool = setting(True, doc="biases in the maps to queries, keys and values")
+    causal: bool = setting(False, doc="no token sees a later one")
+
+    @derived
+    def threefold(self, D: int) -> int:
+        return 3 * D
+
+    def check(self, axes: Axes) -> None:
+        if not isinstance(axes["D"], int) or axes["D"] % self.heads:
+            raise Misfit(f"{self.heads} heads do not divide a width of {axes['D']}", "choose heads that do")
+
+    def masked(self, axes: Axes) -> str | None:
+        length = axes["N"]
+        return length if isinstance(length, str) else None
+
+    def macs(self, N: int, D: int) -> int:
+        return 4 * N * D * D + 2 * N * N * D
+
+
+class ClassToken(Op):
+    """Put one learned token in front of the others."""
+
+    name = "class_token"
+    operands = TOKENS
+    results = ("... one_more D",)
+    weights = (Weight("weight", "D", normal(0.02)),)
+    module = TorchModule("modgraph.nn.ClassToken", "D")
+
+    @derived
+    def one_more(self, N: int) -> int:
+        return N + 1
+
+
+class Position(Op):
+    """Add a learned vector to each token by its place."""
+
+    name = "position"
+    operands = TOKENS
+    results = ("... N D",)
+    weights = (Weight("weight", "places D", normal(0.02)),)
+    module = TorchModule("modgraph.nn.Position", "places", "D")
+    affine = True
+
+    length: int | None = setting(None, min=1, doc="how many places; the number of tokens if not given")
+
+    @derived
+    def places(self, N: int | str) -> int | str:
+        return self.length or N
+
+    def check(self, axes: Axes) -> None:
+        tokens = axes["N"]
+        if isinstance(tokens, str) and self.length is None:
+            raise Misfit(f'the axis "{tokens}" has no fixed length', "say how many places: position(length=512)")
+        if isinstance(tokens, int) and self.length is not None and self.length < tokens:
+            raise Misfit(f"{tokens} tokens do not fit {self.length} places", "raise length")
+
+
+class Select(Op):
+    """Take one token, by its place."""
+
+    name = "select"
+    operands = TOKENS
+    results = ("... D",)
+    module = TorchModule("modgraph.nn.Select", "index")
+    affine = True
+
+    index: int = setting(min=0, doc="place of the token, from 0")
+
+    def check(self, axes: Axes) -> None:
+        tokens = axes["N"]
+        if isinstance(tokens, int) and self.index >= tokens:
+            raise Misfit(f"there is no token {self.index} among {tokens}", f"the last is select({tokens - 1})")

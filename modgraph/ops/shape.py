@@ -1,0 +1,185 @@
+"""Ops that join, cut and reduce axes, and arithmetic between values."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from modgraph.ops.axes import Axes, Misfit
+from modgraph.ops.declaration import Operand, Signature, TorchModule, product, setting
+from modgraph.ops.linear import VECTORS
+from modgraph.ops.op import Op
+from modgraph.ops.types import Axis, TensorType, floats, shown
+
+
+class Flatten(Op):
+    """Put everything an example holds into one axis."""
+
+    name = "flatten"
+    module = TorchModule("modgraph.nn.Flatten", "rank")
+    affine = True
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        if found[0].symbolic:
+            raise Misfit(f'flatten needs fixed lengths, and "{found[0].symbolic[0]}" has none', "reduce it first")
+        return (floats(product(found[0].shape)),)
+
+
+class Concat(Op):
+    """Join several values along their last axis; all other axes agree."""
+
+    name = "concat"
+    operands = (Operand("x", "..."),)
+    variadic = True
+    module = TorchModule("modgraph.nn.Concat")
+
+    def bind(self, *found: TensorType) -> Signature:
+        if not found or any(type_.dtype != "float" for type_ in found):
+            raise Misfit("concat joins float values", "write (a, b) -> concat")
+        return Signature(self, found, Axes(self), (floats(*self._joined(found)),))
+
+    def _joined(self, found: tuple[TensorType, ...]) -> tuple[Axis, ...]:
+        first = found[0].shape
+        total = 0
+        for at, type_ in enumerate(found):
+            if not type_.shape or type_.shape[:-1] != first[:-1]:
+                raise Misfit(f"cannot join {shown(first)} and {shown(type_.shape)} along the last axis", "", at)
+            last = type_.shape[-1]
+            if not isinstance(last, int):
+                raise Misfit(f'cannot join along the axis "{last}", which has no fixed length', "", at)
+            total += last
+        return (*first[:-1], total)
+
+
+class Split(Op):
+    """Cut the last axis into `parts` of equal length: `a, b = x -> split(2)`."""
+
+    name = "split"
+    operands = VECTORS
+    module = TorchModule("modgraph.nn.Split", "parts")
+
+    parts: int = setting(min=2, max=256, doc="number of parts")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        last = axes["D"]
+        if not isinstance(last, int) or last % self.parts:
+            raise Misfit(f"{self.parts} parts do not divide an axis of {last}", "choose parts that do")
+        return (floats(*found[0].shape[:-1], last // self.parts),) * self.parts
+
+
+class _Reduction(Op):
+    """Reduce one axis, padding left out; by default the tokens of [N, D]."""
+
+    axis: int = setting(-2, max=-1, doc="which axis, counted from the last: -1, -2, …")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        shape = found[0].shape
+        if -self.axis > len(shape):
+            advice = f"write {self.name}(axis=-1)" if shape else "it is a single number already"
+            raise Misfit(f"{self.name} reduces axis {self.axis}, but the value has the axes {shown(shape)}", advice)
+        at = len(shape) + self.axis
+        return (floats(*shape[:at], *shape[at + 1 :]),)
+
+    def masked(self, axes: Axes) -> str | None:
+        axis = (axes.lead or ())[self.axis]
+        return axis if isinstance(axis, str) else None
+
+
+class Mean(_Reduction):
+    """The mean over an axis."""
+
+    name = "mean"
+    module = TorchModule("modgraph.nn.Mean", "axis")
+    affine = True
+
+
+class Sum(_Reduction):
+    """The sum over an axis."""
+
+    name = "sum"
+    module = TorchModule("modgraph.nn.Sum", "axis")
+    affine = True
+
+
+class Max(_Reduction):
+    """The largest value along an axis."""
+
+    name = "max"
+    module = TorchModule("modgraph.nn.Max", "axis")
+
+
+ARITHMETIC_MODULE = TorchModule(
+    "modgraph.nn.Arithmetic", "symbol", "left_rank", "right_rank", left="left", right="right"
+)
+
+
+class Arithmetic(Op):
+    """Base of + − × ÷ and power: values of broadcast shapes, or a value and a constant."""
+
+    symbol: ClassVar[str]
+
+    left: float | None = setting(None, doc="a constant instead of the left operand")
+    right: float | None = setting(None, doc="a constant instead of the right operand")
+
+    def bind(self, *found: TensorType) -> Signature:
+        for at, type_ in enumerate(found):
+            if type_.dtype != "float":
+                raise Misfit(f"arithmetic is for float values, not {type_}", "", at)
+        wanted = 1 if self.left is not None or self.right is not None else 2
+        if len(found) != wanted:
+            raise Misfit(f"{self.name} takes {wanted} operands here, not {len(found)}")
+        axes = Axes(self)
+        ranks = [len(type_.shape) for type_ in found]
+        axes.bound["left_rank"] = 0 if self.left is not None else ranks[0]
+        axes.bound["right_rank"] = 0 if self.right is not None else ranks[-1]
+        return Signature(self, found, axes, (self._broadcast(found),))
+
+    def _broadcast(self, found: tuple[TensorType, ...]) -> TensorType:
+        rank = max(len(type_.shape) for type_ in found)
+        padded = [(1,) * (rank - len(type_.shape)) + type_.shape for type_ in found]
+        shape: list[Axis] = []
+        for lengths in zip(*padded, strict=True):
+            distinct = {length for length in lengths if length != 1}
+            if len(distinct) > 1:
+                shapes = f"{shown(found[0].shape)} and {shown(found[1].shape)}"
+                raise Misfit(f'the shapes {shapes} do not fit together under "{self.symbol}"')
+            shape.append(distinct.pop() if distinct else 1)
+        per_batch = all(type_.per == "batch" for type_ in found)
+        return TensorType("float", tuple(shape), per="batch" if per_batch else "example")
+
+
+class Add(Arithmetic):
+    """Sum of two values."""
+
+    name, symbol = "add", "+"
+    module = ARITHMETIC_MODULE
+
+
+class Subtract(Arithmetic):
+    """Difference of two values."""
+
+    name, symbol = "subtract", "-"
+    module = ARITHMETIC_MODULE
+
+
+class Multiply(Arithmetic):
+    """Product of two values, element by element."""
+
+    name, symbol = "multiply", "*"
+    module = ARITHMETIC_MODULE
+
+
+class Divide(Arithmetic):
+    """Quotient of two values, element by element."""
+
+    name, symbol = "divide", "/"
+    module = ARITHMETIC_MODULE
+
+
+class Power(Arithmetic):
+    """One value to the power of another, element by element."""
+
+    name, symbol = "power", "**"
+    module = ARITHMETIC_MODULE
+
+
+ARITHMETIC = {op.symbol: op for op in (Add, Subtract, Multiply, Divide, Power)}

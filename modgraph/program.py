@@ -1,0 +1,58 @@
+"""A spec, read: the Python face of the front end, and the door to the stages after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
+from modgraph.elaboration import elaborate
+from modgraph.ir import Graph
+from modgraph.syntax import parse, read
+from modgraph.tools.cost import Cost, cost_of
+
+if TYPE_CHECKING:
+    from modgraph.backends.torch import Model
+
+
+@dataclass(frozen=True)
+class Program:
+    """An architecture: its graph, where it was read from, and the warnings on the way."""
+
+    ir: Graph
+    source: Source | None = None
+    warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)
+
+    def cost(self, **lengths: int) -> Cost:
+        """Parameters and multiply-accumulates per example; symbolic axes have the given lengths, or 1."""
+        return cost_of(self.ir, lengths)
+
+    def build(self, seed: int = 0, lowering: str | None = None) -> Model:
+        """A torch module with fresh weights, a function of the seed and of each weight's name.
+
+        `lowering` asks for a form of all routes (`dense`, `message_passing`); by default each has its best.
+        """
+        from modgraph.backends.torch import build
+
+        return build(self.ir, seed=seed, lowering=lowering)
+
+
+def load(path: str | Path, **parameters: Any) -> Program:
+    """Read a spec. Raises `ModgraphError`, which shows every mistake with its place."""
+    report = Report()
+    source = read(path, report)
+    return _program(source, parameters, report)
+
+
+def loads(text: str, name: str = "<string>", **parameters: Any) -> Program:
+    """Read a spec from a string. Raises `ModgraphError`."""
+    return _program(Source(name, text), parameters, Report())
+
+
+def _program(source: Source | None, parameters: dict[str, Any], report: Report) -> Program:
+    file = parse(source, report) if source is not None else None
+    graph = elaborate(file, parameters, report) if file is not None else None
+    if graph is None or report.errors:
+        raise ModgraphError(report.in_order())
+    return Program(graph, source, tuple(report.warnings))

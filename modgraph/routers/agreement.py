@@ -1,0 +1,47 @@
+"""Agreement routing (Hu et al., Scalable Modular Network, ICLR 2024, Algorithm 1)."""
+
+from __future__ import annotations
+
+from modgraph.ops import Axes, Operand, TorchModule, Weight, setting, uniform
+from modgraph.routers.router import Lowering, PoolFacts, Router
+
+
+class Agreement(Router):
+    """Let modules and tokens agree, over some iterations, on which token goes to which module.
+
+    With messages u_ij = f_j(s_i) and keys t_i = Wa s_i: v_j is first the mean of u_ij over tokens; then, each
+    iteration, α_ij += cos(t_i, v_j), c_ij = softmax of α_ij over modules, v_j = Σ_i c_ij u_ij. One vector per module.
+    """
+
+    name = "agreement"
+    operands = (Operand("tokens", "... N D"),)
+    results = ("... M V", "... N M", "... N M")
+    records = ("gates", "scores")
+    weights = (
+        Weight("weight", "V D", uniform("D")),
+        Weight("bias", "V", uniform("D"), when="bias"),
+    )
+    module = TorchModule(
+        "modgraph.nn.Agreement", "D", "V", "iterations", bias="bias", update="update", residual="residual"
+    )
+    reference = "modgraph.nn.AgreementMessagePassing"
+    soft = True
+
+    iterations: int = setting(4, min=0, max=1000, doc="rounds of agreement; 0 leaves the mean")
+    bias: bool = setting(False, doc="add a learned vector to the keys")
+    update: str = setting("sum", choices=("sum", "normalised"), doc="divide v_j by Σ_i c_ij, or not")
+    residual: bool = setting(False, doc="the result is ReLU(v⁰ + v), not v")
+
+    def masked(self, axes: Axes) -> str | None:
+        return axes["N"] if isinstance(axes["N"], str) else None
+
+    def macs(self, N: int, M: int, D: int, V: int) -> int:
+        keys = N * D * V if self.iterations else 0
+        return keys + self.iterations * (N * M * V + N * M * V)
+
+    def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
+        if not pool.affine:
+            reason = "dense over all pairs: the modules are not affine, so every message is computed once"
+            return (Lowering("dense", "modgraph.nn.AgreementDense", reason), self.reference_form)
+        reason = "dense and factorised: the modules are affine, so tokens are weighted before the modules run"
+        return (Lowering("dense", "modgraph.nn.AgreementFactorised", reason), self.reference_form)

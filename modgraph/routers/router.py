@@ -1,0 +1,65 @@
+"""The base of all routers, and the registry that their declarations fill.
+
+Axis letters: N senders (tokens), M modules of the pool, D width of a token, V width of a module's result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from modgraph.ops import Declaration
+
+
+@dataclass(frozen=True)
+class PoolFacts:
+    """What a router may know of the pool it serves, without its weights."""
+
+    size: int
+    affine: bool
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """One way to compute a route. `form` is its name, `route` the import path of the torch module."""
+
+    form: str
+    route: str
+    reason: str
+
+
+class Router(Declaration):
+    """Scores edges between senders and receivers, selects some, and reduces the messages they carry.
+
+    `results` are the axis patterns of what a route yields: first its value, then what `records` names.
+    `message` is the torch_geometric form, the definition that all lowerings must equal.
+    """
+
+    registry: ClassVar[dict[str, type[Router]]] = {}
+
+    records: ClassVar[tuple[str, ...]] = ()
+    reference: ClassVar[str]
+    soft: ClassVar[bool] = False  # every module takes part in every decision
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in vars(cls):
+            assert cls.name not in Router.registry, f'two routers are called "{cls.name}"'
+            assert cls.__doc__, f"{cls.name} needs a docstring"
+            Router.registry[cls.name] = cls
+
+    def macs(self) -> int:
+        """Multiply-accumulates of one routing decision over all senders and modules, messages left out."""
+        return 0
+
+    def active_modules(self, size: int) -> int:
+        """How many of a pool's modules one sender reaches."""
+        return size
+
+    def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
+        """The forms that can compute a route over this pool, the best first."""
+        return (self.reference_form,)
+
+    @property
+    def reference_form(self) -> Lowering:
+        return Lowering("message_passing", self.reference, "torch_geometric message passing, the definition")

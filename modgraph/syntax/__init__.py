@@ -1,0 +1,6 @@
+"""From text to syntax tree."""
+
+from modgraph.syntax import ast
+from modgraph.syntax.parse import keywords, parse, read
+
+__all__ = ["ast", "keywords", "parse", "read"]

@@ -1,0 +1,277 @@
+"""The syntax tree: what was written, where, and nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from modgraph.diagnostics import Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """Base of every node. Places are no part of equality."""
+
+    span: Span = field(compare=False, repr=False)
+    depth: int = field(default=1, compare=False, repr=False)
+
+
+# ---------------------------------------------------------------- expressions
+
+
+class Expression(Tree):
+    """Anything that stands for a value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Name(Expression):
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Literal(Expression):
+    """A number, a string or a boolean."""
+
+    value: int | float | str | bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOf(Expression):
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TupleOf(Expression):
+    """Several operands of one op: `(a, b) -> concat`."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range(Expression):
+    start: Expression
+    stop: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unary(Expression):
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binary(Expression):
+    """One operator between two operands: arithmetic, comparison, `and`, `or`."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument(Tree):
+    name: str | None
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call(Expression):
+    callee: Expression
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Index(Expression):
+    target: Expression
+    index: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribute(Expression):
+    target: Expression
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage(Tree):
+    """What stands right of an arrow: one term, perhaps `by` a router."""
+
+    term: Expression
+    router: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline(Expression):
+    head: Expression
+    stages: tuple[Stage, ...]
+
+
+# ---------------------------------------------------------------- statements
+
+
+class Statement(Tree):
+    """Anything that stands in a body."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypeOf(Tree):
+    dtype: str
+    axes: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference(Tree):
+    """A name that is bound, perhaps one member of a family: `s[k]`."""
+
+    name: str
+    index: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input(Statement):
+    name: str
+    type: TypeOf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(Statement):
+    reference: Reference
+    type: TypeOf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Module(Statement):
+    """A named instance; `tokenizer` is the same thing by another word."""
+
+    keyword: str
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool(Statement):
+    name: str
+    size: Expression | None
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Router(Statement):
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binding(Statement):
+    references: tuple[Reference, ...]
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output(Statement):
+    name: str | None
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss(Statement):
+    name: str | None
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body(Tree):
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat(Statement):
+    name: str
+    variable: str
+    domain: Expression
+    body: Body
+
+
+@dataclass(frozen=True, kw_only=True)
+class For(Statement):
+    variable: str
+    domain: Expression
+    body: Body
+
+
+@dataclass(frozen=True, kw_only=True)
+class If(Statement):
+    condition: Expression
+    then: Body
+    otherwise: Body | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carry(Tree):
+    name: str
+    type: TypeOf
+    start: Expression | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan(Statement):
+    sequence: Expression
+    variable: str
+    carries: tuple[Carry, ...]
+    body: Body
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grow(Statement):
+    pool: str
+    router: str
+    condition: Expression
+    where: Expression | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frozen(Statement):
+    body: Body
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yield(Statement):
+    value: Expression
+
+
+# ---------------------------------------------------------------- definitions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter(Tree):
+    name: str
+    default: Expression | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Import(Tree):
+    names: tuple[str, ...]
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition(Tree):
+    """A model (built whole) or a block (used inside models)."""
+
+    keyword: str
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    parameters: tuple[Parameter, ...]
+    body: Body
+
+
+@dataclass(frozen=True, kw_only=True)
+class File(Tree):
+    imports: tuple[Import, ...]
+    definitions: tuple[Definition, ...]
+
+
+def depth_of(children: list[Any]) -> int:
+    """How deep the deepest of some trees is nested."""
+    return max((child.depth for child in children if isinstance(child, Tree)), default=0)

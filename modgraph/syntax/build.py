@@ -1,0 +1,252 @@
+"""Builds the syntax tree while the parser runs, bottom up, so that no depth of nesting needs recursion.
+
+Every method receives the children of its grammar rule: tokens and finished trees.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from modgraph.diagnostics import Diagnostic, Span
+from modgraph.syntax import ast
+from modgraph.syntax.errors import NumberTooLarge, TooDeep
+from modgraph.syntax.limits import INTEGER, TREE_DEPTH
+
+T = TypeVar("T", bound=ast.Tree)
+Children = list[Any]
+
+
+class Rejected(Exception):  # noqa: N818 - control flow inside the parser, never seen outside
+    """A finished rule breaks a limit; carries the message."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.text())
+        self.diagnostic = diagnostic
+
+
+def span_of(children: Children) -> Span:
+    first: Span = children[0].span
+    return first.to(children[-1].span)
+
+
+def make(kind: type[T], children: Children, /, **fields: Any) -> T:
+    span = span_of(children)
+    depth = 1 + ast.depth_of(children)
+    if depth > TREE_DEPTH:
+        raise Rejected(TooDeep(span=span, what="this is", limit=TREE_DEPTH))
+    return kind(span=span, depth=depth, **fields)
+
+
+def trees(children: Children, kind: type[T]) -> tuple[T, ...]:
+    return tuple(child for child in children if isinstance(child, kind))
+
+
+def words(children: Children) -> list[str]:
+    """The names among some tokens."""
+    return [str(child) for child in children if getattr(child, "type", None) == "NAME"]
+
+
+def text_of(token: Any) -> str:
+    return str(token)[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+
+
+class Builder:
+    """One method per grammar rule."""
+
+    def start(self, children: Children) -> ast.File:
+        return ast.File(
+            span=span_of(children) if children else None,  # type: ignore[arg-type]
+            imports=trees(children, ast.Import),
+            definitions=trees(children, ast.Definition),
+        )
+
+    def import_(self, children: Children) -> ast.Import:
+        return make(ast.Import, children, names=tuple(words(children)), path=text_of(children[-1]))
+
+    def model(self, children: Children) -> ast.Definition:
+        parameters = next((child for child in children if isinstance(child, _Parameters)), None)
+        return make(
+            ast.Definition,
+            children,
+            keyword=str(children[0]),
+            name=str(children[1]),
+            name_span=children[1].span,
+            parameters=parameters.items if parameters else (),
+            body=children[-1],
+        )
+
+    block = model
+
+    def parameters(self, children: Children) -> _Parameters:
+        return make(_Parameters, children, items=trees(children, ast.Parameter))
+
+    def parameter(self, children: Children) -> ast.Parameter:
+        return make(
+            ast.Parameter, children, name=str(children[0]), default=children[2] if len(children) > 1 else None
+        )
+
+    def body(self, children: Children) -> ast.Body:
+        return make(ast.Body, children, statements=trees(children, ast.Statement))
+
+    # ------------------------------------------------------------ statements
+
+    def input(self, children: Children) -> ast.Input:
+        return make(ast.Input, children, name=str(children[1]), type=children[3])
+
+    def target(self, children: Children) -> ast.Target:
+        return make(ast.Target, children, reference=children[1], type=children[3])
+
+    def module(self, children: Children) -> ast.Module:
+        return make(
+            ast.Module, children, keyword=str(children[0]), name=str(children[1]), value=children[3]
+        )
+
+    def pool(self, children: Children) -> ast.Pool:
+        size = children[3] if len(children) == 7 else None
+        return make(ast.Pool, children, name=str(children[1]), size=size, value=children[-1])
+
+    def router(self, children: Children) -> ast.Router:
+        return make(ast.Router, children, name=str(children[1]), value=children[-1])
+
+    def binding(self, children: Children) -> ast.Binding:
+        return make(ast.Binding, children, references=trees(children, ast.Reference), value=children[-1])
+
+    def output(self, children: Children) -> ast.Output:
+        name = str(children[1]) if len(children) == 4 else None
+        return make(ast.Output, children, name=name, value=children[-1])
+
+    def loss(self, children: Children) -> ast.Loss:
+        name = str(children[1]) if len(children) == 4 else None
+        return make(ast.Loss, children, name=name, value=children[-1])
+
+    def repeat(self, children: Children) -> ast.Repeat:
+        names = words(children)
+        return make(
+            ast.Repeat, children, name=names[0], variable=names[-1], domain=children[-2], body=children[-1]
+        )
+
+    def for_(self, children: Children) -> ast.For:
+        return make(ast.For, children, variable=str(children[1]), domain=children[3], body=children[4])
+
+    def if_(self, children: Children) -> ast.If:
+        otherwise = children[4] if len(children) == 5 else None
+        if isinstance(otherwise, ast.If):
+            otherwise = make(ast.Body, [otherwise], statements=(otherwise,))
+        return make(ast.If, children, condition=children[1], then=children[2], otherwise=otherwise)
+
+    def scan(self, children: Children) -> ast.Scan:
+        body_at = next(at for at, child in enumerate(children) if isinstance(child, ast.Body))
+        return make(
+            ast.Scan,
+            children,
+            sequence=children[1],
+            variable=str(children[3]),
+            carries=trees(children, ast.Carry),
+            body=children[body_at],
+            names=tuple(words(children[body_at:])),
+        )
+
+    def carry(self, children: Children) -> ast.Carry:
+        start = children[4] if len(children) == 5 else None
+        return make(ast.Carry, children, name=str(children[0]), type=children[2], start=start)
+
+    def yield_(self, children: Children) -> ast.Yield:
+        return make(ast.Yield, children, value=children[1])
+
+    def grow(self, children: Children) -> ast.Grow:
+        where = children[7] if len(children) == 8 else None
+        pool, router = words(children)
+        return make(ast.Grow, children, pool=pool, router=router, condition=children[5], where=where)
+
+    def frozen(self, children: Children) -> ast.Frozen:
+        return make(ast.Frozen, children, body=children[1])
+
+    def reference(self, children: Children) -> ast.Reference:
+        index = children[2] if len(children) == 4 else None
+        return make(ast.Reference, children, name=str(children[0]), index=index)
+
+    def type(self, children: Children) -> ast.TypeOf:
+        return make(ast.TypeOf, children, dtype=str(children[0]), axes=trees(children, ast.Expression))
+
+    # ------------------------------------------------------------ expressions
+
+    def pipeline(self, children: Children) -> ast.Pipeline:
+        return make(ast.Pipeline, children, head=children[0], stages=trees(children, ast.Stage))
+
+    def stage(self, children: Children) -> ast.Stage:
+        return make(ast.Stage, children, term=children[0], router=children[2] if len(children) > 1 else None)
+
+    def sum(self, children: Children) -> ast.Expression:
+        """A left-leaning chain of operators of one rank."""
+        left: ast.Expression = children[0]
+        for at in range(1, len(children), 2):
+            part = [left, children[at], children[at + 1]]
+            left = make(ast.Binary, part, operator=str(children[at]), left=left, right=children[at + 1])
+        return left
+
+    product = sum
+    disjunction = sum
+    conjunction = sum
+    power = sum
+
+    def compare(self, children: Children) -> ast.Binary:
+        operator: str = children[1].name
+        return make(ast.Binary, children, operator=operator, left=children[0], right=children[2])
+
+    def comparator(self, children: Children) -> ast.Name:
+        return make(ast.Name, children, name=" ".join(map(str, children)))
+
+    def range(self, children: Children) -> ast.Range:
+        return make(ast.Range, children, start=children[0], stop=children[2])
+
+    def unary(self, children: Children) -> ast.Unary:
+        return make(ast.Unary, children, operator=str(children[0]), operand=children[1])
+
+    def call(self, children: Children) -> ast.Call:
+        return make(ast.Call, children, callee=children[0], arguments=trees(children, ast.Argument))
+
+    def index(self, children: Children) -> ast.Index:
+        return make(ast.Index, children, target=children[0], index=children[2])
+
+    def attribute(self, children: Children) -> ast.Attribute:
+        return make(ast.Attribute, children, target=children[0], name=str(children[2]))
+
+    def argument(self, children: Children) -> ast.Argument:
+        name = str(children[0]) if len(children) == 3 else None
+        return make(ast.Argument, children, name=name, value=children[-1])
+
+    def name(self, children: Children) -> ast.Name:
+        return make(ast.Name, children, name=str(children[0]))
+
+    def integer(self, children: Children) -> ast.Literal:
+        digits = str(children[0]).lstrip("0")
+        if len(digits) > 16 or int(digits or "0") > INTEGER:
+            raise Rejected(NumberTooLarge(span=span_of(children), limit=INTEGER))
+        return make(ast.Literal, children, value=int(digits or "0"))
+
+    def decimal(self, children: Children) -> ast.Literal:
+        value = float(children[0])
+        if value > 1e38:
+            raise Rejected(NumberTooLarge(span=span_of(children), limit=10**38))
+        return make(ast.Literal, children, value=value)
+
+    def string(self, children: Children) -> ast.Literal:
+        return make(ast.Literal, children, value=text_of(children[0]))
+
+    def boolean(self, children: Children) -> ast.Literal:
+        return make(ast.Literal, children, value=str(children[0]) == "true")
+
+    def list(self, children: Children) -> ast.ListOf:
+        return make(ast.ListOf, children, items=trees(children, ast.Expression))
+
+    def tuple(self, children: Children) -> ast.TupleOf:
+        return make(ast.TupleOf, children, items=trees(children, ast.Expression))
+
+    def group(self, children: Children) -> ast.Expression:
+        inner: ast.Expression = children[1]
+        return inner
+
+
+@ast.dataclass(frozen=True, kw_only=True)
+class _Parameters(ast.Tree):
+    items: tuple[ast.Parameter, ...]

@@ -1,0 +1,9 @@
+"""Bounds that keep any text whatever from costing more than a moment. Messages state them."""
+
+from __future__ import annotations
+
+SOURCE_BYTES = 4 * 2**20
+BRACKET_DEPTH = 100
+TREE_DEPTH = 100
+INTEGER = 2**53
+REPORTED_SYNTAX_ERRORS = 20

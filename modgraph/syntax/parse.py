@@ -1,0 +1,207 @@
+"""Reads a text into a syntax tree, telling every syntax mistake of the text in one go.
+
+After a mistake the parser goes back to where the last statement keyword stood, forgets the broken statement, and goes
+on at the next keyword or at the brace that closes the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lark import Token, UnexpectedToken
+
+from modgraph.diagnostics import Report, Source, Span
+from modgraph.syntax import ast
+from modgraph.syntax.build import Rejected
+from modgraph.syntax.errors import NothingHere, NotText, TooDeep, UnexpectedText, UnreadableFile
+from modgraph.syntax.limits import BRACKET_DEPTH, REPORTED_SYNTAX_ERRORS, SOURCE_BYTES
+from modgraph.syntax.tokens import PlacedToken, language, tokens
+
+STATEMENT_KEYWORDS = frozenset(
+    "INPUT TARGET TOKENIZER MODULE POOL ROUTER OUTPUT LOSS REPEAT FOR IF SCAN GROW FROZEN YIELD".split()
+)
+DEFINITION_KEYWORDS = frozenset(("MODEL", "BLOCK", "IMPORT"))
+OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))
+CLOSING = frozenset(("RPAR", "RSQB", "RBRACE"))
+ATOM_START = frozenset("NAME INTEGER DECIMAL STRING LPAR LSQB TRUE FALSE".split())
+EXPRESSION_START = ATOM_START | {"MINUS"}
+WORDS = {"NAME": "a name", "INTEGER": "a number", "DECIMAL": "a number", "STRING": "a string", "$END": "the end"}
+
+
+def read(path: str | Path, report: Report) -> Source | None:
+    """The text of a spec file, or None with the reason reported."""
+    name = str(path)
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(SOURCE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        report.add(UnreadableFile(path=name, reason=reason.lower(), way_out=_neighbours(Path(path))))
+        return None
+    reason = _unreadable(content)
+    if reason is not None:
+        report.add(NotText(path=name, reason=reason, limit=SOURCE_BYTES))
+        return None
+    return Source(name, content.decode("utf-8-sig").replace("\r\n", "\n"))
+
+
+def parse(source: Source, report: Report) -> ast.File | None:
+    """The tree of a text, or None with every syntax mistake reported."""
+    if (reason := _unreadable(source.text.encode("utf-8", "surrogatepass"))) is not None:
+        report.add(NotText(path=source.name, reason=reason, limit=SOURCE_BYTES))
+        return None
+    stream = list(tokens(source, report))
+    file = _Recovery(source, report).run(stream)
+    if report.errors or file is None:
+        return None
+    if not file.definitions:
+        report.add(NothingHere(span=Span(source, 0, 1)))
+        return None
+    return file
+
+
+def _unreadable(content: bytes) -> str | None:
+    if len(content) > SOURCE_BYTES:
+        return "it is too long"
+    if b"\0" in content:
+        return "it contains a NUL character"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"byte {error.start} is not UTF-8"
+    return None
+
+
+def _neighbours(path: Path) -> str:
+    """Specs that a misspelt path may have meant."""
+    from modgraph.diagnostics import closest
+
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.suffix == path.suffix]
+    except (OSError, ValueError):
+        return "check the path"
+    match = closest(path.name, names)
+    return f'did you mean "{path.parent / match}"?' if match else "check the path"
+
+
+class _Recovery:
+    """Feeds tokens to the parser and steps over broken statements."""
+
+    def __init__(self, source: Source, report: Report) -> None:
+        self.source = source
+        self.report = report
+        self.parser: Any = language().parse_interactive("", start="start")
+        self.checkpoint = self._stacks()
+        self.mistakes = 0
+
+    def run(self, stream: list[PlacedToken]) -> ast.File | None:
+        at, depth = 0, 0
+        while at < len(stream):
+            token = stream[at]
+            keyword = token.type in STATEMENT_KEYWORDS or token.type in DEFINITION_KEYWORDS
+            before = self._stacks() if keyword else self.checkpoint
+            depth += (token.type in OPENING) - (token.type in CLOSING)
+            if depth > BRACKET_DEPTH:
+                self.report.add(TooDeep(span=token.span, what="brackets are", limit=BRACKET_DEPTH))
+                return None
+            if self._feed(token):
+                self.checkpoint = before
+                at += 1
+                continue
+            if self.mistakes >= REPORTED_SYNTAX_ERRORS:
+                return None
+            if self._is_misused_word(token):
+                stream[at] = token.as_name()
+                continue
+            at = self._resume(stream, at)
+            depth = 0
+        result = self._feed(self._end(stream))
+        return result if isinstance(result, ast.File) else None
+
+    def _feed(self, token: Any) -> Any:
+        """The parser's answer to a token: true or the finished file, or False after a reported mistake."""
+        try:
+            result = self.parser.feed_token(token)
+        except UnexpectedToken:
+            self.report.add(self._unexpected(token))
+        except Rejected as rejection:
+            self.report.add(rejection.diagnostic)
+        else:
+            return result if result is not None else True
+        self.mistakes += 1
+        return False
+
+    def _is_misused_word(self, token: PlacedToken) -> bool:
+        """A reserved word where a name must stand: read it as that name and go on."""
+        return token.isalpha() and token.type != "NAME" and "NAME" in self.parser.accepts()
+
+    def _resume(self, stream: list[PlacedToken], at: int) -> int:
+        """Go back to the last checkpoint, and on in the text to where it can continue."""
+        self._restore(self.checkpoint)
+        opened = 0
+        for later in range(at, len(stream)):
+            kind = stream[later].type
+            opened += (kind == "LBRACE") - (kind == "RBRACE")
+            if kind in DEFINITION_KEYWORDS or (kind in STATEMENT_KEYWORDS and opened <= 0) or opened < 0:
+                if "$END" in self.parser.accepts() and kind not in DEFINITION_KEYWORDS:
+                    continue
+                if kind in self.parser.accepts():
+                    return later
+        return len(stream)
+
+    def _stacks(self) -> tuple[list[Any], list[Any]]:
+        state = self.parser.parser_state
+        return list(state.state_stack), list(state.value_stack)
+
+    def _restore(self, stacks: tuple[list[Any], list[Any]]) -> None:
+        state = self.parser.parser_state
+        state.state_stack[:], state.value_stack[:] = stacks
+
+    def _end(self, stream: list[PlacedToken]) -> Token:
+        end = len(self.source.text.rstrip())
+        token = PlacedToken("$END", "")
+        token.span = Span(self.source, max(0, end - 1), end)
+        return token
+
+    def _unexpected(self, token: Any) -> UnexpectedText:
+        accepted = set(self.parser.accepts())
+        found = "the end of the file" if token.type == "$END" else f'"{token}"'
+        advice = ""
+        if self._is_misused_word(token):
+            advice = f'"{token}" is a reserved word: choose another name'
+        elif token.type == "RBRACE" and "$END" in accepted:
+            advice = "one closing brace too many"
+        elif token.type == "$END":
+            advice = "a bracket or brace is not closed"
+        return UnexpectedText(span=token.span, found=found, expected=_expected(accepted), way_out=advice)
+
+
+def _expected(accepted: set[str]) -> str:
+    """What could stand here, in words, shortest useful form."""
+    phrases = []
+    if accepted >= EXPRESSION_START:
+        accepted = accepted - EXPRESSION_START - {"NOT"}
+        phrases.append("an expression")
+    elif accepted >= ATOM_START:
+        accepted = accepted - ATOM_START
+        phrases.append("an op, a module or a pool")
+    if accepted >= STATEMENT_KEYWORDS:
+        accepted = accepted - STATEMENT_KEYWORDS - {"NAME"}
+        phrases.append("a statement")
+    phrases += sorted({WORDS.get(name) or f'"{_literals().get(name, name.lower())}"' for name in accepted})
+    if len(phrases) > 6:
+        phrases = [*phrases[:5], "another operator"]
+    return phrases[0] if len(phrases) == 1 else ", ".join(phrases[:-1]) + " or " + phrases[-1]
+
+
+def _literals() -> dict[str, str]:
+    return {terminal.name: str(terminal.pattern.value) for terminal in language().terminals}
+
+
+def keywords() -> Iterator[str]:
+    """The reserved words of the language."""
+    for name, text in _literals().items():
+        if text.isalpha() and name == text.upper():
+            yield text

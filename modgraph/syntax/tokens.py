@@ -1,0 +1,84 @@
+"""Cuts a text into tokens that know their place; a stray character is told and stepped over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from lark import Lark, Token, UnexpectedCharacters
+from lark.lexer import LexerState, TextSlice
+
+from modgraph.diagnostics import Report, Source, Span
+from modgraph.syntax.build import Builder
+from modgraph.syntax.errors import StrayCharacter
+from modgraph.syntax.limits import REPORTED_SYNTAX_ERRORS
+
+
+class PlacedToken(Token):
+    """A token with its span."""
+
+    span: Span
+
+    @classmethod
+    def of(cls, token: Token, source: Source) -> PlacedToken:
+        assert token.start_pos is not None
+        placed = cls(token.type, token.value, token.start_pos, token.line, token.column)
+        placed.span = Span(source, token.start_pos, token.start_pos + len(token.value))
+        return placed
+
+    def as_name(self) -> PlacedToken:
+        """The same text read as a name."""
+        name = PlacedToken("NAME", str(self))
+        name.span = self.span
+        return name
+
+
+@cache
+def language() -> Lark:
+    """The parser of the language, built once a process (about 0.15 s)."""
+    grammar = (resources.files("modgraph.grammar") / "modgraph.lark").read_text(encoding="utf-8")
+    builder: Any = Builder()
+    return Lark(grammar, parser="lalr", lexer="basic", keep_all_tokens=True, transformer=builder)
+
+
+def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
+    """The tokens of a text, stray characters reported."""
+    parser: Any = language().parser
+    lexer = parser.lexer
+    state = LexerState(TextSlice.cast_from(source.text))
+    strays = 0
+    while True:
+        try:
+            yield PlacedToken.of(lexer.next_token(state, None), source)
+        except UnexpectedCharacters as error:
+            at = error.pos_in_stream
+            strays += 1
+            if strays <= REPORTED_SYNTAX_ERRORS:
+                report.add(_stray(source, at))
+            state.line_ctr.feed(source.text[at : at + 1], test_newline=True)
+        except EOFError:
+            return
+
+
+def _stray(source: Source, at: int) -> StrayCharacter:
+    char = source.text[at]
+    if char == '"':
+        line_end = source.text.find("\n", at)
+        end = len(source.text) if line_end < 0 else line_end
+        advice = 'close the string with " on the same line; inside it, write \\" and \\\\'
+        return StrayCharacter(span=Span(source, at, end), shown="this string has no end, and", way_out=advice)
+    shown = f"{char!r}" if char.isprintable() else f"the character U+{ord(char):04X}"
+    return StrayCharacter(span=Span(source, at, at + 1), shown=shown, way_out=_SUGGESTIONS.get(char, "remove it"))
+
+
+_SUGGESTIONS = {
+    "'": 'strings stand in double quotes: "…"',
+    ";": "statements need no sign between them",
+    "\\": "line breaks mean nothing: no backslash is needed",
+    "&": 'write "and"',
+    "|": 'write "or"',
+    "!": 'write "not"',
+    "@": 'a matrix product is an op: x -> linear(width)',
+}
