@@ -15,9 +15,11 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.ir.text_form import to_text
+from modgraph.ir.weights import GraphWeight, weights_of
 
 __all__ = [
     "Graph",
+    "GraphWeight",
     "InputNode",
     "LossNode",
     "Node",
@@ -34,4 +36,5 @@ __all__ = [
     "from_json",
     "to_json",
     "to_text",
+    "weights_of",
 ]

@@ -52,6 +52,10 @@ class Router(Declaration):
         """Multiply-accumulates of one routing decision over all senders and modules, messages left out."""
         return 0
 
+    def deterministic(self) -> Router:
+        """The same router without noise, sampling and capacity: for inference."""
+        return self
+
     def active_modules(self, size: int) -> int:
         """How many of a pool's modules one sender reaches."""
         return size

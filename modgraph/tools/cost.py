@@ -6,12 +6,11 @@ activations are left out. `macs` runs every module on every message it could get
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, bind_route
+from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, bind_route, weights_of
 from modgraph.ops import Signature, TensorType
 from modgraph.ops.declaration import product
 
@@ -45,79 +44,44 @@ def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
     Nodes stand under the names of their weights, each name prefix with the sum of what is below it.
     """
     counts: dict[str, Cost] = {}
-    counted: set[str] = set()
     for node in graph:
-        for name, cost in _costs(graph, node, dict(lengths or {}), counted):
-            counts[name] = counts.get(name, Cost()) + cost
+        for name, macs, active in _macs_of(graph, node, dict(lengths or {})):
+            counts[name] = counts.get(name, Cost()) + Cost(macs=macs, active_macs=active)
+    for weight in weights_of(graph):
+        if not weight.buffer:
+            counts[weight.owner] = counts.get(weight.owner, Cost()) + Cost(weight.count, weight.count)
     total = sum(counts.values(), Cost())
     return Cost(*(getattr(total, name) for name in COUNTS), nodes=_with_subtotals(counts))
 
 
-def _costs(graph: Graph, node: Node, lengths: dict[str, int], counted: set[str]) -> list[tuple[str, Cost]]:
+def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
+    """Names with their MACs, of every module and of the selected ones."""
     match node:
         case OpNode():
-            cost = _op_cost(graph, node, lengths)
-            if node.owner in counted:
-                cost = Cost(macs=cost.macs, active_macs=cost.active_macs)
-            counted.add(node.owner)
-            return [(node.owner, cost)]
+            macs = _macs(_at_lengths(graph.signature(node), lengths))
+            return [(node.owner, macs, macs)]
         case PoolNode():
-            return list(_pool_parameters(node).items())
+            return [(node.name, 0, 0)]
         case RouteNode():
-            return _route_costs(graph, node, lengths, counted)
+            return _route_macs(graph, node, lengths)
         case _:
             return []
 
 
-def _op_cost(graph: Graph, node: OpNode, lengths: dict[str, int]) -> Cost:
-    signature = graph.signature(node)
-    parameters = sum(_weight_counts(signature).values())
-    macs = _macs(_at_lengths(signature, lengths))
-    return Cost(parameters, parameters, macs, macs)
-
-
-def _pool_parameters(pool: PoolNode) -> dict[str, Cost]:
-    """Parameters by module, and those that all modules share."""
-    shared = own = 0
-    for node in pool.region.of_kind(OpNode):
-        signature = pool.region.signature(node)
-        counts = _weight_counts(signature)
-        for weight in node.op.all_weights():
-            count = counts.get(weight.name, 0)
-            shared, own = (shared + count, own) if weight.shared else (shared, own + count)
-    costs = {f"{pool.name}.{module}": Cost(own, own) for module in range(pool.size)}
-    if shared:
-        costs[f"{pool.name}.shared"] = Cost(shared, shared)
-    return costs
-
-
-def _route_costs(
-    graph: Graph, route: RouteNode, lengths: dict[str, int], counted: set[str]
-) -> list[tuple[str, Cost]]:
+def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
     """A route's messages, counted under its pool, and its decisions, under its router."""
     pool, router = graph.pool_of(route), graph.router_of(route)
     tokens = _fixed(graph.type_of(graph.inputs(route.name)["tokens"]), lengths)
     signature = bind_route(router.router, pool, tokens)
-    decisions = math.prod(signature.axes.lead or ())  # type: ignore[arg-type]
-    senders = signature.axes["N"]
-    per_message = sum(_op_cost(pool.region, node, lengths).macs for node in pool.region.of_kind(OpNode))
-    every = decisions * senders * pool.size * per_message
-    active = decisions * senders * router.router.active_modules(pool.size) * per_message
+    decisions = product(signature.axes.lead or ())
+    region = pool.region
+    message = sum(_macs(_at_lengths(region.signature(node), lengths)) for node in region.of_kind(OpNode))
+    messages = decisions * signature.axes["N"] * message
     routing = decisions * signature.axes.call(router.router.macs)
-    parameters = 0 if router.name in counted else sum(_weight_counts(signature).values())
-    counted.add(router.name)
     return [
-        (pool.name, Cost(macs=every, active_macs=active)),
-        (router.name, Cost(parameters, parameters, routing, routing)),
+        (pool.name, messages * pool.size, messages * router.router.active_modules(pool.size)),
+        (router.name, routing, routing),
     ]
-
-
-def _weight_counts(signature: Signature) -> dict[str, int]:
-    """Numbers of elements by weight; buffers are not parameters."""
-    weights = {weight.name: weight for weight in signature.declaration.all_weights()}
-    return {
-        name: math.prod(shape) for name, shape in signature.weight_shapes().items() if not weights[name].buffer
-    }
 
 
 def _at_lengths(signature: Signature, lengths: dict[str, int]) -> Signature:
@@ -143,4 +107,9 @@ def _with_subtotals(counts: dict[str, Cost]) -> dict[str, Cost]:
         for end in range(1, len(parts) + 1):
             prefix = ".".join(parts[:end])
             totals[prefix] = totals.get(prefix, Cost()) + cost
-    return totals
+    return {name: totals[name] for name in sorted(totals, key=_natural)}
+
+
+def _natural(name: str) -> list[tuple[int, int | str]]:
+    """Sorts `expert.10` behind `expert.9`."""
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in name.split(".")]

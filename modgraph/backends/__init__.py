@@ -1,0 +1,1 @@
+"""What a graph becomes: a torch module, an ONNX bundle."""

@@ -1,0 +1,58 @@
+"""Torch modules from declarations: import paths resolved, constructors called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from torch import nn
+
+from modgraph.ir import Graph, OpNode, PoolNode
+from modgraph.ops import Signature
+
+
+def resolve(path: str) -> Any:
+    """What an import path such as `torch.nn.Linear` names. Paths come from declarations, never from a spec."""
+    home, _, name = path.rpartition(".")
+    return getattr(import_module(home), name)
+
+
+def construct(signature: Signature) -> nn.Module:
+    """The torch module of a bound declaration, its weights not yet set."""
+    path, positional, named = signature.constructor()
+    module: nn.Module = resolve(path)(*positional, **named)
+    return module
+
+
+class Namespace(nn.Module):
+    """A name with modules below it, so that state dicts have hierarchical names."""
+
+    def put(self, path: str, module: nn.Module) -> nn.Module:
+        """Register a module below this one, under a dotted path."""
+        first, _, rest = path.partition(".")
+        if not rest:
+            self._modules[first] = module
+            return module
+        inner = self._modules.setdefault(first, Namespace())
+        assert isinstance(inner, Namespace), f"{path} lies below a module"
+        return inner.put(rest, module)
+
+
+def shared_parts(pool: PoolNode) -> Namespace | None:
+    """What the modules of a pool have in common, by the owner of the weights in its region."""
+    shared = Namespace()
+    for node in pool.region.of_kind(OpNode):
+        if any(weight.shared for weight in node.op.all_weights()):
+            path, positional, named = pool.region.signature(node).constructor()
+            shared.put(node.owner, resolve(path).Shared(*positional, **named))
+    return shared if shared._modules else None
+
+
+def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> nn.Module:
+    """One op of one module of a pool; where the op shares weights, only its own part."""
+    signature = region.signature(node)
+    if shared is None or not any(weight.shared for weight in node.op.all_weights()):
+        return construct(signature)
+    own = resolve(node.op.module.path).Own
+    module: nn.Module = own(shared.get_submodule(node.owner), signature.axes["code_width"])
+    return module

@@ -1,0 +1,64 @@
+"""A pool whose modules are compiled from a region."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.backends.torch.construct import Namespace, expert_module, shared_parts
+from modgraph.backends.torch.run import plan, run
+from modgraph.ir import OpNode, PoolNode
+from modgraph.nn import Pool
+
+
+class Expert(Namespace):
+    """One module of a pool: the region's graph over ops of its own."""
+
+    def __init__(self, pool: PoolNode, shared: Namespace | None) -> None:
+        super().__init__()
+        self.region = pool.region
+        self.output = pool.region.outputs["output"]
+        self.ops: dict[str, nn.Module] = {}
+        for node in pool.region.of_kind(OpNode):
+            self.ops[node.name] = self.put(node.owner, expert_module(pool.region, node, shared))
+        self.steps = plan(pool.region, self.ops)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [..., message] gives [..., result]."""
+        return run(self.steps, {"x": (x,)}, (self.output,))[0]
+
+
+class CompiledPool(Pool):
+    """A pool of experts that runs row by row op after op, in one product where the op allows it."""
+
+    def __init__(self, node: PoolNode) -> None:
+        shared = shared_parts(node)
+        experts = [Expert(node, shared) for _ in range(node.size)]
+        super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
+        computes: dict[str, Callable[..., Any]] = {}
+        for op in node.region.of_kind(OpNode):
+            column = [expert.ops[op.name] for expert in experts]
+            ranks = len(node.region.signature(op).operands[0].shape), len(op.types[0].shape)
+            computes[op.name] = partial(rows_of, column, *ranks)
+        self.steps = plan(node.region, computes)
+        self.output = node.region.outputs["output"]
+
+    def rows(self, x: Tensor) -> Tensor:
+        """Module j on row j of x [..., M, message]: [..., M, result]."""
+        return run(self.steps, {"x": (x,)}, (self.output,))[0]
+
+
+def rows_of(column: list[nn.Module], rank: int, result_rank: int, *values: Tensor) -> Any:
+    """One op of every module, each on its row: the ops may do it together; without weights they are all the same."""
+    together = getattr(type(column[0]), "rows", None)
+    if together is not None:
+        return together(column, *values)
+    if not any(True for _ in column[0].parameters()):
+        return column[0](*values)
+    rows = zip(*(value.unbind(-rank - 1) for value in values), strict=True)
+    results = [module(*row) for module, row in zip(column, rows, strict=True)]
+    return torch.stack(results, dim=-result_rank - 1)

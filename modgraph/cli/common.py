@@ -1,0 +1,55 @@
+"""What several commands share: `-s name=value`, loading a spec, printing warnings."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
+from modgraph.program import Program, load
+
+
+class BadOverride(Diagnostic):
+    """`-s` takes NAME=VALUE: a model parameter (`-s k=2`) or a dotted recipe key (`-s train.seed=1`)."""
+
+    code = "MG110"
+    message = '-s takes NAME=VALUE, not "{given}"'
+    help = "for example: -s k=2, or for a recipe: -s train.seed=1"
+    given: str
+
+
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-s",
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a parameter of the model, or a dotted key of the recipe",
+    )
+
+
+def overrides(options: argparse.Namespace) -> dict[str, Any]:
+    """The values of all `-s`, by name. Raises `ModgraphError`."""
+    from modgraph.elaboration import read_value
+
+    values = {}
+    for given in options.set:
+        name, sign, text = given.partition("=")
+        if not sign or not all(part.isidentifier() for part in name.split(".")):
+            raise ModgraphError([BadOverride(given=given)])
+        values[name] = read_value(text)
+    return values
+
+
+def load_spec(path: str, options: argparse.Namespace) -> Program:
+    """The program of a spec under the command's `-s`, its warnings printed. Raises `ModgraphError`."""
+    program = load(path, **overrides(options))
+    warn(program)
+    return program
+
+
+def warn(program: Program) -> None:
+    if program.warnings:
+        print(render_all(program.warnings), file=sys.stderr)

@@ -1,0 +1,69 @@
+"""Count parameters and multiply-accumulates per example, in all and by node."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from modgraph.cli.common import BadOverride, add_overrides, load_spec
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph
+from modgraph.tools.cost import COUNTS, Cost, cost_of
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("spec", metavar="SPEC|RUN")
+    add_overrides(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument(
+        "--length",
+        action="append",
+        default=[],
+        metavar="AXIS=N",
+        help="the length of a symbolic axis (1 where none is given)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    cost = cost_of(_graph(options), _lengths(options.length))
+    print(json.dumps(cost.as_json(), indent=2) if options.json else _table(cost))
+    return 0
+
+
+def _graph(options: argparse.Namespace) -> Graph:
+    if Path(options.spec).is_dir():
+        from modgraph.training.run_directory import graph_of_run
+
+        return graph_of_run(options.spec)
+    return load_spec(options.spec, options).ir
+
+
+def _lengths(given: list[str]) -> dict[str, int]:
+    lengths = {}
+    for text in given:
+        name, _, number = text.partition("=")
+        if not number.isdigit() or len(number) > 9:
+            raise ModgraphError([BadOverride(given=text)])
+        lengths[name] = int(number)
+    return lengths
+
+
+def _table(cost: Cost) -> str:
+    """A row a node that costs anything, indented below what it is part of."""
+    rows = [("", *COUNTS)]
+    for name, each in cost.nodes.items():
+        if each.parameters or each.macs:
+            depth = name.count(".")
+            rows.append(("  " * depth + name.rpartition(".")[2], *_numbers(each)))
+    rows.append(("in all", *_numbers(cost)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        row[0].ljust(widths[0]) + "".join("  " + cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
+        for row in rows
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _numbers(cost: Cost) -> tuple[str, ...]:
+    return tuple(f"{getattr(cost, name):,}" for name in COUNTS)

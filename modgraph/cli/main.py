@@ -1,0 +1,65 @@
+"""The command line: finds the command, runs it, and turns mistakes into messages and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from modgraph.diagnostics import ModgraphError, render_all
+
+DONE, USER_FAULT, OUR_FAULT = 0, 1, 3
+
+COMMANDS = ("check", "show", "cost", "compile", "train", "eval", "export", "run")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Wrong usage is the user's fault: exit code 1."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(USER_FAULT)
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their arguments; each lives in a module of its own."""
+    from modgraph import __version__
+
+    top = _Parser(prog="modgraph", description="A declarative compiler for modular neural networks.")
+    top.add_argument("--version", action="version", version=f"modgraph {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        module = import_module(f"modgraph.cli.{name}_command")
+        summary = module.__doc__.strip().splitlines()[0]
+        command = commands.add_parser(name, help=summary, description=summary)
+        module.arguments(command)
+        command.set_defaults(run=module.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line; the exit code: 0 done, 1 the user's fault, 2 different (`diff` alone), 3 ours."""
+    options = parser().parse_args(argv)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except ModgraphError as error:
+        print(render_all(error.diagnostics), file=sys.stderr)
+        return USER_FAULT
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print("\nThis is a fault of modgraph, not yours. Please report it with the text above.", file=sys.stderr)
+        return OUR_FAULT
+    return code

@@ -1,0 +1,52 @@
+"""The torch modules that torch does not have. Usable alone, as a library."""
+
+from modgraph.nn.agreement import (
+    Agreement,
+    AgreementDense,
+    AgreementFactorised,
+    AgreementMessagePassing,
+)
+from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
+from modgraph.nn.linear import ModulatedLinear, ModulatedMLP, Scale
+from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
+from modgraph.nn.padding import valid
+from modgraph.nn.pool import Pool
+from modgraph.nn.sequence import Attention, ClassToken, Position, Select
+from modgraph.nn.shape import Arithmetic, Concat, Flatten, LogSoftmax, Max, Mean, Softmax, Split, Sum
+
+__all__ = [
+    "MSE",
+    "Agreement",
+    "AgreementDense",
+    "AgreementFactorised",
+    "AgreementMessagePassing",
+    "Arithmetic",
+    "Attention",
+    "AvgPool2d",
+    "BatchNorm2d",
+    "ClassToken",
+    "Concat",
+    "Conv2d",
+    "CrossEntropy",
+    "Entropy",
+    "Flatten",
+    "GroupNorm",
+    "Importance",
+    "LogSoftmax",
+    "Max",
+    "MaxPool2d",
+    "Mean",
+    "ModulatedLinear",
+    "ModulatedMLP",
+    "PatchEmbed",
+    "Pool",
+    "Position",
+    "Scale",
+    "Select",
+    "Softmax",
+    "Split",
+    "Sum",
+    "Tokens",
+    "squared_cv",
+    "valid",
+]

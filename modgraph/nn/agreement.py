@@ -1,0 +1,176 @@
+"""Agreement routing (Hu et al., Scalable Modular Network, ICLR 2024, Algorithm 1), in three equal forms.
+
+Shape suffixes: B examples, N tokens, M modules, D token width, V width of a message, E edges; an edge runs from a
+token to a module. The message passing form is the definition; the dense forms compute the same faster.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import scatter, softmax
+
+from modgraph.nn.padding import valid
+from modgraph.nn.pool import Pool
+
+SMALL = 1e-8
+
+Routed = tuple[Tensor, Tensor, Tensor]
+
+
+class Agreement(nn.Module):
+    """The router's weights and settings: keys t_i = Wa s_i, how often to iterate, how to update."""
+
+    def __init__(
+        self,
+        width_in: int,
+        width: int,
+        iterations: int,
+        bias: bool = False,
+        update: str = "sum",
+        residual: bool = False,
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width, width_in))
+        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
+        self.iterations = iterations
+        self.normalised = update == "normalised"
+        self.residual = residual
+
+    def keys(self, tokens: Tensor) -> Tensor:
+        """Unit vectors along t_i: [..., D] to [..., V]."""
+        return unit(F.linear(tokens, self.weight, self.bias))
+
+    def finish(self, first: Tensor, last: Tensor) -> Tensor:
+        """The result from v⁰ and the last v."""
+        if not self.residual:
+            return last
+        return F.relu(first + last) if self.iterations else F.relu(first)
+
+
+def unit(x: Tensor) -> Tensor:
+    """Vectors of length one; the zero vector stays."""
+    return F.normalize(x, dim=-1, eps=SMALL)
+
+
+class AgreementMessagePassing(MessagePassing):
+    """The definition: tokens send f_j(s_i) to modules along every edge, weighted by c_ij, round after round."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="add", node_dim=0)
+
+    def forward(self, tokens: Tensor, pool: Pool, router: Agreement, length: Tensor | None = None) -> Routed:
+        """Tokens [..., N, D] give results [..., M, V], gates [..., N, M] and scores [..., N, M]."""
+        *outer, N, D = tokens.shape
+        M = len(pool)
+        tokens_SD = tokens.reshape(-1, D)
+        edges = _complete(tokens, M, length)
+        size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
+        sender_E, receiver_E = edges
+        module_E = receiver_E % M
+
+        messages = _messages(tokens_SD[sender_E], module_E, pool)
+        score_E = messages.new_zeros(messages.shape[0])
+        gate_E = torch.full_like(score_E, 1 / M)
+        first = self.propagate(edges, messages=messages, weight=_shares(receiver_E, size[1], messages), size=size)
+        keys, values = router.keys(tokens_SD), first
+        for _ in range(router.iterations):
+            score_E = score_E + self.edge_updater(edges, keys=keys, values=unit(values), size=size)
+            gate_E = softmax(score_E, sender_E, num_nodes=size[0])
+            values = self.propagate(edges, messages=messages, weight=gate_E, size=size)
+            if router.normalised:
+                total = scatter(gate_E, receiver_E, dim_size=size[1])
+                values = values / (total + SMALL).unsqueeze(-1)
+        result = router.finish(first, values).reshape(*outer, M, -1)
+        gates, scores = (_matrix(x_E, sender_E, module_E, (*outer, N, M)) for x_E in (gate_E, score_E))
+        return result, gates, scores
+
+    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
+        """What an edge carries."""
+        return messages * weight.unsqueeze(-1)
+
+    def edge_update(self, keys_j: Tensor, values_i: Tensor) -> Tensor:
+        """The agreement of a token's key with a module's value: their cosine."""
+        return (keys_j * values_i).sum(-1)
+
+
+def _complete(tokens: Tensor, M: int, length: Tensor | None) -> Tensor:
+    """An edge from every real token to every module of its example: [2, E]."""
+    outer = tokens.shape[:-1]
+    mask = valid(tokens, -2, length)
+    real = torch.ones(outer, dtype=torch.bool) if mask is None else mask.squeeze(-1).expand(outer)
+    sender_E = real.reshape(-1).nonzero().squeeze(1).repeat_interleave(M).to(tokens.device)
+    module_E = torch.arange(M, device=tokens.device).repeat(sender_E.numel() // M)
+    return torch.stack((sender_E, sender_E // tokens.shape[-2] * M + module_E))
+
+
+def _messages(tokens_ED: Tensor, module_E: Tensor, pool: Pool) -> Tensor:
+    """f_j(s_i) on every edge, each module on the edges that lead to it."""
+    places = [(module_E == j).nonzero().squeeze(1) for j in range(len(pool))]
+    results = [pool.expert(j)(tokens_ED[place]) for j, place in enumerate(places)]
+    return torch.cat(results)[torch.cat(places).argsort()]
+
+
+def _shares(receiver_E: Tensor, receivers: int, like: Tensor) -> Tensor:
+    """One over the number of edges into the receiver, on every edge."""
+    ones = torch.ones(receiver_E.shape, dtype=like.dtype, device=like.device)
+    return ones / scatter(ones, receiver_E, dim_size=receivers)[receiver_E]
+
+
+def _matrix(x_E: Tensor, sender_E: Tensor, module_E: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Values on edges as a matrix of tokens by modules, zero where no edge runs."""
+    matrix = x_E.new_zeros(shape).reshape(-1, shape[-1])
+    return matrix.index_put((sender_E, module_E), x_E).reshape(shape)
+
+
+class _AgreementDense(nn.Module, ABC):
+    """Agreement over the complete graph with matrices instead of edges."""
+
+    def forward(self, tokens: Tensor, pool: Pool, router: Agreement, length: Tensor | None = None) -> Routed:
+        """Tokens [..., N, D] give results [..., M, V], gates [..., N, M] and scores [..., N, M]."""
+        M = len(pool)
+        mask = valid(tokens, -2, length)
+        ones = tokens.new_ones(*tokens.shape[:-1], M)
+        real = ones if mask is None else ones * mask
+        weighted_sum = self._weighted_sum(tokens, pool)
+        first = values = weighted_sum(real / real.sum(-2, keepdim=True).clamp(min=1))
+        scores, gates = torch.zeros_like(real), real / M
+        if router.iterations:
+            keys = router.keys(tokens)
+        for _ in range(router.iterations):
+            scores = scores + torch.einsum("...nv,...mv->...nm", keys, unit(values)) * real
+            gates = scores.softmax(-1) * real
+            values = weighted_sum(gates)
+            if router.normalised:
+                values = values / (gates.sum(-2) + SMALL).unsqueeze(-1)
+        return router.finish(first, values), gates, scores
+
+    @abstractmethod
+    def _weighted_sum(self, tokens: Tensor, pool: Pool) -> Any:
+        """A function from weights c [..., N, M] to Σ_i c_ij f_j(s_i) [..., M, V]."""
+
+
+class AgreementDense(_AgreementDense):
+    """For any modules: every message is computed once and kept."""
+
+    def _weighted_sum(self, tokens: Tensor, pool: Pool) -> Any:
+        messages = pool.all(tokens)
+        return lambda c: torch.einsum("...nm,...nmv->...mv", c, messages)
+
+
+class AgreementFactorised(_AgreementDense):
+    """For affine modules, f(Σ c s) + (Σ c − 1) f(0) = Σ c f(s): tokens are summed first, modules run on the sums."""
+
+    def _weighted_sum(self, tokens: Tensor, pool: Pool) -> Any:
+        offset = pool.rows(tokens.new_zeros(len(pool), tokens.shape[-1]))
+
+        def weighted_sum(c: Tensor) -> Tensor:
+            sums = torch.einsum("...nm,...nd->...md", c, tokens)
+            return pool.rows(sums) + (c.sum(-2) - 1).unsqueeze(-1) * offset
+
+        return weighted_sum

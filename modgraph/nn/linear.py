@@ -1,0 +1,111 @@
+"""Modulated linear maps (Hu et al., ICLR 2024, equations 12 and 13), and a learned scale.
+
+Axes: D input width, V output width, C code width, M modules; `...` any outer axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
+from torch import Tensor, nn
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "tanh": torch.tanh,
+    "silu": F.silu,
+}
+
+
+class ModulatedMap(nn.Module):
+    """What the modules of a pool share: y = W (x ⊙ LayerNorm(Wc c)) + b, the code c given."""
+
+    def __init__(self, width_in: int, width: int, code_width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width, width_in))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.code_weight = nn.Parameter(torch.empty(width_in, code_width))
+
+    def forward(self, x: Tensor, code: Tensor) -> Tensor:
+        """x [..., D] and codes [..., C] that broadcast against it give [..., V]."""
+        gain = F.layer_norm(F.linear(code, self.code_weight), self.code_weight.shape[:1])
+        return F.linear(x * gain, self.weight, self.bias)
+
+
+class ModulatedLayers(nn.ModuleList):
+    """Modulated maps with an activation between, all conditioned on one code."""
+
+    def __init__(self, width_in: int, widths: Sequence[int], code_width: int, activation: str = "relu") -> None:
+        before = (width_in, *widths[:-1])
+        super().__init__(ModulatedMap(a, b, code_width) for a, b in zip(before, widths, strict=True))
+        self.activation = ACTIVATIONS[activation]
+
+    def forward(self, x: Tensor, code: Tensor) -> Tensor:
+        """x [..., D] and codes [..., C] that broadcast against it give [..., last width]."""
+        for place, layer in enumerate(self):
+            x = layer(x if place == 0 else self.activation(x), code)
+        return x
+
+
+class Coded(nn.Module):
+    """One module of a pool that shares a modulated map with the others: only the code is its own."""
+
+    def __init__(self, shared: nn.Module, code_width: int) -> None:
+        super().__init__()
+        self.code = nn.Parameter(torch.empty(code_width))
+        self._shared = (shared,)  # in a tuple, so that the pool alone registers it
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self._shared[0](x, self.code)
+        return result
+
+    @staticmethod
+    def rows(modules: Sequence[Any], x: Tensor) -> Tensor:
+        """Module j on row j of x [..., M, D], in one product."""
+        codes = torch.stack([module.code for module in modules])
+        result: Tensor = modules[0]._shared[0](x, codes)
+        return result
+
+
+class ModulatedLinear(ModulatedMap):
+    """A modulated map with a code of its own; in a pool, `Shared` is held once and each module is an `Own`."""
+
+    Shared = ModulatedMap
+    Own = Coded
+
+    def __init__(self, width_in: int, width: int, code_width: int) -> None:
+        super().__init__(width_in, width, code_width)
+        self.code = nn.Parameter(torch.empty(code_width))
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        """x [..., D] gives [..., V]."""
+        return super().forward(x, self.code)
+
+
+class ModulatedMLP(ModulatedLayers):
+    """Modulated layers with a code of their own."""
+
+    Shared = ModulatedLayers
+    Own = Coded
+
+    def __init__(self, width_in: int, widths: Sequence[int], code_width: int, activation: str = "relu") -> None:
+        super().__init__(width_in, widths, code_width, activation)
+        self.code = nn.Parameter(torch.empty(code_width))
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        """x [..., D] gives [..., last width]."""
+        return super().forward(x, self.code)
+
+
+class Scale(nn.Module):
+    """x ⊙ w along the last axis."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight

@@ -1,0 +1,66 @@
+"""Layers on tokens [..., N, D]."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
+from torch import Tensor, nn
+
+from modgraph.nn.padding import valid
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention: softmax(Q Kᵀ / √d) V for each head, joined and mapped once more."""
+
+    def __init__(self, width: int, heads: int, bias: bool = True, causal: bool = False) -> None:
+        super().__init__()
+        self.heads = heads
+        self.causal = causal
+        self.qkv = nn.Linear(width, 3 * width, bias=bias)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, length: Tensor | None = None) -> Tensor:
+        """x [..., N, D] gives the same shape; no token looks at padding."""
+        mask = valid(x, -2, length)
+        if mask is not None:
+            mask = mask.transpose(-1, -2).unsqueeze(-3)
+            if self.causal:
+                mask = mask & torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool, device=x.device).tril()
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).transpose(-4, -2).unbind(-3)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=self.causal and mask is None)
+        result: Tensor = self.out(y.transpose(-3, -2).flatten(-2))
+        return result
+
+
+class ClassToken(nn.Module):
+    """Puts a learned token in front: [..., N, D] to [..., N + 1, D]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        token = self.weight.expand(*x.shape[:-2], 1, -1)
+        return torch.cat((token, x), dim=-2)
+
+
+class Position(nn.Module):
+    """Adds a learned vector by place."""
+
+    def __init__(self, places: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(places, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.weight[: x.shape[-2]]
+
+
+class Select(nn.Module):
+    """One token: [..., N, D] to [..., D]."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self.index = index
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.select(-2, self.index)
