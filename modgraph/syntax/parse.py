@@ -17,7 +17,8 @@ from modgraph.syntax import ast
 from modgraph.syntax.build import Rejected
 from modgraph.syntax.errors import NothingHere, NotText, TooDeep, UnexpectedText, UnreadableFile
 from modgraph.syntax.limits import BRACKET_DEPTH, REPORTED_SYNTAX_ERRORS, SOURCE_BYTES
-from modgraph.syntax.tokens import PlacedToken, language, tokens
+from modgraph.syntax.tables import language
+from modgraph.syntax.tokens import PlacedToken, tokens
 
 STATEMENT_KEYWORDS = frozenset(
     "INPUT TARGET TOKENIZER MODULE POOL ROUTER OUTPUT LOSS REPEAT FOR IF SCAN GROW FROZEN YIELD".split()

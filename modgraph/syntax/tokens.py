@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
-from importlib import resources
 from typing import Any
 
-from lark import Lark, Token, UnexpectedCharacters
+from lark import Token, UnexpectedCharacters
 from lark.lexer import LexerState, TextSlice
 
 from modgraph.diagnostics import Report, Source, Span
-from modgraph.syntax.build import Builder
 from modgraph.syntax.errors import StrayCharacter
 from modgraph.syntax.limits import REPORTED_SYNTAX_ERRORS
+from modgraph.syntax.tables import language
 
 
 class PlacedToken(Token):
@@ -33,14 +31,6 @@ class PlacedToken(Token):
         name = PlacedToken("NAME", str(self))
         name.span = self.span
         return name
-
-
-@cache
-def language() -> Lark:
-    """The parser of the language, built once a process (about 0.15 s)."""
-    grammar = (resources.files("modgraph.grammar") / "modgraph.lark").read_text(encoding="utf-8")
-    builder: Any = Builder()
-    return Lark(grammar, parser="lalr", lexer="basic", keep_all_tokens=True, transformer=builder)
 
 
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:

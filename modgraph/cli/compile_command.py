@@ -1,0 +1,60 @@
+"""Build a spec, run one batch, and report nodes, parameters, MACs and lowerings."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from modgraph.cli.common import add_overrides, load_spec
+from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.files import write_atomically
+from modgraph.ir import to_json
+from modgraph.passes import NoSuchLowering
+
+
+class UnknownSuffix(Diagnostic):
+    """`compile -o` writes what the suffix says: `.onnx` a bundle, `.json` the graph."""
+
+    code = "MG111"
+    message = '"{path}" has no suffix that compile can write'
+    help = "end it in .onnx (a bundle for ONNX Runtime) or .json (the graph)"
+    path: str
+
+
+class UnknownLowering(Diagnostic):
+    """The form of routing asked for by `--lowering` cannot compute a route of this model."""
+
+    code = "MG112"
+    message = "{reason}"
+    help = "leave --lowering out to have the best form chosen"
+    reason: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("spec", metavar="SPEC")
+    add_overrides(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write a bundle (.onnx) or the graph (.json)")
+    parser.add_argument("--lowering", metavar="FORM", help="how to compute routes, instead of the best form")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the fresh weights (0)")
+
+
+def run(options: argparse.Namespace) -> int:
+    suffix = Path(options.output).suffix if options.output else None
+    if suffix not in (None, ".onnx", ".json"):
+        raise ModgraphError([UnknownSuffix(path=options.output)])
+    program = load_spec(options.spec, options)
+    from modgraph.tools.compiled import compile_report
+
+    try:
+        model = program.build(options.seed, options.lowering)
+    except NoSuchLowering as error:
+        raise ModgraphError([UnknownLowering(reason=str(error))]) from error
+    print(compile_report(program, model))
+    if suffix == ".json":
+        write_atomically(options.output, json.dumps(to_json(program.ir), indent=2).encode())
+    elif suffix == ".onnx":
+        from modgraph.backends.onnx import export
+
+        print(export(model, options.output))
+    return 0

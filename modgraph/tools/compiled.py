@@ -1,0 +1,49 @@
+"""What compiling a spec gave: a batch run through it, counts, and how each route is computed."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from modgraph.backends.torch import Model, generator_for
+from modgraph.ir import RouteNode
+from modgraph.ops import TensorType
+from modgraph.passes import Lower
+from modgraph.program import Program
+
+BATCH = 2
+SYMBOLIC_LENGTH = 8
+
+
+def compile_report(program: Program, model: Model) -> str:
+    """Run one random batch through a model, and say in a few lines what it is made of."""
+    cost = program.cost()
+    with torch.no_grad():
+        computed = model.compute(random_batch(model))
+    lines = [
+        f"model {program.ir.name}: {len(program.ir)} nodes, {cost.parameters:,} parameters "
+        f"({cost.trainable:,} trainable), {cost.macs:,} MACs per example ({cost.active_macs:,} active)",
+    ]
+    for name, output in computed.outputs.items():
+        lines.append(f"output {name}: {list(output.shape)} from a batch of {BATCH}")
+    for name, loss in computed.losses.items():
+        lines.append(f"{name}: {loss.item():.6g}")
+    for route in model.graph.of_kind(RouteNode):
+        uses = model.graph.uses(route.name)
+        form = Lower(route.lowering).choice(model.graph, route)
+        lines.append(f"route {route.name} ({uses['pool']} by {uses['router']}): {form.form}; {form.reason}")
+    return "\n".join(lines)
+
+
+def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
+    """Inputs and targets of the model's types, a function of their names alone."""
+    types = {**model.graph.input_types, **model.graph.target_types}
+    return {name: _random(name, type_, size) for name, type_ in types.items() if type_.dtype != "length"}
+
+
+def _random(name: str, type_: TensorType, size: int) -> Tensor:
+    shape = [size, *(axis if isinstance(axis, int) else SYMBOLIC_LENGTH for axis in type_.shape)]
+    generator = generator_for("batch", name)
+    if type_.size is not None:
+        return torch.randint(type_.size, shape, generator=generator)
+    return torch.randn(shape, generator=generator)
