@@ -1,11 +1,11 @@
 """Sources, places in them, and the messages that point there."""
 
 from modgraph.diagnostics.diagnostic import (
+    Caution,
     Diagnostic,
     ModgraphError,
     Note,
     Report,
-    Warning_,
     closest,
     did_you_mean,
 )
@@ -13,13 +13,13 @@ from modgraph.diagnostics.render import render, render_all
 from modgraph.diagnostics.source import Source, Span
 
 __all__ = [
+    "Caution",
     "Diagnostic",
     "ModgraphError",
     "Note",
     "Report",
     "Source",
     "Span",
-    "Warning_",
     "closest",
     "did_you_mean",
     "render",

@@ -23,7 +23,15 @@ class Note:
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-class Diagnostic:
+class _Declared:
+    """Makes every class below it a frozen dataclass."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class Diagnostic(_Declared):
     """Base of all messages; a subclass names its `code`, its `message` and its `help` as format strings."""
 
     catalogue: ClassVar[dict[str, type[Diagnostic]]] = {}
@@ -39,7 +47,6 @@ class Diagnostic:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        dataclass(frozen=True, kw_only=True)(cls)
         if "code" in vars(cls):
             assert cls.code not in Diagnostic.catalogue, f"{cls.code} is declared twice"
             assert cls.__doc__, f"{cls.code} needs a docstring: it is what `explain` prints"
@@ -64,9 +71,6 @@ class Diagnostic:
         return record
 
 
-dataclass(frozen=True, kw_only=True)(Diagnostic)
-
-
 class _Facts(dict[str, Any]):
     """Format arguments read from a diagnostic's fields and properties."""
 
@@ -78,7 +82,7 @@ class _Facts(dict[str, Any]):
         return getattr(self._diagnostic, name)
 
 
-class Warning_(Diagnostic):
+class Caution(Diagnostic):
     """Base of messages that do not stop the work."""
 
     severity = "warning"

@@ -67,9 +67,7 @@ def _setting_for(argument: Given, declaration: type[Declaration], positional: An
         if setting is None:
             names = ", ".join(settings) or "none"
             here.tell(
-                errors.TooManyArguments(
-                    span=argument.span, callee=declaration.name, most=len(settings), names=names
-                )
+                errors.TooManyArguments(span=argument.span, callee=declaration.name, most=len(settings), names=names)
             )
         return setting
     if argument.name == "init":
@@ -114,9 +112,7 @@ def _label(argument: Given, here: Here) -> str | None:
         return value
     problem = "must be a word of letters, digits and underscores"
     meaning = "how this op and its weights are called"
-    here.tell(
-        errors.BadSetting(span=argument.span, callee="an op", name="name", problem=problem, meaning=meaning)
-    )
+    here.tell(errors.BadSetting(span=argument.span, callee="an op", name="name", problem=problem, meaning=meaning))
     return None
 
 
@@ -124,6 +120,4 @@ def arguments_of(call: ast.Call, here: Here) -> list[Given]:
     """The arguments of a call, evaluated in order."""
     from modgraph.elaboration.expressions import evaluate
 
-    return [
-        Given(argument.name, evaluate(argument.value, here), argument.span) for argument in call.arguments
-    ]
+    return [Given(argument.name, evaluate(argument.value, here), argument.span) for argument in call.arguments]

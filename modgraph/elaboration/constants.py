@@ -13,7 +13,7 @@ from modgraph.syntax.limits import INTEGER
 LONGEST_LIST = 100_000
 
 
-class ConstantProblem(Exception):  # noqa: N818 - becomes a message with a place
+class ConstantProblem(Exception):
     def __init__(self, problem: str, way_out: str = "") -> None:
         super().__init__(problem)
         self.problem = problem
@@ -89,7 +89,8 @@ def call(name: str, values: list[Any]) -> Any:
         if name in ("abs", "round"):
             (only,) = numbers
             return abs(only) if name == "abs" else round(only)
-        return bounded({"min": min, "max": max, "sum": sum}[name](numbers))
+        reduce: Callable[[Any], Any] = {"min": min, "max": max, "sum": sum}[name]  # type: ignore[assignment]
+        return bounded(reduce(numbers))
     except (ValueError, TypeError) as error:
         raise ConstantProblem(f"{name} cannot be taken of {len(values)} such values") from error
 

@@ -19,7 +19,7 @@ DEEPEST_USE = 50
 MOST_ERRORS = 100
 
 
-class Abandoned(Exception):  # noqa: N818 - ends an elaboration whose report says why
+class Abandoned(Exception):
     """A limit is reached: nothing more can usefully be said."""
 
 

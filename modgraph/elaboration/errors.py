@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.diagnostics import Diagnostic, Warning_
+from modgraph.diagnostics import Caution, Diagnostic
 
 
 class UnknownName(Diagnostic):
@@ -283,7 +283,7 @@ class LossIsNotNumber(Diagnostic):
     found: str
 
 
-class Unused(Warning_):
+class Unused(Caution):
     """Something is declared and never used, so it is left out of the graph."""
 
     code = "MG401"
@@ -294,7 +294,7 @@ class Unused(Warning_):
     name: str
 
 
-class EmptyFamily(Warning_):
+class EmptyFamily(Caution):
     """A statistic runs over a family without members; it counts as zero."""
 
     code = "MG402"

@@ -24,10 +24,13 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.scope import is_value
+from modgraph.ir import Result
 from modgraph.ops.shape import ARITHMETIC
 from modgraph.syntax import ast
 from modgraph.syntax.errors import NotThereYet
 from modgraph.vocabulary import find_op, find_router
+
+MULTIPLY: Any = ARITHMETIC["*"]
 
 
 def evaluate(expression: ast.Expression, here: Here) -> Any:
@@ -91,11 +94,7 @@ def _name(expression: ast.Name, here: Here) -> Any:
         return Template((ast.Stage(span=expression.span, term=expression),), here.scope)
     known = [*here.scope.visible(), *constants.FUNCTIONS]
     suggestion = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}.get(name)
-    here.tell(
-        errors.UnknownName(
-            span=expression.span, name=name, suggestion=suggestion or did_you_mean(name, known)
-        )
-    )
+    here.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion or did_you_mean(name, known)))
     return POISON
 
 
@@ -131,11 +130,7 @@ def _pipeline(expression: ast.Pipeline, here: Here) -> Any:
         case Poison():
             return POISON
         case _:
-            here.tell(
-                errors.NotValue(
-                    span=expression.head.span, what="the head of a pipeline", found=described(head)
-                )
-            )
+            here.tell(errors.NotValue(span=expression.head.span, what="the head of a pipeline", found=described(head)))
             return POISON
 
 
@@ -143,7 +138,10 @@ def _call(call: ast.Call, here: Here) -> Any:
     if not isinstance(call.callee, ast.Name):
         here.tell(
             errors.WrongKind(
-                span=call.callee.span, needed="a name", found="this is an expression", way_out="call ops by name"
+                span=call.callee.span,
+                needed="a name",
+                found="this is an expression",
+                way_out="call ops by name",
             )
         )
         return POISON
@@ -195,11 +193,7 @@ def _gates_of(router: RouterEntity, here: Here) -> list[Tensor]:
     if "gates" not in router.router.records or router.path not in here.graph:
         return []
     index = 1 + router.router.records.index("gates")
-    from modgraph.ir import Result
-
-    return [
-        Tensor(Result(route.name, index), route.types[index]) for route in here.graph.routes_of(router.path)
-    ]
+    return [Tensor(Result(route.name, index), route.types[index]) for route in here.graph.routes_of(router.path)]
 
 
 def _unknown_call(call: ast.Call, name: str, here: Here) -> Any:
@@ -210,9 +204,7 @@ def _unknown_call(call: ast.Call, name: str, here: Here) -> Any:
     if found is not None or find_router(name) is not None:
         what = described(found) if found is not None else f'the router "{name}"'
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
-        here.tell(
-            errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice)
-        )
+        here.tell(errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice))
         return POISON
     suggestion = did_you_mean(name, [*Op.registry, *constants.FUNCTIONS, *Router.registry])
     here.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
@@ -227,7 +219,7 @@ def _constant_call(name: str, call: ast.Call, here: Here) -> Any:
 def _unary(expression: ast.Unary, here: Here) -> Any:
     value = evaluate(expression.operand, here)
     if isinstance(value, Tensor) and expression.operator == "-":
-        return apply_op(Bound(ARITHMETIC["*"](left=-1.0)), (value,), expression.span, here)
+        return apply_op(Bound(MULTIPLY(left=-1.0)), (value,), expression.span, here)
     if isinstance(value, Entity):
         return _not_arithmetic(expression, (value,), here)
     return _folded(expression, here, constants.unary, expression.operator, value)
@@ -237,7 +229,7 @@ def _binary(expression: ast.Binary, here: Here) -> Any:
     left, right = evaluate(expression.left, here), evaluate(expression.right, here)
     if not isinstance(left, Entity) and not isinstance(right, Entity):
         return _folded(expression, here, constants.binary, expression.operator, left, right)
-    op = ARITHMETIC.get(expression.operator)
+    op: Any = ARITHMETIC.get(expression.operator)
     values = (left, right)
     plain = all(isinstance(value, Tensor) or type(value) in (int, float) for value in values)
     if op is None or not plain:

@@ -22,11 +22,7 @@ def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], here: H
     for name in overrides:
         if name not in known:
             suggestion = did_you_mean(name, known, "its parameters are: {known}")
-            here.tell(
-                errors.UnknownParameter(
-                    span=model.name_span, model=model.name, name=name, suggestion=suggestion
-                )
-            )
+            here.tell(errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion))
     values: dict[str, Any] = {}
     for parameter in model.parameters:
         if parameter.name in values:

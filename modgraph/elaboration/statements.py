@@ -82,9 +82,7 @@ def _pool(statement: ast.Pool, here: Here) -> None:
         advice = f"a size is a whole number from 1 to {MOST_MODULES}"
         span = statement.size.span
         here.tell(
-            errors.TooLarge(
-                span=span, what="this is not a size a pool can have", limit=MOST_MODULES, way_out=advice
-            )
+            errors.TooLarge(span=span, what="this is not a size a pool can have", limit=MOST_MODULES, way_out=advice)
         )
         size = POISON
     if isinstance(size, Poison) or isinstance(template, Poison):
@@ -163,9 +161,7 @@ def _bind(reference: ast.Reference, value: Any, statement: ast.Binding, here: He
     if isinstance(value, Template | Bound | ModuleEntity | PoolEntity):
         advice = f"apply it to a value, or declare it: module {reference.name} = …"
         found = described(value)
-        here.tell(
-            errors.NotValue(span=statement.value.span, what="what is bound", found=found, way_out=advice)
-        )
+        here.tell(errors.NotValue(span=statement.value.span, what="what is bound", found=found, way_out=advice))
         value = POISON
     earlier = here.scope.find(reference.name)
     if isinstance(earlier, ModuleEntity | PoolEntity | RouterEntity) and here.scope.names.get(reference.name):
@@ -186,9 +182,7 @@ def _output(statement: ast.Output, here: Here) -> None:
         if not isinstance(statement.value, ast.Name):
             found = "this is an expression"
             advice = "give it a name: output NAME = …"
-            here.tell(
-                errors.WrongKind(span=statement.value.span, needed="a name", found=found, way_out=advice)
-            )
+            here.tell(errors.WrongKind(span=statement.value.span, needed="a name", found=found, way_out=advice))
             return
         name = statement.value.name
     value = tensor(statement.value, _named_after(f"output.{name}", here), "an output")

@@ -36,7 +36,7 @@ def _axis(axis: ast.Expression, here: Here) -> Axis | Poison:
     """A length, or a name that nothing else has: a symbolic axis."""
     if isinstance(axis, ast.Name):
         known = here.scope.find(axis.name)
-        if known is None or isinstance(known, Entity) and not isinstance(known, Poison):
+        if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
             return axis.name
     length = constant(axis, here, "an axis")
     if isinstance(length, Poison):

@@ -41,9 +41,7 @@ class Graph:
 
     # ------------------------------------------------------------ building
 
-    def add(
-        self, node: N, inputs: Mapping[str, Result] | None = None, uses: Mapping[str, str] | None = None
-    ) -> N:
+    def add(self, node: N, inputs: Mapping[str, Result] | None = None, uses: Mapping[str, str] | None = None) -> N:
         """Add a node whose sources are already there."""
         assert node.name not in self._graph, f"two nodes are called {node.name}"
         self._graph.add_node(node.name, node=node)
@@ -82,9 +80,7 @@ class Graph:
 
     def uses(self, name: str) -> dict[str, str]:
         """The pool and router of a route, by role."""
-        return {
-            role: source for source, _, role, data in self._edges_into(name) if data["relation"] == "uses"
-        }
+        return {role: source for source, _, role, data in self._edges_into(name) if data["relation"] == "uses"}
 
     def _edges_into(self, name: str) -> list[Any]:
         return list(self._graph.in_edges(name, keys=True, data=True))
@@ -135,9 +131,7 @@ class Graph:
     @property
     def outputs(self) -> dict[str, Result]:
         """What the model yields, by the output's name."""
-        return {
-            node.name.removeprefix("output."): self.inputs(node.name)["x"] for node in self.of_kind(OutputNode)
-        }
+        return {node.name.removeprefix("output."): self.inputs(node.name)["x"] for node in self.of_kind(OutputNode)}
 
     @property
     def losses(self) -> dict[str, Result]:
@@ -187,7 +181,9 @@ def bind_route(router: Router, pool: PoolNode, tokens: TensorType) -> Signature:
     if len(pool.result.shape) == 1:
         known["V"] = pool.result.shape[0]  # type: ignore[assignment]
     elif "V" in " ".join(router.results).split():
-        reason = f'router {router.name} needs modules that yield vectors, and those of "{pool.name}" yield {pool.result}'
+        reason = (
+            f'router {router.name} needs modules that yield vectors, and those of "{pool.name}" yield {pool.result}'
+        )
         raise Misfit(reason, "end the pool's modules with: -> flatten")
     return router.bind(tokens, **known)
 

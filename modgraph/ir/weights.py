@@ -47,9 +47,7 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
     return list(found.values())
 
 
-def _declared(
-    signature: Signature, path: str, owner: str, shared: bool | None = None
-) -> Iterator[GraphWeight]:
+def _declared(signature: Signature, path: str, owner: str, shared: bool | None = None) -> Iterator[GraphWeight]:
     """The weights of one declaration below a path; only shared or only own ones, if asked."""
     shapes = signature.weight_shapes()
     for weight in signature.declaration.all_weights():

@@ -58,7 +58,7 @@ def unit(x: Tensor) -> Tensor:
     return F.normalize(x, dim=-1, eps=SMALL)
 
 
-class AgreementMessagePassing(MessagePassing):
+class AgreementMessagePassing(MessagePassing):  # type: ignore[misc]
     """The definition: tokens send f_j(s_i) to modules along every edge, weighted by c_ij, round after round."""
 
     def __init__(self) -> None:
@@ -119,7 +119,8 @@ def _messages(tokens_ED: Tensor, module_E: Tensor, pool: Pool) -> Tensor:
 def _shares(receiver_E: Tensor, receivers: int, like: Tensor) -> Tensor:
     """One over the number of edges into the receiver, on every edge."""
     ones = torch.ones(receiver_E.shape, dtype=like.dtype, device=like.device)
-    return ones / scatter(ones, receiver_E, dim_size=receivers)[receiver_E]
+    total: Tensor = scatter(ones, receiver_E, dim_size=receivers)
+    return ones / total[receiver_E]
 
 
 def _matrix(x_E: Tensor, sender_E: Tensor, module_E: Tensor, shape: tuple[int, ...]) -> Tensor:

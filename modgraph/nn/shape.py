@@ -127,7 +127,7 @@ class Arithmetic(nn.Module):
 
 
 def _raised(value: Tensor | float, rank: int, wanted: int) -> Tensor | float:
-    """A value of `rank` axes per example with ones put in front of them, up to `wanted`; batch statistics as they are."""
+    """A value of `rank` axes per example with ones in front of them, up to `wanted`; batch statistics as they are."""
     if not isinstance(value, Tensor) or value.dim() == 0:
         return value
     at = value.dim() - rank

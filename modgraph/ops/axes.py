@@ -11,7 +11,7 @@ from modgraph.ops.types import Axis, TensorType, shown
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Misfit(Exception):  # noqa: N818 - becomes a message with a place in the elaboration
+class Misfit(Exception):
     """Types or settings do not fit a declaration; `operand` is the position of the culprit, if one is."""
 
     def __init__(self, reason: str, help: str = "", operand: int | None = None) -> None:
@@ -68,6 +68,8 @@ class Axes:
         """A method of the declaration, its parameters filled with the axes and settings they name."""
         values = {}
         for name, parameter in inspect.signature(method).parameters.items():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                continue
             values[name] = self[name]
             if isinstance(values[name], str) and "str" not in str(parameter.annotation):
                 reason = f'axis "{values[name]}" has no fixed length, and {self._declaration.name} needs one'

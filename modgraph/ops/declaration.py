@@ -90,7 +90,15 @@ class TorchModule:
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(setting,))
-class Declaration:
+class _Declared:
+    """Makes every class below it a frozen dataclass."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True)(cls)
+
+
+class Declaration(_Declared):
     """Base of ops and routers."""
 
     name: ClassVar[str]
@@ -99,10 +107,6 @@ class Declaration:
     results: ClassVar[tuple[str, ...]] = ("...",)
     weights: ClassVar[tuple[Weight, ...]] = ()
     module: ClassVar[TorchModule]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        dataclass(frozen=True)(cls)
 
     @classmethod
     @cache
@@ -115,9 +119,7 @@ class Declaration:
     def values(self) -> dict[str, Any]:
         """The settings that are not at their default, by name."""
         return {
-            name: value
-            for name, known in self.settings().items()
-            if (value := getattr(self, name)) != known.default
+            name: value for name, known in self.settings().items() if (value := getattr(self, name)) != known.default
         }
 
     def all_weights(self) -> tuple[Weight, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from modgraph.ops.axes import Axes, Misfit, derived
 from modgraph.ops.declaration import ONES, ZEROS, Operand, TorchModule, Weight, setting, uniform
 from modgraph.ops.op import Op
@@ -100,7 +102,7 @@ class ModulatedMLP(Op):
 
     def macs(self, D: int) -> int:
         widths = (D, *self.widths)
-        return sum(before * after for before, after in zip(widths, widths[1:], strict=False))
+        return sum(before * after for before, after in pairwise(widths))
 
 
 class Scale(Op):

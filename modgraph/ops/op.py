@@ -26,8 +26,8 @@ class Op(Declaration):
             assert cls.__doc__, f"{cls.name} needs a docstring"
             Op.registry[cls.name] = cls
 
-    def macs(self) -> int:
-        """Multiply-accumulates for one message; parameters of overriding methods name axes or settings."""
+    def macs(self, *axes: Any, **settings: Any) -> int:
+        """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
         return 0
 
     @property

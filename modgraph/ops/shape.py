@@ -32,7 +32,7 @@ class Concat(Op):
     variadic = True
     module = TorchModule("modgraph.nn.Concat")
 
-    def bind(self, *found: TensorType) -> Signature:
+    def bind(self, *found: TensorType, **known: Axis) -> Signature:
         if not found or any(type_.dtype != "float" for type_ in found):
             raise Misfit("concat joins float values", "write (a, b) -> concat")
         return Signature(self, found, Axes(self), (floats(*self._joined(found)),))
@@ -120,7 +120,7 @@ class Arithmetic(Op):
     left: float | None = setting(None, doc="a constant instead of the left operand")
     right: float | None = setting(None, doc="a constant instead of the right operand")
 
-    def bind(self, *found: TensorType) -> Signature:
+    def bind(self, *found: TensorType, **known: Axis) -> Signature:
         for at, type_ in enumerate(found):
             if type_.dtype != "float":
                 raise Misfit(f"arithmetic is for float values, not {type_}", "", at)

@@ -48,8 +48,11 @@ class Router(Declaration):
             assert cls.__doc__, f"{cls.name} needs a docstring"
             Router.registry[cls.name] = cls
 
-    def macs(self) -> int:
-        """Multiply-accumulates of one routing decision over all senders and modules, messages left out."""
+    def macs(self, *axes: Any, **settings: Any) -> int:
+        """Multiply-accumulates of one routing decision over all senders and modules, messages left out.
+
+        Overriding methods name the axes and settings they need.
+        """
         return 0
 
     def deterministic(self) -> Router:

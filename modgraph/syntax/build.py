@@ -5,6 +5,7 @@ Every method receives the children of its grammar rule: tokens and finished tree
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from modgraph.diagnostics import Diagnostic, Span
@@ -16,7 +17,7 @@ T = TypeVar("T", bound=ast.Tree)
 Children = list[Any]
 
 
-class Rejected(Exception):  # noqa: N818 - control flow inside the parser, never seen outside
+class Rejected(Exception):
     """A finished rule breaks a limit; carries the message."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
@@ -81,9 +82,7 @@ class Builder:
         return make(_Parameters, children, items=trees(children, ast.Parameter))
 
     def parameter(self, children: Children) -> ast.Parameter:
-        return make(
-            ast.Parameter, children, name=str(children[0]), default=children[2] if len(children) > 1 else None
-        )
+        return make(ast.Parameter, children, name=str(children[0]), default=children[2] if len(children) > 1 else None)
 
     def body(self, children: Children) -> ast.Body:
         return make(ast.Body, children, statements=trees(children, ast.Statement))
@@ -97,9 +96,7 @@ class Builder:
         return make(ast.Target, children, reference=children[1], type=children[3])
 
     def module(self, children: Children) -> ast.Module:
-        return make(
-            ast.Module, children, keyword=str(children[0]), name=str(children[1]), value=children[3]
-        )
+        return make(ast.Module, children, keyword=str(children[0]), name=str(children[1]), value=children[3])
 
     def pool(self, children: Children) -> ast.Pool:
         size = children[3] if len(children) == 7 else None
@@ -121,9 +118,7 @@ class Builder:
 
     def repeat(self, children: Children) -> ast.Repeat:
         names = words(children)
-        return make(
-            ast.Repeat, children, name=names[0], variable=names[-1], domain=children[-2], body=children[-1]
-        )
+        return make(ast.Repeat, children, name=names[0], variable=names[-1], domain=children[-2], body=children[-1])
 
     def for_(self, children: Children) -> ast.For:
         return make(ast.For, children, variable=str(children[1]), domain=children[3], body=children[4])
@@ -247,6 +242,6 @@ class Builder:
         return inner
 
 
-@ast.dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Parameters(ast.Tree):
     items: tuple[ast.Parameter, ...]

@@ -96,6 +96,6 @@ class NotThereYet(Diagnostic):
     code = "MG109"
     message = "{what} is part of the language, but not there yet in this version"
     help = "{way_out}"
-    example = "import ffn from \"ffn.mod\" model m() { input x: float[4] output x }"
+    example = 'import ffn from "ffn.mod" model m() { input x: float[4] output x }'
     what: str
     way_out: str = "leave it out for now"

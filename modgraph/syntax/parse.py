@@ -28,7 +28,13 @@ OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))
 CLOSING = frozenset(("RPAR", "RSQB", "RBRACE"))
 ATOM_START = frozenset("NAME INTEGER DECIMAL STRING LPAR LSQB TRUE FALSE".split())
 EXPRESSION_START = ATOM_START | {"MINUS"}
-WORDS = {"NAME": "a name", "INTEGER": "a number", "DECIMAL": "a number", "STRING": "a string", "$END": "the end"}
+WORDS = {
+    "NAME": "a name",
+    "INTEGER": "a number",
+    "DECIMAL": "a number",
+    "STRING": "a string",
+    "$END": "the end",
+}
 
 
 def read(path: str | Path, report: Report) -> Source | None:

@@ -30,16 +30,15 @@ def language() -> Lark:
     record = json.loads((HOME / "tables.json").read_text(encoding="utf-8"), object_hook=_with_numbers)
     if record["made_from"] != made_from(grammar):
         return build(grammar)
-    parser: Lark = Lark._load_from_dict(record["data"], record["memo"], transformer=Builder())
+    load: Any = Lark._load_from_dict
+    parser: Lark = load(record["data"], record["memo"], transformer=Builder())
     return parser
 
 
 def build(grammar: str, strict: bool = False) -> Lark:
     """The parser built from the grammar's text; `strict` raises on any conflict (and needs `interegular`)."""
     builder: Any = Builder()
-    return Lark(
-        grammar, parser="lalr", lexer="basic", keep_all_tokens=True, transformer=builder, strict=strict
-    )
+    return Lark(grammar, parser="lalr", lexer="basic", keep_all_tokens=True, transformer=builder, strict=strict)
 
 
 def made_from(grammar: str) -> dict[str, str]:
@@ -49,7 +48,7 @@ def made_from(grammar: str) -> dict[str, str]:
 
 def tables(grammar: str) -> str:
     """The text of `tables.json` for a grammar."""
-    data, memo = build(grammar).memo_serialize([TerminalDef, Rule])  # type: ignore[no-untyped-call]
+    data, memo = build(grammar).memo_serialize([TerminalDef, Rule])
     data["options"]["transformer"] = None
     record = {"made_from": made_from(grammar), "data": data, "memo": memo}
     return json.dumps(record, separators=(",", ":"), sort_keys=True) + "\n"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from lark import Token, UnexpectedCharacters
-from lark.lexer import LexerState, TextSlice
+from lark.lexer import LexerState
+from lark.utils import TextSlice
 
 from modgraph.diagnostics import Report, Source, Span
 from modgraph.syntax.errors import StrayCharacter
@@ -43,7 +44,7 @@ def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
         try:
             yield PlacedToken.of(lexer.next_token(state, None), source)
         except UnexpectedCharacters as error:
-            at = error.pos_in_stream
+            at = error.pos_in_stream or 0
             strays += 1
             if strays <= REPORTED_SYNTAX_ERRORS:
                 report.add(_stray(source, at))
@@ -70,5 +71,5 @@ _SUGGESTIONS = {
     "&": 'write "and"',
     "|": 'write "or"',
     "!": 'write "not"',
-    "@": 'a matrix product is an op: x -> linear(width)',
+    "@": "a matrix product is an op: x -> linear(width)",
 }

@@ -7,7 +7,7 @@ activations are left out. `macs` runs every module on every message it could get
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, bind_route, weights_of
@@ -51,7 +51,7 @@ def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
         if not weight.buffer:
             counts[weight.owner] = counts.get(weight.owner, Cost()) + Cost(weight.count, weight.count)
     total = sum(counts.values(), Cost())
-    return Cost(*(getattr(total, name) for name in COUNTS), nodes=_with_subtotals(counts))
+    return replace(total, nodes=_with_subtotals(counts))
 
 
 def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[str, int, int]]:

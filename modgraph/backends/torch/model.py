@@ -113,7 +113,7 @@ class Model(Namespace):
 
     def _values(self, given: dict[str, Tensor]) -> Values:
         """Values of inputs and targets; lengths that are not given are those of full examples."""
-        values = {name: (value,) for name, value in given.items() if name in self.graph}
+        values: Values = {name: (value,) for name, value in given.items() if name in self.graph}
         for name, type_ in self.graph.input_types.items():
             if name in values:
                 continue
