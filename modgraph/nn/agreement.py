@@ -58,6 +58,11 @@ def unit(x: Tensor) -> Tensor:
     return F.normalize(x, dim=-1, eps=SMALL)
 
 
+def normalised(values: Tensor, total: Tensor) -> Tensor:
+    """Values over the gates that came in; a module that no token reaches keeps its zero."""
+    return values / torch.where(total > 0, total + SMALL, 1.0).unsqueeze(-1)
+
+
 class AgreementMessagePassing(MessagePassing):  # type: ignore[misc]
     """The definition: tokens send f_j(s_i) to modules along every edge, weighted by c_ij, round after round."""
 
@@ -85,7 +90,7 @@ class AgreementMessagePassing(MessagePassing):  # type: ignore[misc]
             values = self.propagate(edges, messages=messages, weight=gate_E, size=size)
             if router.normalised:
                 total = scatter(gate_E, receiver_E, dim_size=size[1])
-                values = values / (total + SMALL).unsqueeze(-1)
+                values = normalised(values, total)
         result = router.finish(first, values).reshape(*outer, M, -1)
         gates, scores = (_matrix(x_E, sender_E, module_E, (*outer, N, M)) for x_E in (gate_E, score_E))
         return result, gates, scores
@@ -148,7 +153,7 @@ class _AgreementDense(nn.Module, ABC):
             gates = scores.softmax(-1) * real
             values = weighted_sum(gates)
             if router.normalised:
-                values = values / (gates.sum(-2) + SMALL).unsqueeze(-1)
+                values = normalised(values, gates.sum(-2))
         return router.finish(first, values), gates, scores
 
     @abstractmethod
