@@ -23,8 +23,8 @@ def _lines(graph: Graph, node: Node, indent: str) -> list[str]:
     operands = f" ({', '.join(slots)})" if slots else ""
     match node:
         case OpNode():
-            weights = f" weights {node.owner}" if node.owner != node.name else ""
-            return [f"{head}op {node.op}{operands}{weights}"]
+            owner = f" of {node.owner}" if node.owner != node.name else ""
+            return [f"{head}op {node.op}{owner}{operands}"]
         case RouterNode():
             return [f"{head}router {node.router}"]
         case PoolNode():
