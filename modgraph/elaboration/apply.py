@@ -6,10 +6,13 @@ from typing import Any
 
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
+from modgraph.elaboration.blocks import apply_block, use_block
 from modgraph.elaboration.calls import arguments_of, settle
 from modgraph.elaboration.context import Here
 from modgraph.elaboration.entities import (
     POISON,
+    BlockEntity,
+    BlockUse,
     Bound,
     ModuleEntity,
     Poison,
@@ -20,12 +23,11 @@ from modgraph.elaboration.entities import (
     Tensor,
     described,
 )
-from modgraph.elaboration.routes import apply_route
+from modgraph.elaboration.routes import apply_every_module, apply_route
 from modgraph.elaboration.scope import is_callable
 from modgraph.ir import OpNode, Result
 from modgraph.ops import Misfit, Op
 from modgraph.syntax import ast
-from modgraph.syntax.errors import NotThereYet
 from modgraph.vocabulary import find_op
 
 
@@ -56,18 +58,29 @@ def apply(term: Any, tensors: tuple[Tensor, ...], span: Any, here: Here) -> Any:
     match term:
         case Bound():
             return apply_op(term, tensors, span, here)
+        case BlockUse():
+            return apply_block(term, tensors, span, here)
         case Template():
             value = tensors[0] if len(tensors) == 1 else Several(tensors)
             return apply_stages(value, term.stages, here.within(term.scope))
         case ModuleEntity():
-            here.context.used.add(term.path)
-            here.context.enter(span)
-            naming = here.naming.module(term.path.rpartition(".")[2], term.path)
-            result = apply(term.template, tensors, span, here.under(naming))
-            here.context.leave()
-            return result
+            return _apply_module(term, tensors, span, here)
         case _:
             raise AssertionError(f"not callable: {term}")
+
+
+def _apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, here: Here) -> Any:
+    """A named instance: its nodes stand below this statement, its weights below the module."""
+    here.context.used.add(module.path)
+    if here.region:
+        advice = "write the ops in the pool, where each module has weights of its own"
+        here.tell(errors.NotInRegion(span=span, what=f'the shared module "{module.path}"', way_out=advice))
+        return POISON
+    here.context.enter(span)
+    inside = here.under(here.naming.module(module.path, module.frozen))
+    result = apply(module.template, tensors, span, inside)
+    here.context.leave()
+    return result
 
 
 def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -> Any:
@@ -76,8 +89,6 @@ def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -
     try:
         signature = op.bind(*(tensor.type for tensor in tensors))
         shapes = signature.weight_shapes()
-        op_macs_fit = signature.axes.call(op.macs) if not _symbolic(tensors) else 0
-        assert op_macs_fit >= 0
     except Misfit as misfit:
         here.tell(errors.DoesNotFit(span=span, who=op.name, reason=misfit.reason, way_out=misfit.help))
         return POISON
@@ -88,14 +99,19 @@ def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -
     inputs = {slot: tensor.result for slot, tensor in zip(slots, tensors, strict=True)}
     if (axis := op.masked(signature.axes)) is not None:
         inputs["length"] = here.length_of(axis, span)
-    if not here.add(OpNode(name=name, types=signature.results, span=span, op=op, owner=owner), span, inputs):
+    node = OpNode(
+        name=name,
+        types=signature.results,
+        span=span,
+        op=op,
+        owner=owner,
+        initial=bound.initial,
+        frozen=here.scope.frozen,
+    )
+    if not here.add(node, span, inputs):
         return POISON
     results = tuple(Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results))
     return results[0] if len(results) == 1 else Several(results)
-
-
-def _symbolic(tensors: tuple[Tensor, ...]) -> bool:
-    return any(tensor.type.symbolic for tensor in tensors)
 
 
 def _slots(op: Op, count: int) -> list[str]:
@@ -111,12 +127,14 @@ def callable_of(term: ast.Expression, here: Here) -> Any:
         case ast.Name():
             return _named(term, here)
         case ast.Call(callee=ast.Name() as callee):
+            block = here.scope.find(callee.name, is_block)
+            if isinstance(block, BlockEntity):
+                return use_block(block, arguments_of(term, here), here, term.span)
             op = find_op(callee.name)
             if op is None:
                 _tell_unknown(callee, here)
                 return POISON
-            settled = settle(op, arguments_of(term, here), here, term.span)
-            return settled if isinstance(settled, Poison) else Bound(*settled)
+            return settle(op, arguments_of(term, here), here, term.span)
         case _:
             from modgraph.elaboration.expressions import evaluate
 
@@ -130,14 +148,19 @@ def callable_of(term: ast.Expression, here: Here) -> Any:
 
 def _named(term: ast.Name, here: Here) -> Any:
     found = here.scope.find(term.name, is_callable)
+    if isinstance(found, BlockEntity):
+        return use_block(found, [], here, term.span)
     if found is not None:
         return found
     op = find_op(term.name)
     if op is None:
         _tell_unknown(term, here)
         return POISON
-    settled = settle(op, [], here, term.span)
-    return settled if isinstance(settled, Poison) else Bound(*settled)
+    return settle(op, [], here, term.span)
+
+
+def is_block(value: Any) -> bool:
+    return isinstance(value, BlockEntity)
 
 
 def _tell_unknown(term: ast.Name, here: Here) -> None:
@@ -153,14 +176,16 @@ def _tell_unknown(term: ast.Name, here: Here) -> None:
 
 
 def _router_of(stage: ast.Stage, here: Here) -> Any:
+    """The router of `pool by router`, or `by router(operands…)`: with it, its extra operands."""
     if stage.router is None:
         return None
-    if isinstance(stage.router, ast.Call):
-        here.tell(NotThereYet(span=stage.router.span, what="an extra operand of a router"))
-        return POISON
-    from modgraph.elaboration.expressions import evaluate
+    from modgraph.elaboration.expressions import evaluate, tensor
 
-    router = evaluate(stage.router, here)
+    router = evaluate(stage.router.callee if isinstance(stage.router, ast.Call) else stage.router, here)
+    arguments = stage.router.arguments if isinstance(stage.router, ast.Call) else ()
+    others = tuple(tensor(argument.value, here, "an operand of a router") for argument in arguments)
+    if POISON in others:
+        return POISON
     if not isinstance(router, RouterEntity | Poison):
         found = f"this is {described(router)}"
         here.tell(
@@ -169,16 +194,17 @@ def _router_of(stage: ast.Stage, here: Here) -> Any:
             )
         )
         return POISON
-    return router
+    return router if isinstance(router, Poison) else (router, others)
 
 
 def _apply_pool(pool: PoolEntity, router: Any, tensors: tuple[Tensor, ...], stage: ast.Stage, here: Here) -> Any:
-    if router is None:
-        here.context.used.add(pool.path)
-        here.tell(NotThereYet(span=stage.span, what="a pool without a router", way_out="add: by ROUTER"))
-        return POISON
     if len(tensors) != 1:
         reason = f"it routes one value, not {len(tensors)}"
         here.tell(errors.DoesNotFit(span=stage.span, who=f'pool "{pool.path}"', reason=reason))
         return POISON
-    return apply_route(pool, router, tensors[0], stage.span, here)
+    if here.region:
+        here.tell(errors.NotInRegion(span=stage.span, what=f'the pool "{pool.path}"'))
+        return POISON
+    if router is None:
+        return apply_every_module(pool, tensors[0], stage.span, here)
+    return apply_route(pool, *router, tensors[0], stage.span, here)

@@ -8,10 +8,9 @@ from typing import Any
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Here
-from modgraph.elaboration.entities import POISON, Entity, Poison, described
-from modgraph.ops import Declaration, Setting
+from modgraph.elaboration.entities import POISON, Bound, Entity, Poison, described
+from modgraph.ops import Declaration, Initial, Setting
 from modgraph.syntax import ast
-from modgraph.syntax.errors import NotThereYet
 
 
 @dataclass(frozen=True)
@@ -23,20 +22,14 @@ class Given:
     span: Span
 
 
-def settle(
-    declaration: type[Declaration], given: list[Given], here: Here, span: Span
-) -> tuple[Any, str | None] | Poison:
-    """An instance of a declaration from the arguments of a call, and the user's `name=`; told mistakes give poison."""
+def settle(declaration: type[Declaration], given: list[Given], here: Here, span: Span) -> Bound | Poison:
+    """A declaration with the arguments of a call as its settings; told mistakes give poison."""
     settings = declaration.settings()
     values: dict[str, Any] = {}
-    label = None
-    sound = True
+    common, given = _common(given, here)
+    sound = POISON not in common.values()
     positional = iter(settings.items())
     for argument in given:
-        if argument.name == "name":
-            label = _label(argument, here)
-            sound = sound and label is not None
-            continue
         setting = _setting_for(argument, declaration, positional, here)
         if setting is None:
             sound = False
@@ -57,7 +50,21 @@ def settle(
     if not sound:
         return POISON
     converted = {name: settings[name].convert(value) for name, value in values.items()}
-    return declaration(**converted), label
+    return Bound(declaration(**converted), common.get("name"), common.get("init"))
+
+
+def _common(given: list[Given], here: Here) -> tuple[dict[str, Any], list[Given]]:
+    """The arguments that every op takes, `name=` and `init=`, checked; and the others."""
+    common: dict[str, Any] = {}
+    rest = []
+    for argument in given:
+        if argument.name == "name":
+            common["name"] = label_of(argument, here)
+        elif argument.name == "init":
+            common["init"] = argument.value
+        else:
+            rest.append(argument)
+    return common, rest
 
 
 def _setting_for(argument: Given, declaration: type[Declaration], positional: Any, here: Here) -> Setting | None:
@@ -70,9 +77,6 @@ def _setting_for(argument: Given, declaration: type[Declaration], positional: An
                 errors.TooManyArguments(span=argument.span, callee=declaration.name, most=len(settings), names=names)
             )
         return setting
-    if argument.name == "init":
-        here.tell(NotThereYet(span=argument.span, what='"init="'))
-        return None
     if argument.name not in settings:
         suggestion = did_you_mean(argument.name, settings, f"{declaration.name} takes: {{known}}")
         here.tell(
@@ -104,20 +108,45 @@ def _accepts(setting: Setting, argument: Given, declaration: type[Declaration], 
     return problem is None
 
 
-def _label(argument: Given, here: Here) -> str | None:
+def label_of(argument: Given, here: Here) -> str | Poison:
+    """The word given as `name=`."""
     value = argument.value
     if isinstance(value, Poison):
-        return None
+        return POISON
     if isinstance(value, str) and value.isidentifier():
         return value
     problem = "must be a word of letters, digits and underscores"
     meaning = "how this op and its weights are called"
     here.tell(errors.BadSetting(span=argument.span, callee="an op", name="name", problem=problem, meaning=meaning))
-    return None
+    return POISON
 
 
 def arguments_of(call: ast.Call, here: Here) -> list[Given]:
     """The arguments of a call, evaluated in order."""
     from modgraph.elaboration.expressions import evaluate
 
-    return [Given(argument.name, evaluate(argument.value, here), argument.span) for argument in call.arguments]
+    given = []
+    for argument in call.arguments:
+        read = initial_of if argument.name == "init" else evaluate
+        given.append(Given(argument.name, read(argument.value, here), argument.span))
+    return given
+
+
+STARTS = {"zeros": 0, "ones": 0, "normal": 1, "uniform": 1}
+
+
+def initial_of(expression: ast.Expression, here: Here) -> Initial | Poison:
+    """What `init=` says: zeros, ones, normal(deviation) or uniform(bound)."""
+    from modgraph.elaboration.expressions import constant
+
+    callee = expression.callee if isinstance(expression, ast.Call) else expression
+    arguments = expression.arguments if isinstance(expression, ast.Call) else ()
+    name = callee.name if isinstance(callee, ast.Name) else ""
+    scales = [constant(argument.value, here, "a start") for argument in arguments]
+    if POISON in scales:
+        return POISON
+    sound = all(type(scale) in (int, float) and scale >= 0 for scale in scales)
+    if STARTS.get(name) != len(scales) or not sound:
+        here.tell(errors.UnknownStart(span=expression.span))
+        return POISON
+    return Initial(name, float(scales[0]) if scales else 1.0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Report, Span
+from modgraph.elaboration.entities import Tensor
 from modgraph.elaboration.errors import DuplicateName, SharedWithOtherShapes, TooLarge
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, InputNode, Node, Result
@@ -33,6 +34,7 @@ class Context:
         self.nodes = 0
         self.iterations = 0
         self.depth = 0
+        self.active_blocks: list[int] = []
 
     def tell(self, diagnostic: Diagnostic) -> None:
         self.report.add(diagnostic)
@@ -63,14 +65,29 @@ class Context:
         self.depth -= 1
 
 
+@dataclass
+class BlockCall:
+    """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far."""
+
+    name: str
+    operands: list[Tensor]
+    axes: dict[str, Any] = field(default_factory=dict)
+    outputs: list[Any] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Here:
-    """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get."""
+    """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get.
+
+    `call` is the use of the block it stands in, if it stands in one; `region` whether it is inside a pool's module.
+    """
 
     context: Context
     graph: Graph
     scope: Scope
     naming: Naming
+    call: BlockCall | None = None
+    region: bool = False
 
     def tell(self, diagnostic: Diagnostic) -> None:
         self.context.tell(diagnostic)

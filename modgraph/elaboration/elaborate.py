@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from modgraph.diagnostics import Report
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Abandoned, Context, Here
 from modgraph.elaboration.entities import Family, ModuleEntity, PoolEntity, RouterEntity
+from modgraph.elaboration.findings import find_weaknesses
+from modgraph.elaboration.imports import Imports
 from modgraph.elaboration.parameters import bind_parameters
-from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.statements import elaborate_body
 from modgraph.ir import Graph, OutputNode
 from modgraph.syntax import ast
-from modgraph.syntax.errors import NothingHere, NotThereYet, SeveralModels
+from modgraph.syntax.errors import NothingHere, SeveralModels
 
 
 def elaborate(file: ast.File, overrides: Mapping[str, Any], report: Report) -> Graph | None:
     """The graph of the file's model under the given parameters, or None with every mistake reported."""
-    for statement in file.imports:
-        report.add(NotThereYet(span=statement.span, what='"import"'))
-    for block in (each for each in file.definitions if each.keyword == "block"):
-        report.add(NotThereYet(span=block.name_span, what='"block"'))
+    path = Path(file.span.source.name)
+    blocks = Imports(path.parent, report).scope_of(file, path)
     models = [each for each in file.definitions if each.keyword == "model"]
     for extra in models[1:]:
         report.add(SeveralModels(span=extra.name_span, name=extra.name))
     if not models:
         report.add(NothingHere(span=file.span))
         return None
-    graph = _elaborate_model(models[0], overrides, report)
+    graph = _elaborate_model(models[0], blocks, overrides, report)
     return None if report.errors else graph
 
 
-def _elaborate_model(model: ast.Definition, overrides: Mapping[str, Any], report: Report) -> Graph:
-    context, scope = Context(report), Scope()
+def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], report: Report) -> Graph:
+    context, scope = Context(report), Scope(outer=blocks)
     graph = Graph(model.name)
-    here = Here(context, graph, scope, Naming("", "", ""))
+    here = Here(context, graph, scope, scope.next_binding(""))
     try:
         graph.parameters = bind_parameters(model, overrides, here)
         elaborate_body(model.body, here)
@@ -46,6 +47,7 @@ def _elaborate_model(model: ast.Definition, overrides: Mapping[str, Any], report
         if not graph.of_kind(OutputNode):
             report.add(errors.NoOutput(span=model.name_span, model=model.name))
         _warn_of_unused(scope, context)
+        find_weaknesses(graph, report)
     return graph
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Span
 from modgraph.ir import Result
-from modgraph.ops import Op, TensorType, shown_value
+from modgraph.ops import Initial, TensorType, shown_value
 from modgraph.routers import Router
 from modgraph.syntax import ast
 
@@ -50,9 +50,27 @@ class Several(Entity):
 
 @dataclass(frozen=True)
 class Bound(Entity):
-    """An op with its settings, not applied yet; `label` is the user's `name="…"`."""
+    """An op or router with its settings, not applied yet; `label` and `initial` are the user's `name=` and `init=`."""
 
-    op: Op
+    op: Any
+    label: str | None = None
+    initial: Initial | None = None
+
+
+@dataclass(frozen=True)
+class BlockEntity(Entity):
+    """A definition that each use instantiates; `scope` is that of the file it stands in."""
+
+    definition: ast.Definition
+    scope: Scope = field(compare=False)
+
+
+@dataclass(frozen=True)
+class BlockUse(Entity):
+    """A block with its arguments, not applied yet."""
+
+    block: BlockEntity
+    parameters: dict[str, Any] = field(hash=False)
     label: str | None = None
 
 
@@ -70,14 +88,18 @@ class ModuleEntity(Entity):
 
     path: str
     template: Any
+    frozen: bool
     span: Span = field(compare=False)
 
 
 @dataclass(frozen=True)
 class PoolEntity(Entity):
+    """Modules of one kind (`templates` has one, applied `size` times) or unlike ones (as many templates)."""
+
     path: str
     size: int
-    template: Any
+    templates: tuple[Any, ...]
+    frozen: bool
     span: Span = field(compare=False)
 
 
@@ -85,15 +107,20 @@ class PoolEntity(Entity):
 class RouterEntity(Entity):
     path: str
     router: Router
+    frozen: bool
     span: Span = field(compare=False)
 
 
 @dataclass(frozen=True)
 class Family(Entity):
-    """All that one declaration inside `repeat` or `if` declared, by the loop's variable."""
+    """All that one declaration inside `repeat`, `for` or `if` declared, by the loop's variable; or `s[k] = …`."""
 
     name: str
     members: dict[Any, Any] = field(hash=False)
+
+    @property
+    def of_values(self) -> bool:
+        return bool(self.members) and all(isinstance(each, Tensor) for each in self.members.values())
 
 
 def described(value: Any) -> str:
@@ -103,7 +130,7 @@ def described(value: Any) -> str:
             return f"a value of type {value.type}"
         case Several():
             return f"{len(value.tensors)} values"
-        case Bound() | Template():
+        case Bound() | Template() | BlockUse() | BlockEntity():
             return "an op that is not applied to anything"
         case ModuleEntity():
             return f'the module "{value.path}"'

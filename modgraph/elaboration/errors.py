@@ -223,6 +223,81 @@ class NamesAndResults(Diagnostic):
     values: int
 
 
+class UnknownStart(Diagnostic):
+    """`init=` says how the first weight of an op starts: `zeros`, `ones`, `normal(deviation)` or `uniform(bound)`."""
+
+    code = "MG221"
+    message = "this is not a way a weight can start"
+    help = "write zeros, ones, normal(0.02) or uniform(0.1)"
+    example = "model m() { input x: float[4] y = x -> linear(2, init=normal) output y }"
+
+
+class RecursiveBlock(Diagnostic):
+    """A block uses itself, directly or through another: it would never end."""
+
+    code = "MG222"
+    message = 'block "{name}" uses itself'
+    help = "repeat a fixed number of times with: repeat NAME[i] in 0..n {{ … }}"
+    example = "block b() { input x: float[4] y = x -> b output y } model m() { input x: float[4] y = x -> b output y }"
+    name: str
+
+
+class BlockOperands(Diagnostic):
+    """A block is applied to as many values as it has inputs."""
+
+    code = "MG223"
+    message = 'block "{name}" has {inputs} inputs, and {given} values are given'
+    help = "write (a, b) -> {name} for two"
+    example = "block b() { input x: float[4] output x } model m() { input x: float[4] y = (x, x) -> b output y }"
+    name: str
+    inputs: int
+    given: int
+
+
+class PoolWithoutSize(Diagnostic):
+    """A pool of modules of one kind says how many there are; a list of unlike modules says it by its length."""
+
+    code = "MG227"
+    message = 'pool "{name}" does not say how many modules it has'
+    help = "write pool {name}[4] = …, or list unlike modules: pool {name} = [ …, … ]"
+    example = "model m() { input x: float[4] pool p = linear(3) output x }"
+    name: str
+
+
+class NotInThatFile(Diagnostic):
+    """An import names a block that the other file does not define."""
+
+    code = "MG224"
+    message = 'there is no block "{name}" in "{path}"'
+    help = "{suggestion}"
+    name: str
+    path: str
+    suggestion: str
+
+
+class CircularImport(Diagnostic):
+    """Files import each other in a circle."""
+
+    code = "MG225"
+    message = 'importing "{path}" comes back to this file'
+    help = "move what both need to a third file"
+    path: str
+
+
+class NotInRegion(Diagnostic):
+    """A pool's modules are made of ops, blocks and modules of their own."""
+
+    code = "MG226"
+    message = "{what} cannot stand inside the modules of a pool"
+    help = "{way_out}"
+    example = (
+        "model m() { input x: float[4] module shared = linear(4) router r = agreement(1) "
+        "pool p[2] = shared y = x -> p by r output y }"
+    )
+    what: str
+    way_out: str = "move it outside of the pool"
+
+
 class DoesNotFit(Diagnostic):
     """The types of the operands do not fit an op, a router or a pool."""
 
@@ -291,6 +366,46 @@ class Unused(Caution):
     help = "use it or delete its line"
     example = "model m() { input x: float[4] pool p[2] = linear(3) output x }"
     what: str
+    name: str
+
+
+class OutsideProject(Caution):
+    """An import reads a file outside the folder of the spec: said, so that no spec reads files unnoticed."""
+
+    code = "MG403"
+    message = '"{path}" lies outside the folder of the spec'
+    help = "copy it beside the spec, or go on if this is meant"
+    path: str
+
+
+class Dead(Caution):
+    """Weights are made that no output or loss depends on."""
+
+    code = "MG404"
+    message = 'the weights of "{name}" reach no output and no loss'
+    help = "use the value, or delete the statement"
+    example = "model m() { input x: float[4] y = x -> linear(2) output x }"
+    name: str
+
+
+class SingleModule(Caution):
+    """A router chooses among one module, so there is nothing to choose."""
+
+    code = "MG405"
+    message = 'router "{router}" routes to a pool of one module'
+    help = "raise the pool's size"
+    example = "model m() { input x: float[4] pool p[1] = linear(4) router r = agreement(1) y = x -> p by r output y }"
+    router: str
+
+
+class NamesWouldShift(Caution):
+    """A name is bound twice in one scope by statements with weights of their own: the second's are numbered, and a
+    statement inserted between would rename them, so that a checkpoint no longer fits."""
+
+    code = "MG406"
+    message = 'weights stand under "{name}", a number that an inserted statement would shift'
+    help = 'name the op: name="…"'
+    example = "model m() { input x: float[4] x = x -> linear(4) x = x -> linear(4) output x }"
     name: str
 
 

@@ -10,7 +10,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.context import Context, Here
 from modgraph.elaboration.entities import POISON, Poison
 from modgraph.elaboration.expressions import constant
-from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.scope import Scope
 from modgraph.ir import Graph
 from modgraph.ops import shown_value
 from modgraph.syntax import ast, parse
@@ -82,5 +82,5 @@ def read_value(text: str) -> Any:
     default = file.definitions[0].parameters[0].default
     if default is None:
         return text
-    value = constant(default, Here(Context(report), Graph(""), Scope(), Naming("", "", "")), "a value")
+    value = constant(default, Here(Context(report), Graph(""), Scope(), Scope().next_binding("")), "a value")
     return text if isinstance(value, Poison) or report.errors else value

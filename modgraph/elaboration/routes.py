@@ -7,35 +7,70 @@ from typing import Any
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Here
-from modgraph.elaboration.entities import POISON, Bound, Poison, PoolEntity, RouterEntity, Template, Tensor
-from modgraph.elaboration.scope import Naming
+from modgraph.elaboration.entities import (
+    POISON,
+    BlockUse,
+    Bound,
+    ModuleEntity,
+    Poison,
+    PoolEntity,
+    RouterEntity,
+    Template,
+    Tensor,
+)
+from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, InputNode, OutputNode, PoolNode, Result, RouteNode, RouterNode, bind_route
-from modgraph.ops import Misfit, TensorType
+from modgraph.ops import Misfit, ModuleAxis, TensorType
+from modgraph.routers.every_module import EveryModule
+from modgraph.syntax import ast
 
 
-def apply_route(pool: PoolEntity, router: RouterEntity, tokens: Tensor, span: Span, here: Here) -> Any:
+def apply_route(
+    pool: PoolEntity, router: RouterEntity, others: tuple[Tensor, ...], tokens: Tensor, span: Span, here: Here
+) -> Any:
     """A value routed through a pool; the route's value, or poison after a told mistake."""
     here.context.used |= {pool.path, router.path}
     node = _pool_node(pool, tokens.type, span, here)
     if isinstance(node, Poison):
         return POISON
+    if node.size == 1 and router.router.senders:
+        here.tell(errors.SingleModule(span=span, router=router.path))
+    return _route(node, router, (tokens, *others), span, here)
+
+
+def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, here: Here) -> Any:
+    """A pool without a router: every module on the value, or each on its row if the value has an axis of them."""
+    here.context.used.add(pool.path)
+    node = _pool_node(pool, value.type, span, here)
+    if isinstance(node, Poison):
+        return POISON
+    outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
+    rows = bool(outer) and isinstance(outer[-1], ModuleAxis) and outer[-1].pool == pool.path
+    name, _ = here.naming.next("every_module")
+    router = RouterEntity(name, EveryModule(rows=rows), False, span)
+    return _route(node, router, (value,), span, here)
+
+
+def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, here: Here) -> Any:
+    who = f'router "{router.path}" over pool "{pool.name}"'
     try:
-        signature = bind_route(router.router, node, tokens.type)
+        signature = bind_route(router.router, pool, *(value.type for value in values))
         shapes = signature.weight_shapes()
     except Misfit as misfit:
-        who = f'router "{router.path}" over pool "{pool.path}"'
         here.tell(errors.DoesNotFit(span=span, who=who, reason=misfit.reason, way_out=misfit.help))
         return POISON
     if not here.agree_on_weights(router.path, shapes, span):
         return POISON
     if router.path not in here.graph:
-        here.add(RouterNode(name=router.path, router=router.router, span=router.span), span)
-    name, _ = here.naming.next(pool.path.rpartition(".")[2])
-    inputs = {"tokens": tokens.result}
+        frozen = router.frozen
+        here.add(RouterNode(name=router.path, router=router.router, span=router.span, frozen=frozen), span)
+    name, _ = here.naming.next(pool.name.rpartition(".")[2])
+    slots = [operand.name for operand in router.router.operands]
+    inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
     if (axis := router.router.masked(signature.axes)) is not None:
         inputs["length"] = here.length_of(axis, span)
     route = RouteNode(name=name, types=signature.results, span=span)
-    if not here.add(route, span, inputs, {"pool": pool.path, "router": router.path}):
+    if not here.add(route, span, inputs, {"pool": pool.name, "router": router.path}):
         return POISON
     return Tensor(Result(name), signature.results[0], span)
 
@@ -46,28 +81,36 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, here: Here) -> 
         node = here.graph[pool.path]
         assert isinstance(node, PoolNode)
         return node
-    rank = message_rank(pool.template, here)
+    rank = max(message_rank(template, here) for template in pool.templates)
     if len(tokens.shape) < rank:
         reason = f"its modules take {rank} axes, and this value is {tokens}"
         here.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
         return POISON
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - rank :])
-    region = _region(pool, message, here)
-    if isinstance(region, Poison):
+    regions = [_region(pool, template, message, here) for template in pool.templates]
+    results = [region.type_of(region.outputs["output"]) for region in regions if isinstance(region, Graph)]
+    if len(results) < len(regions):
         return POISON
-    node = PoolNode(name=pool.path, size=pool.size, region=region, span=pool.span)
+    for place, result in enumerate(results):
+        if result != results[0]:
+            reason = f"module {place} yields {result}, and module 0 yields {results[0]}"
+            advice = "give the modules of a pool one type of result"
+            who = f'pool "{pool.path}"'
+            here.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
+            return POISON
+    node = PoolNode(name=pool.path, size=pool.size, regions=tuple(regions), span=pool.span)  # type: ignore[arg-type]
     return node if here.add(node, pool.span) else POISON
 
 
-def _region(pool: PoolEntity, message: TensorType, here: Here) -> Graph | Poison:
+def _region(pool: PoolEntity, template: Any, message: TensorType, here: Here) -> Graph | Poison:
     """The graph of one module of a pool."""
     from modgraph.elaboration.apply import apply
 
     graph = Graph(pool.path.rpartition(".")[2])
-    inside = Here(here.context, graph, here.scope, Naming("", "", ""))
-    x = InputNode(name="x", types=(message,), span=pool.span)
-    inside.add(x, pool.span)
-    result = apply(pool.template, (Tensor(Result("x"), message),), pool.span, inside)
+    scope = Scope(outer=here.scope, frozen=pool.frozen)
+    inside = Here(here.context, graph, scope, Naming("", "", scope), region=True)
+    inside.add(InputNode(name="x", types=(message,), span=pool.span), pool.span)
+    result = apply(template, (Tensor(Result("x"), message),), pool.span, inside)
     if not isinstance(result, Tensor):
         if not isinstance(result, Poison):
             reason = "its modules must yield one value"
@@ -89,4 +132,18 @@ def message_rank(template: Any, here: Here) -> int:
         if isinstance(term, Template):
             inside = here.within(term.scope)
             terms = [callable_of(stage.term, inside) for stage in term.stages] + terms
+        if isinstance(term, ModuleEntity):
+            terms.insert(0, term.template)
+        if isinstance(term, BlockUse):
+            return _block_rank(term)
     return 1
+
+
+def _block_rank(use: BlockUse) -> int:
+    """A block's input says its axes; outer named ones are those of the senders and beyond."""
+    inputs = [each for each in use.block.definition.body.statements if isinstance(each, ast.Input)]
+    axes = inputs[0].type.axes if inputs else ()
+    named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
+    while named and named[0]:
+        named.pop(0)
+    return len(named)

@@ -5,21 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.elaboration.entities import Entity
+from modgraph.elaboration.entities import BlockEntity, Bound, ModuleEntity, PoolEntity, Template
 
 
 class Scope:
-    """Names of one body, inside the scope of the body around it. `path` prefixes the names of weights."""
+    """Names of one body, inside the scope of the body around it.
 
-    def __init__(self, path: str = "", outer: Scope | None = None) -> None:
+    `path` prefixes the names of weights, `node_path` those of nodes: they differ inside a module, whose weights stand
+    below the module and whose nodes stand below the statement that uses it. `suffix` tells iterations of a `for`
+    apart. A `body` is a model's or a block's; loops and branches lie within one.
+    """
+
+    def __init__(
+        self,
+        path: str = "",
+        node_path: str | None = None,
+        outer: Scope | None = None,
+        suffix: str = "",
+        frozen: bool = False,
+        body: bool = True,
+    ) -> None:
         self.path = path
+        self.node_path = path if node_path is None else node_path
         self.outer = outer
+        self.suffix = suffix
+        self.frozen = frozen
+        self.is_body = body
         self.names: dict[str, Any] = {}
-        self.bindings: dict[str, int] = outer.bindings if outer is not None and outer.path == path else {}
+        same = not body and outer is not None and (outer.path, outer.suffix) == (path, suffix)
+        self.bindings: dict[str, int] = outer.bindings if same and outer is not None else {}
 
-    def inside(self, path: str | None = None) -> Scope:
-        """A scope within; with a path of its own, an iteration."""
-        return Scope(self.path if path is None else join(self.path, path), self)
+    def inside(self, path: str = "", suffix: str = "", frozen: bool = False) -> Scope:
+        """A scope within the same body: an iteration with a path or suffix of its own, a branch without."""
+        return Scope(
+            join(self.path, path),
+            join(self.node_path, path),
+            self,
+            self.suffix + suffix,
+            self.frozen or frozen,
+            body=False,
+        )
+
+    @property
+    def body(self) -> Scope:
+        """The scope of the whole body that this one lies in."""
+        return self if self.is_body or self.outer is None else self.outer.body
+
+    def without_suffix(self) -> Scope:
+        """The same names, for a statement that tells iterations apart by an index of its own."""
+        scope = self.inside()
+        scope.suffix = ""
+        return scope
 
     def find(self, name: str, wanted: Callable[[Any], bool] = lambda value: True) -> Any | None:
         """The innermost thing of a name that is wanted, or None."""
@@ -34,54 +70,56 @@ class Scope:
         self.names[name] = value
 
     def rebind(self, name: str, value: Any) -> None:
-        """Bind a value: where the name is bound already, further out too, or else here."""
+        """Bind a value: where the name is bound already in this body, or else here."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
                 scope.names[name] = value
                 return
-            scope = scope.outer
+            scope = None if scope.is_body else scope.outer
         self.names[name] = value
 
     def visible(self, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
         outer = self.outer.visible(wanted) if self.outer is not None else []
         return [name for name, value in self.names.items() if wanted(value)] + outer
 
-    def next_binding(self, name: str) -> str:
-        """The name under which a statement's inline ops stand: `x`, and `x2` where x is bound a second time."""
+    def weights_below(self, name: str) -> str:
+        """Where the weights of a thing declared here stand."""
+        return join(self.path, name) + self.suffix
+
+    def next_binding(self, name: str) -> Naming:
+        """How the inline ops of a statement are called: below `x`, and below `x2` where x is bound a second time."""
         self.bindings[name] = self.bindings.get(name, 0) + 1
-        return ordinal(name, self.bindings[name])
+        local = ordinal(name, self.bindings[name]) + self.suffix
+        return Naming(join(self.node_path, local), join(self.path, local), self)
 
 
 class Naming:
-    """Names for the nodes of one statement, and for the weights they own.
+    """Names for the nodes of one statement, and for the weights they own."""
 
-    Inside a module the two differ: its nodes stand below the statement that uses it, its weights below the module.
-    """
-
-    def __init__(self, node: str, owner: str, scope_path: str) -> None:
+    def __init__(self, node: str, owner: str, scope: Scope) -> None:
         self.node = node
         self.owner = owner
-        self.scope_path = scope_path
+        self.scope = scope
         self.counts: dict[str, int] = {}
 
     def next(self, word: str, label: str | None = None) -> tuple[str, str]:
         """The next node of a word (`linear`, then `linear2`): its name, and the owner of its weights."""
         if label is not None:
-            name = join(self.scope_path, label)
-            return name, name
+            local = label + self.scope.suffix
+            return join(self.scope.node_path, local), join(self.scope.path, local)
         self.counts[word] = self.counts.get(word, 0) + 1
         local = ordinal(word, self.counts[word])
         return join(self.node, local), join(self.owner, local)
 
-    def module(self, name: str, path: str) -> Naming:
+    def module(self, path: str, frozen: bool) -> Naming:
         """Names inside a module that this statement uses."""
-        node, _ = self.next(name)
-        return Naming(node, path, path)
+        node, _ = self.next(path.rpartition(".")[2])
+        return Naming(node, path, Scope(path, node, frozen=frozen))
 
 
 def join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    return f"{path}.{name}" if path and name else path or name
 
 
 def ordinal(word: str, count: int) -> str:
@@ -90,10 +128,8 @@ def ordinal(word: str, count: int) -> str:
 
 def is_callable(value: Any) -> bool:
     """What may stand right of an arrow."""
-    from modgraph.elaboration.entities import Bound, ModuleEntity, PoolEntity, Template
-
-    return isinstance(value, ModuleEntity | PoolEntity | Template | Bound)
+    return isinstance(value, ModuleEntity | PoolEntity | Template | Bound | BlockEntity)
 
 
 def is_value(value: Any) -> bool:
-    return not isinstance(value, Entity) or not is_callable(value)
+    return not is_callable(value)

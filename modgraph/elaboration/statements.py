@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
+from modgraph.elaboration.blocks import take_operand
 from modgraph.elaboration.calls import arguments_of, settle
 from modgraph.elaboration.context import MOST_MODULES, Here
 from modgraph.elaboration.entities import (
     POISON,
-    Bound,
     Family,
     ModuleEntity,
     Poison,
@@ -23,9 +23,11 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.expressions import constant, evaluate, tensor
-from modgraph.elaboration.scope import Naming, join
+from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
+from modgraph.elaboration.scope import is_callable
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import InputNode, LossNode, OutputNode, Result, TargetNode
+from modgraph.routers import Router
 from modgraph.syntax import ast
 from modgraph.syntax.errors import NotThereYet
 from modgraph.vocabulary import find_router
@@ -37,58 +39,78 @@ def elaborate_body(body: ast.Body, here: Here) -> None:
         STATEMENTS[type(statement)](statement, here)
 
 
-def _input(statement: ast.Input, here: Here) -> None:
-    _value_from_outside(statement.name, statement, InputNode, here)
-
-
 def _target(statement: ast.Target, here: Here) -> None:
-    if statement.reference.index is not None:
-        here.tell(NotThereYet(span=statement.reference.span, what="a family of targets"))
-        here.scope.declare(statement.reference.name, POISON)
+    reference = statement.reference
+    if here.call is not None or here.region:
+        here.tell(errors.WrongKind(span=statement.span, needed="a model's body", found="this is a block's"))
         return
-    _value_from_outside(statement.reference.name, statement, TargetNode, here)
+    key = _key(reference, here)
+    name = reference.name if key is None else f"{reference.name}.{key}"
+    if key is POISON or (key is None and _is_taken(name, reference.span, here)):
+        return
+    _remember(reference, key, _from_outside(name, statement, TargetNode, here), here)
 
 
-def _value_from_outside(name: str, statement: ast.Input | ast.Target, kind: Any, here: Here) -> None:
-    if here.scope.path:
-        here.tell(NotThereYet(span=statement.span, what=f"{kind.kind} inside a repeat"))
+def _input(statement: ast.Input, here: Here) -> None:
+    if _is_taken(statement.name, statement.span, here):
         return
-    if _is_taken(name, statement.span, here):
+    if here.call is not None:
+        type_ = elaborate_type(statement.type, here)
+        given = POISON if isinstance(type_, Poison) else take_operand(type_, statement.span, here)
+        here.scope.declare(statement.name, given)
         return
+    if here.scope.outer is not None and not here.scope.is_body:
+        found = "this is inside a loop or a branch"
+        here.tell(errors.WrongKind(span=statement.span, needed="a model's or a block's body", found=found))
+        here.scope.declare(statement.name, POISON)
+        return
+    here.scope.declare(statement.name, _from_outside(statement.name, statement, InputNode, here))
+
+
+def _from_outside(name: str, statement: ast.Input | ast.Target, kind: Any, here: Here) -> Tensor | Poison:
+    """A value that is given to the model: an input or a target."""
     type_ = elaborate_type(statement.type, here)
     if isinstance(type_, Poison):
-        here.scope.declare(name, POISON)
-        return
-    node = kind(name=name, types=(type_,), span=statement.span)
-    added = here.add(node, statement.span)
-    here.scope.declare(name, Tensor(Result(name), type_, statement.span) if added else POISON)
+        return POISON
+    added = here.add(kind(name=name, types=(type_,), span=statement.span), statement.span)
+    return Tensor(Result(name), type_, statement.span) if added else POISON
 
 
 def _module(statement: ast.Module, here: Here) -> None:
     template = _template(statement.value, f'{statement.keyword} "{statement.name}"', here)
-    _declare(statement.name, ModuleEntity, template, statement.span, here)
+    _declare(statement, ModuleEntity, (template, here.scope.frozen), here)
 
 
 def _pool(statement: ast.Pool, here: Here) -> None:
+    what = f'pool "{statement.name}"'
+    if isinstance(statement.value, ast.ListOf):
+        templates = tuple(_template(item, what, here) for item in statement.value.items)
+    else:
+        templates = (_template(statement.value, what, here),)
+    size = _size(statement, len(templates), here)
+    facts = (size, POISON if POISON in templates else templates, here.scope.frozen)
+    _declare(statement, PoolEntity, facts, here)
+
+
+def _size(statement: ast.Pool, listed: int, here: Here) -> int | Poison:
+    """How many modules a pool has: as many as its list, or the number in brackets."""
+    unlike = isinstance(statement.value, ast.ListOf)
+    if statement.size is None and unlike and listed:
+        return listed
     if statement.size is None:
-        what = "a list of unlike modules" if isinstance(statement.value, ast.ListOf) else "a pool without a size"
-        advice = f"write how many modules it has: pool {statement.name}[4] = …"
-        here.tell(NotThereYet(span=statement.span, what=what, way_out=advice))
-        here.scope.declare(statement.name, POISON)
-        return
+        here.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
+        return POISON
     size = constant(statement.size, here, "the size of a pool")
-    template = _template(statement.value, f'pool "{statement.name}"', here)
-    if not isinstance(size, Poison) and (type(size) is not int or not 1 <= size <= MOST_MODULES):
-        advice = f"a size is a whole number from 1 to {MOST_MODULES}"
-        span = statement.size.span
-        here.tell(
-            errors.TooLarge(span=span, what="this is not a size a pool can have", limit=MOST_MODULES, way_out=advice)
-        )
-        size = POISON
-    if isinstance(size, Poison) or isinstance(template, Poison):
-        here.scope.declare(statement.name, POISON)
-        return
-    _declare(statement.name, PoolEntity, size, template, statement.span, here)
+    if isinstance(size, Poison):
+        return POISON
+    if type(size) is int and 1 <= size <= MOST_MODULES and (not unlike or size == listed):
+        return size
+    advice = f"a size is a whole number from 1 to {MOST_MODULES}"
+    if unlike:
+        advice = f"its list has {listed} modules: leave the number out"
+    what = "this is not a size the pool can have"
+    here.tell(errors.TooLarge(span=statement.size.span, what=what, limit=MOST_MODULES, way_out=advice))
+    return POISON
 
 
 def _template(expression: ast.Expression, what: str, here: Here) -> Any:
@@ -103,33 +125,32 @@ def _template(expression: ast.Expression, what: str, here: Here) -> Any:
 
 
 def _router(statement: ast.Router, here: Here) -> None:
-    value = statement.value
+    router = _settled_router(statement.value, here)
+    _declare(statement, RouterEntity, (router, here.scope.frozen), here)
+
+
+def _settled_router(value: ast.Expression, here: Here) -> Router | Poison:
     callee = value.callee if isinstance(value, ast.Call) else value
     if not isinstance(callee, ast.Name):
         found = "this is an expression"
         here.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
-        here.scope.declare(statement.name, POISON)
-        return
+        return POISON
     declaration = find_router(callee.name)
     if declaration is None:
-        from modgraph.routers import Router
-
         suggestion = did_you_mean(callee.name, Router.registry, "routers are: {known}")
         here.tell(errors.UnknownOp(span=callee.span, name=callee.name, suggestion=suggestion))
-        here.scope.declare(statement.name, POISON)
-        return
+        return POISON
     given = arguments_of(value, here) if isinstance(value, ast.Call) else []
     settled = settle(declaration, given, here, value.span)
-    router = settled if isinstance(settled, Poison) else settled[0]
-    _declare(statement.name, RouterEntity, router, statement.span, here)
+    return settled if isinstance(settled, Poison) else settled.op
 
 
-def _declare(name: str, kind: Any, *facts: Any) -> None:
-    *values, span, here = facts
-    if _is_taken(name, span, here):
+def _declare(statement: Any, kind: Any, facts: tuple[Any, ...], here: Here) -> None:
+    if _is_taken(statement.name, statement.span, here):
         return
-    sound = not any(isinstance(value, Poison) for value in values)
-    here.scope.declare(name, kind(join(here.scope.path, name), *values, span) if sound else POISON)
+    path = here.scope.weights_below(statement.name)
+    sound = not any(isinstance(fact, Poison) for fact in facts)
+    here.scope.declare(statement.name, kind(path, *facts, statement.span) if sound else POISON)
 
 
 def _is_taken(name: str, span: Span, here: Here) -> bool:
@@ -140,57 +161,96 @@ def _is_taken(name: str, span: Span, here: Here) -> bool:
 
 
 def _binding(statement: ast.Binding, here: Here) -> None:
-    names = [reference.name for reference in statement.references]
-    for reference in statement.references:
-        if reference.index is not None:
-            here.tell(NotThereYet(span=reference.span, what="a family of values"))
-            here.scope.rebind(reference.name, POISON)
-            return
-    value = evaluate(statement.value, _named_after("_".join(names), here))
+    keys = [_key(reference, here) for reference in statement.references]
+    name = "_".join(reference.name for reference in statement.references)
+    indexed = [key for key in keys if key is not None]
+    if indexed and POISON not in keys:
+        local = f"{name}.{'.'.join(map(str, indexed))}"
+        place = here.under(here.scope.without_suffix().next_binding(local))
+    else:
+        place = _named_after(name, here)
+    value = evaluate(statement.value, place)
     values = list(value.tensors) if isinstance(value, Several) else [value]
     if isinstance(value, Poison):
-        values = [POISON] * len(names)
-    elif len(values) != len(names):
-        here.tell(errors.NamesAndResults(span=statement.span, names=len(names), values=len(values)))
-        values = [POISON] * len(names)
-    for reference, each in zip(statement.references, values, strict=True):
-        _bind(reference, each, statement, here)
+        values = [POISON] * len(keys)
+    elif len(values) != len(keys):
+        here.tell(errors.NamesAndResults(span=statement.span, names=len(keys), values=len(values)))
+        values = [POISON] * len(keys)
+    for reference, key, each in zip(statement.references, keys, values, strict=True):
+        _bind(reference, key, each, statement, here)
 
 
-def _bind(reference: ast.Reference, value: Any, statement: ast.Binding, here: Here) -> None:
-    if isinstance(value, Template | Bound | ModuleEntity | PoolEntity):
+def _key(reference: ast.Reference, here: Here) -> Any:
+    """The member that `s[k]` names, or None for a plain name."""
+    if reference.index is None:
+        return None
+    key = constant(reference.index, here, "an index")
+    if isinstance(key, Poison) or type(key) is int or (isinstance(key, str) and key.isidentifier()):
+        return key
+    problem = f"a member is named by a whole number or a word, not by {described(key)}"
+    here.tell(errors.BadIndex(span=reference.index.span, problem=problem))
+    return POISON
+
+
+def _bind(reference: ast.Reference, key: Any, value: Any, statement: ast.Binding, here: Here) -> None:
+    if is_callable(value):
         advice = f"apply it to a value, or declare it: module {reference.name} = …"
         found = described(value)
         here.tell(errors.NotValue(span=statement.value.span, what="what is bound", found=found, way_out=advice))
         value = POISON
-    earlier = here.scope.find(reference.name)
-    if isinstance(earlier, ModuleEntity | PoolEntity | RouterEntity) and here.scope.names.get(reference.name):
+    if isinstance(here.scope.names.get(reference.name), ModuleEntity | PoolEntity | RouterEntity):
         here.tell(errors.DuplicateName(span=reference.span, name=reference.name))
         return
-    here.scope.rebind(reference.name, value)
+    _remember(reference, key, value, here)
+
+
+def _remember(reference: ast.Reference, key: Any, value: Any, here: Here) -> None:
+    """Bind a name, or a member of a family, which is visible in the whole body."""
+    if key is None or isinstance(key, Poison):
+        here.scope.rebind(reference.name, value)
+        return
+    body = here.scope.body
+    family = body.names.get(reference.name)
+    if not isinstance(family, Family):
+        if family is not None and not isinstance(family, Poison):
+            advice = "a family needs a name of its own"
+            here.tell(errors.DuplicateName(span=reference.span, name=reference.name, way_out=advice))
+            return
+        family = Family(reference.name, {})
+        body.declare(reference.name, family)
+    if isinstance(value, Poison):
+        body.declare(reference.name, POISON)
+    else:
+        family.members[key] = value
 
 
 def _named_after(name: str, here: Here) -> Here:
     """Where the right side of a statement stands: its inline ops are named after what it binds."""
-    local = join(here.scope.path, here.scope.next_binding(name))
-    return here.under(Naming(local, local, here.scope.path))
+    return here.under(here.scope.next_binding(name))
 
 
 def _output(statement: ast.Output, here: Here) -> None:
     name = statement.name
     if name is None:
-        if not isinstance(statement.value, ast.Name):
+        if not isinstance(statement.value, ast.Name) and here.call is None:
             found = "this is an expression"
             advice = "give it a name: output NAME = …"
             here.tell(errors.WrongKind(span=statement.value.span, needed="a name", found=found, way_out=advice))
             return
-        name = statement.value.name
-    value = tensor(statement.value, _named_after(f"output.{name}", here), "an output")
-    if isinstance(value, Tensor):
-        here.add(OutputNode(name=f"output.{name}", span=statement.span), statement.span, {"x": value.result})
+        name = statement.value.name if isinstance(statement.value, ast.Name) else "output"
+    local = name if here.call is not None else f"output.{name}"
+    value = tensor(statement.value, _named_after(local, here), "an output")
+    if here.call is not None:
+        here.call.outputs.append(value)
+    elif isinstance(value, Tensor):
+        node = OutputNode(name=f"output.{name}", span=statement.span)
+        here.add(node, statement.span, {"x": value.result})
 
 
 def _loss(statement: ast.Loss, here: Here) -> None:
+    if here.region:
+        here.tell(errors.NotInRegion(span=statement.span, what="a loss"))
+        return
     place = _named_after("loss" if statement.name is None else f"loss.{statement.name}", here)
     value = evaluate(statement.value, place)
     if isinstance(value, Poison) or value == 0.0:
@@ -204,107 +264,13 @@ def _loss(statement: ast.Loss, here: Here) -> None:
     here.add(LossNode(name=place.naming.node, span=statement.span), statement.span, {"x": value.result})
 
 
-def _repeat(statement: ast.Repeat, here: Here) -> None:
-    domain = constant(statement.domain, here, "what a repeat runs over")
-    if isinstance(domain, Poison):
-        _poison_declared(statement.body, here)
-        return
-    if not isinstance(domain, range | tuple):
-        problem = f"a repeat runs over a range or a list, not {described(domain)}"
-        here.tell(errors.Arithmetic(span=statement.domain.span, problem=problem, way_out="for example: 0..4"))
-        _poison_declared(statement.body, here)
-        return
-    families: dict[str, dict[Any, Any]] = {name: {} for name in declared(statement.body)}
-    for value in domain:
-        here.context.count_iteration(statement.span)
-        scope = here.scope.inside(f"{statement.name}.{value}")
-        scope.declare(statement.variable, value)
-        elaborate_body(statement.body, here.within(scope))
-        for name, members in families.items():
-            if name in scope.names:
-                _gather(members, value, scope.names[name])
-    _declare_families(families, here)
-
-
-def _gather(members: dict[Any, Any], key: Any, entity: Any) -> None:
-    """Put what an iteration declared under its key; a family within gives its members one by one."""
-    if isinstance(entity, Family):
-        for inner, member in entity.members.items():
-            members[key if len(entity.members) == 1 else (key, inner)] = member
-    else:
-        members[key] = entity
-
-
-def _if(statement: ast.If, here: Here) -> None:
-    condition = constant(statement.condition, here, "a condition")
-    bodies = [statement.then] + ([statement.otherwise] if statement.otherwise else [])
-    if isinstance(condition, Poison) or not isinstance(condition, bool):
-        if not isinstance(condition, Poison):
-            problem = f"a condition is true or false, not {described(condition)}"
-            advice = "compare it: x == 1"
-            here.tell(errors.Arithmetic(span=statement.condition.span, problem=problem, way_out=advice))
-        for body in bodies:
-            _poison_declared(body, here)
-        return
-    taken = statement.then if condition else statement.otherwise
-    families: dict[str, dict[Any, Any]] = {name: {} for body in bodies for name in declared(body)}
-    scope = here.scope.inside()
-    if taken is not None:
-        elaborate_body(taken, here.within(scope))
-    for name, members in families.items():
-        if name in scope.names:
-            _gather(members, 0, scope.names[name])
-    _declare_families(families, here)
-
-
-def _declare_families(families: dict[str, dict[Any, Any]], here: Here) -> None:
-    for name, members in families.items():
-        known = here.scope.names.get(name)
-        if isinstance(known, Family):
-            members = {**known.members, **{(len(known.members), key): each for key, each in members.items()}}
-        elif known is not None:
-            continue
-        here.scope.declare(name, Family(name, members))
-
-
-def _poison_declared(body: ast.Body, here: Here) -> None:
-    for name in declared(body):
-        here.scope.declare(name, POISON)
-
-
-def declared(body: ast.Body) -> Iterator[str]:
-    """Names of the modules, pools and routers that a body declares, those of bodies within included."""
-    for statement in body.statements:
-        match statement:
-            case ast.Module() | ast.Pool() | ast.Router():
-                yield statement.name
-            case ast.Repeat():
-                yield from declared(statement.body)
-            case ast.If():
-                yield from declared(statement.then)
-                if statement.otherwise is not None:
-                    yield from declared(statement.otherwise)
-
-
 def _later(what: str) -> Callable[[Any, Here], None]:
     def tell(statement: ast.Statement, here: Here) -> None:
         here.tell(NotThereYet(span=statement.span, what=what))
-        for name in _bound_by(statement):
+        for name in getattr(statement, "names", ()):
             here.scope.declare(name, POISON)
 
     return tell
-
-
-def _bound_by(statement: Any) -> list[str]:
-    """Names that a statement of a later version would bind: poisoned, so that nothing follows."""
-    if isinstance(statement, ast.Scan):
-        return list(statement.names)
-    body = getattr(statement, "body", None)
-    names = [] if body is None else list(declared(body))
-    for inner in body.statements if body is not None else ():
-        if isinstance(inner, ast.Binding):
-            names += [reference.name for reference in inner.references]
-    return names
 
 
 STATEMENTS: dict[type[ast.Statement], Callable[[Any, Here], None]] = {
@@ -316,11 +282,11 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Here], None]] = {
     ast.Binding: _binding,
     ast.Output: _output,
     ast.Loss: _loss,
-    ast.Repeat: _repeat,
-    ast.If: _if,
-    ast.For: _later('"for"'),
+    ast.Repeat: elaborate_repeat,
+    ast.For: elaborate_for,
+    ast.If: elaborate_if,
+    ast.Frozen: elaborate_frozen,
     ast.Scan: _later('"scan"'),
     ast.Grow: _later('"grow"'),
-    ast.Frozen: _later('"frozen"'),
     ast.Yield: _later('"yield"'),
 }

@@ -21,8 +21,8 @@ from modgraph.ir.node import (
     RouterNode,
     TargetNode,
 )
-from modgraph.ops import Misfit, Signature, TensorType
-from modgraph.routers import PoolFacts, Router
+from modgraph.ops import ModuleAxis, Signature, TensorType
+from modgraph.routers import PoolFacts, PoolTypes, Router
 
 N = TypeVar("N", bound=Node)
 
@@ -104,8 +104,7 @@ class Graph:
         operands = [self.type_of(result) for slot, result in self.inputs(node.name).items() if slot != "length"]
         if isinstance(node, OpNode):
             return node.op.bind(*operands)
-        pool, router = self.pool_of(node), self.router_of(node)
-        return bind_route(router.router, pool, operands[0])
+        return bind_route(self.router_of(node).router, self.pool_of(node), *operands)
 
     def pool_of(self, route: RouteNode) -> PoolNode:
         pool = self[self.uses(route.name)["pool"]]
@@ -169,26 +168,13 @@ class Graph:
         return to_text(self)
 
 
-def bind_route(router: Router, pool: PoolNode, tokens: TensorType) -> Signature:
-    """A router bound to a pool and to what it routes. A value without a sender axis is one sender. Raises `Misfit`."""
-    message = pool.message
-    rank = len(message.shape)
-    if len(tokens.shape) == rank:
-        tokens = tokens.with_shape((1, *tokens.shape))
-    if tokens.shape[len(tokens.shape) - rank :] != message.shape:
-        raise Misfit(f'the modules of pool "{pool.name}" take {message}, not {tokens}', operand=0)
-    known = {"M": pool.size}
-    if len(pool.result.shape) == 1:
-        known["V"] = pool.result.shape[0]  # type: ignore[assignment]
-    elif "V" in " ".join(router.results).split():
-        reason = (
-            f'router {router.name} needs modules that yield vectors, and those of "{pool.name}" yield {pool.result}'
-        )
-        raise Misfit(reason, "end the pool's modules with: -> flatten")
-    return router.bind(tokens, **known)
+def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:
+    """A router bound to a pool and to what it routes. Raises `Misfit`."""
+    size = ModuleAxis.of(pool.size, pool.name)
+    return router.bind_pool(PoolTypes(pool.name, size, pool.message, pool.result), tokens, *others)
 
 
 def facts_of(pool: PoolNode) -> PoolFacts:
     """What a router may know of a pool."""
-    ops = pool.region.of_kind(OpNode)
+    ops = [node for region in pool.regions for node in region.of_kind(OpNode)]
     return PoolFacts(size=pool.size, affine=all(node.op.affine for node in ops))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from modgraph.ir.graph import Graph
@@ -17,7 +18,7 @@ from modgraph.ir.node import (
     RouterNode,
     TargetNode,
 )
-from modgraph.ops import Declaration, TensorType
+from modgraph.ops import Declaration, Initial, TensorType
 from modgraph.vocabulary import find_op, find_router
 
 FORMAT = 1
@@ -53,12 +54,13 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
     match node:
         case OpNode():
             entry |= _declaration(node.op)
-            if node.owner != node.name:
-                entry["owner"] = node.owner
+            entry |= {"owner": node.owner} if node.owner != node.name else {}
+            entry |= {"initial": asdict(node.initial)} if node.initial else {}
+            entry |= {"frozen": True} if node.frozen else {}
         case RouterNode():
-            entry |= _declaration(node.router)
+            entry |= _declaration(node.router) | ({"frozen": True} if node.frozen else {})
         case PoolNode():
-            entry |= {"size": node.size, "region": to_json(node.region)}
+            entry |= {"size": node.size, "regions": [to_json(region) for region in node.regions]}
         case RouteNode():
             entry["lowering"] = node.lowering
     if inputs := graph.inputs(node.name):
@@ -80,11 +82,16 @@ def _node_from_json(entry: dict[str, Any]) -> Node:
     match entry["kind"]:
         case "op":
             op = _known(find_op(entry["is"]), entry)
-            return OpNode(**common, op=op, owner=entry.get("owner", entry["name"]))
+            initial = Initial(**entry["initial"]) if "initial" in entry else None
+            owner, frozen = entry.get("owner", entry["name"]), entry.get("frozen", False)
+            return OpNode(**common, op=op, owner=owner, initial=initial, frozen=frozen)
         case "router":
-            return RouterNode(**common, router=_known(find_router(entry["is"]), entry))
+            router = _known(find_router(entry["is"]), entry)
+            return RouterNode(**common, router=router, frozen=entry.get("frozen", False))
         case "pool":
-            return PoolNode(**common, size=entry["size"], region=from_json(entry["region"]))
+            regions = tuple(from_json(region) for region in entry["regions"])
+            assert len(regions) in (1, entry["size"]), "a pool has one region, or one for each module"
+            return PoolNode(**common, size=entry["size"], regions=regions)
         case "route":
             return RouteNode(**common, lowering=entry["lowering"])
         case kind:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from modgraph.diagnostics import Span
-from modgraph.ops import Op, TensorType
+from modgraph.ops import Initial, Op, TensorType
 from modgraph.routers import Router
 
 if TYPE_CHECKING:
@@ -40,30 +40,46 @@ class TargetNode(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class OpNode(Node):
-    """One op. `owner` names whose weights it uses: its own name, or a module's that is used here."""
+    """One op. `owner` names whose weights it uses: its own name, or a module's that is used here.
+
+    `initial` replaces the start of its first weight; `frozen` weights are not trained.
+    """
 
     kind = "op"
     op: Op
     owner: str
+    initial: Initial | None = None
+    frozen: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolNode(Node):
-    """Modules of one kind: `size` copies of one region, whose input is "x" and whose output is "output"."""
+    """Modules of one interface: `size` copies of one region, or as many regions of unlike modules.
+
+    A region is the graph of one module; its input is "x", its output "output".
+    """
 
     kind = "pool"
     size: int
-    region: Graph
+    regions: tuple[Graph, ...]
+
+    @property
+    def alike(self) -> bool:
+        return len(self.regions) == 1
+
+    def region(self, module: int) -> Graph:
+        """The graph of one module."""
+        return self.regions[0 if self.alike else module]
 
     @property
     def message(self) -> TensorType:
         """The type that each module takes."""
-        return self.region["x"].types[0]
+        return self.regions[0]["x"].types[0]
 
     @property
     def result(self) -> TensorType:
         """The type that each module yields."""
-        return self.region.type_of(self.region.outputs["output"])
+        return self.regions[0].type_of(self.regions[0].outputs["output"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +88,7 @@ class RouterNode(Node):
 
     kind = "router"
     router: Router
+    frozen: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

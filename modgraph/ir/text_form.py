@@ -24,11 +24,13 @@ def _lines(graph: Graph, node: Node, indent: str) -> list[str]:
     match node:
         case OpNode():
             owner = f" of {node.owner}" if node.owner != node.name else ""
-            return [f"{head}op {node.op}{owner}{operands}"]
+            initial = f" init {node.initial}" if node.initial else ""
+            return [f"{head}op {node.op}{owner}{initial}{' frozen' * node.frozen}{operands}"]
         case RouterNode():
-            return [f"{head}router {node.router}"]
+            return [f"{head}router {node.router}{' frozen' * node.frozen}"]
         case PoolNode():
-            return [f"{head}pool[{node.size}]", to_text(node.region, indent + "  ")]
+            regions = [to_text(region, indent + "  ") for region in node.regions]
+            return [f"{head}pool[{node.size}]{'' if node.alike else ' of unlike modules'}", *regions]
         case RouteNode():
             uses = graph.uses(node.name)
             return [f"{head}route {uses['pool']} by {uses['router']}{operands} lowering {node.lowering}"]

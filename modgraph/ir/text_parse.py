@@ -15,7 +15,10 @@ LINE = re.compile(r"(?P<name>[\w.]+)(?:: (?P<types>[^=]+))? = (?P<rest>.+)")
 TYPE = re.compile(r"(?P<dtype>\w+)(?:\[(?P<inside>[^\]]*)\])?(?P<batch> over batch)?")
 DECLARED = re.compile(r"(?P<is>\w+)(?:\((?P<settings>(?:[^()\"]|\"(?:[^\"\\]|\\.)*\")*)\))?")
 SLOTS = re.compile(r" \((?P<slots>\w+ <- [^)]*)\)")
-POOL = re.compile(r"pool\[(?P<size>\d+)\]")
+POOL = re.compile(r"pool\[(?P<size>\d{1,6})\](?P<unlike> of unlike modules)?")
+DECLARED_TAIL = re.compile(
+    r"(?: of (?P<owner>[\w.]+))?(?: init (?P<kind>\w+)\((?P<scale>[^)]*)\))?(?P<frozen> frozen)?"
+)
 ROUTE = re.compile(r"route (?P<pool>[\w.]+) by (?P<router>[\w.]+)")
 
 
@@ -51,7 +54,10 @@ def _node(line: str, number: int, lines: Iterator[tuple[int, str]]) -> dict[str,
         case "op" | "router":
             entry |= _declaration(rest.partition(" ")[2], number)
         case "pool":
-            entry |= {"size": int(_match(POOL, rest, number)["size"]), "region": _graph(lines)}
+            pool = _match(POOL, rest, number)
+            size = int(pool["size"])
+            regions = [_graph(lines) for _ in range(size if pool["unlike"] else 1)]
+            entry |= {"size": size, "regions": regions}
         case "route":
             entry["uses"] = _match(ROUTE, rest, number, whole=False).groupdict()
             entry["lowering"] = rest.partition(" lowering ")[2]
@@ -61,8 +67,12 @@ def _node(line: str, number: int, lines: Iterator[tuple[int, str]]) -> dict[str,
 def _declaration(text: str, number: int) -> dict[str, Any]:
     found = _match(DECLARED, text, number, whole=False)
     entry = {"is": found["is"], "settings": _values(found["settings"] or "", number)}
-    owner = text[found.end() :].removeprefix(" of ")
-    return entry | ({"owner": owner} if owner else {})
+    tail = _match(DECLARED_TAIL, text[found.end() :], number)
+    if tail["owner"]:
+        entry["owner"] = tail["owner"]
+    if tail["kind"]:
+        entry["initial"] = {"kind": tail["kind"], "scale": float(tail["scale"]), "fan": ""}
+    return entry | ({"frozen": True} if tail["frozen"] else {})
 
 
 def _slot(text: str, number: int) -> list[Any]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import OpNode, PoolNode, RouteNode
-from modgraph.ops import Initial, Signature
+from modgraph.ir.node import OpNode, PoolNode, RouteNode, RouterNode
+from modgraph.ops import Initial, Signature, Weight
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class GraphWeight:
     initial: Initial
     scale: float
     buffer: bool
+    frozen: bool = False
 
     @property
     def count(self) -> int:
@@ -34,10 +35,9 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
     for node in graph:
         match node:
             case OpNode():
-                weights = _declared(graph.signature(node), node.owner, node.owner)
+                weights = _of_op(graph, node, node.owner, node.owner)
             case RouteNode():
-                router = graph.router_of(node).name
-                weights = _declared(graph.signature(node), router, router)
+                weights = _of_router(graph.router_of(node), graph.signature(node))
             case PoolNode():
                 weights = _pooled(node)
             case _:
@@ -47,23 +47,37 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
     return list(found.values())
 
 
-def _declared(signature: Signature, path: str, owner: str, shared: bool | None = None) -> Iterator[GraphWeight]:
-    """The weights of one declaration below a path; only shared or only own ones, if asked."""
-    shapes = signature.weight_shapes()
+def _of_router(router: RouterNode, signature: Signature) -> Iterator[GraphWeight]:
     for weight in signature.declaration.all_weights():
+        yield _weight(signature, weight, router.name, router.name, None, router.frozen)
+
+
+def _of_op(graph: Graph, node: OpNode, path: str, owner: str, shared: bool | None = None) -> Iterator[GraphWeight]:
+    """The weights of an op below a path; only those its pool shares, or only the others, if asked."""
+    signature = graph.signature(node)
+    for place, weight in enumerate(signature.declaration.all_weights()):
         if shared is None or weight.shared == shared:
-            scale = signature.bound_of(weight)
-            name = f"{path}.{weight.name}"
-            yield GraphWeight(name, owner, shapes[weight.name], weight.initial, scale, weight.buffer)
+            initial = node.initial if place == 0 else None
+            yield _weight(signature, weight, path, owner, initial, node.frozen)
+
+
+def _weight(
+    signature: Signature, weight: Weight, path: str, owner: str, initial: Initial | None, frozen: bool
+) -> GraphWeight:
+    shape = signature.weight_shapes()[weight.name]
+    initial = initial or weight.initial
+    scale = signature.scale_of(initial)
+    return GraphWeight(f"{path}.{weight.name}", owner, shape, initial, scale, weight.buffer, frozen)
 
 
 def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
     """`pool.3.linear.weight` for each module, `pool.shared.…` for what they have in common."""
-    region = pool.region
-    for node in region.of_kind(OpNode):
-        owner = f"{pool.name}.shared"
-        yield from _declared(region.signature(node), f"{owner}.{node.owner}", owner, shared=True)
-    for module in range(pool.size):
-        owner = f"{pool.name}.{module}"
+    if pool.alike:
+        region, owner = pool.region(0), f"{pool.name}.shared"
         for node in region.of_kind(OpNode):
-            yield from _declared(region.signature(node), f"{owner}.{node.owner}", owner, shared=False)
+            yield from _of_op(region, node, f"{owner}.{node.owner}", owner, shared=True)
+    for module in range(pool.size):
+        region, owner = pool.region(module), f"{pool.name}.{module}"
+        for node in region.of_kind(OpNode):
+            shared = False if pool.alike else None
+            yield from _of_op(region, node, f"{owner}.{node.owner}", owner, shared)

@@ -6,6 +6,7 @@ from modgraph.nn.agreement import (
     AgreementFactorised,
     AgreementMessagePassing,
 )
+from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.linear import ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
@@ -29,6 +30,8 @@ __all__ = [
     "Conv2d",
     "CrossEntropy",
     "Entropy",
+    "EveryModule",
+    "EveryModuleRoute",
     "Flatten",
     "GroupNorm",
     "Importance",

@@ -16,7 +16,7 @@ from modgraph.ops.declaration import (
     uniform,
 )
 from modgraph.ops.op import Op
-from modgraph.ops.types import Axis, TensorType, floats
+from modgraph.ops.types import Axis, ModuleAxis, TensorType, floats
 
 __all__ = [
     "Axes",
@@ -24,6 +24,7 @@ __all__ = [
     "Declaration",
     "Initial",
     "Misfit",
+    "ModuleAxis",
     "Op",
     "Operand",
     "Setting",

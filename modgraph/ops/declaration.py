@@ -43,6 +43,9 @@ class Initial:
     scale: float = 1.0
     fan: str = ""  # axes whose product n makes the bound 1/√n
 
+    def __str__(self) -> str:
+        return f"{self.kind}({self.scale})"
+
 
 ZEROS = Initial("zeros")
 ONES = Initial("ones")
@@ -239,11 +242,11 @@ class Signature:
             shapes[weight.name] = typing.cast(tuple[int, ...], shape)
         return shapes
 
-    def bound_of(self, weight: Weight) -> float:
+    def scale_of(self, initial: Initial) -> float:
         """The bound of a uniform start, the deviation of a normal one."""
-        if not weight.initial.fan:
-            return weight.initial.scale
-        return 1 / math.sqrt(math.prod(self.axes[axis] for axis in weight.initial.fan.split()))
+        if not initial.fan:
+            return initial.scale
+        return 1 / math.sqrt(math.prod(self.axes[axis] for axis in initial.fan.split()))
 
     def constructor(self) -> tuple[str, list[Any], dict[str, Any]]:
         """The torch module's path and the values its constructor takes."""

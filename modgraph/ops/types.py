@@ -9,6 +9,18 @@ Axis = int | str  # a length, or the name of a symbolic axis
 DType = Literal["float", "token", "class", "length"]
 
 
+class ModuleAxis(int):
+    """The length of an axis that holds one result for each module of a pool; it remembers which pool."""
+
+    pool: str
+
+    @classmethod
+    def of(cls, size: int, pool: str) -> ModuleAxis:
+        axis = cls(size)
+        axis.pool = pool
+        return axis
+
+
 @dataclass(frozen=True)
 class TensorType:
     """`float[N, D]`, `token[time, vocabulary]`, `class[n]`.

@@ -27,7 +27,7 @@ class Determinize(Pass):
                 case OpNode() if node.op.training_only:
                     return None
                 case PoolNode():
-                    return replace(node, region=self(node.region))
+                    return replace(node, regions=tuple(map(self, node.regions)))
                 case RouterNode():
                     return replace(node, router=node.router.deterministic())
                 case _:

@@ -1,6 +1,6 @@
 """The routers of the language: one declaration each, without torch."""
 
-from modgraph.routers import agreement
-from modgraph.routers.router import Lowering, PoolFacts, Router
+from modgraph.routers import agreement, every_module
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 
-__all__ = ["Lowering", "PoolFacts", "Router", "agreement"]
+__all__ = ["Lowering", "PoolFacts", "PoolTypes", "Router", "agreement", "every_module"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from modgraph.ops import Declaration
+from modgraph.ops import Axis, Declaration, Misfit, Signature, TensorType
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,16 @@ class PoolFacts:
 
     size: int
     affine: bool
+
+
+@dataclass(frozen=True)
+class PoolTypes:
+    """What a pool's modules take and yield, and how many there are."""
+
+    name: str
+    size: int
+    message: TensorType
+    result: TensorType
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,7 @@ class Router(Declaration):
     records: ClassVar[tuple[str, ...]] = ()
     reference: ClassVar[str]
     soft: ClassVar[bool] = False  # every module takes part in every decision
+    senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -54,6 +65,21 @@ class Router(Declaration):
         Overriding methods name the axes and settings they need.
         """
         return 0
+
+    def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
+        """This router over a pool, for what it routes and its extra operands. Raises `Misfit`."""
+        rank = len(pool.message.shape)
+        if len(tokens.shape) == rank:
+            tokens = tokens.with_shape((1, *tokens.shape))
+        if tokens.shape[len(tokens.shape) - rank :] != pool.message.shape:
+            raise Misfit(f'the modules of pool "{pool.name}" take {pool.message}, not {tokens}', operand=0)
+        known: dict[str, Axis] = {"M": pool.size}
+        if len(pool.result.shape) == 1:
+            known["V"] = pool.result.shape[0]
+        elif "V" in " ".join(self.results).split():
+            reason = f'it needs modules that yield vectors, and those of "{pool.name}" yield {pool.result}'
+            raise Misfit(reason, "end the pool's modules with: -> flatten")
+        return self.bind(tokens, *others, **known)
 
     def deterministic(self) -> Router:
         """The same router without noise, sampling and capacity: for inference."""

@@ -37,19 +37,19 @@ WORDS = {
 }
 
 
-def read(path: str | Path, report: Report) -> Source | None:
-    """The text of a spec file, or None with the reason reported."""
+def read(path: str | Path, report: Report, span: Span | None = None) -> Source | None:
+    """The text of a spec file, or None with the reason reported at the place that asked for it."""
     name = str(path)
     try:
         with Path(path).open("rb") as file:
             content = file.read(SOURCE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        report.add(UnreadableFile(path=name, reason=reason.lower(), way_out=_neighbours(Path(path))))
+        report.add(UnreadableFile(span=span, path=name, reason=reason.lower(), way_out=_neighbours(Path(path))))
         return None
     reason = _unreadable(content)
     if reason is not None:
-        report.add(NotText(path=name, reason=reason, limit=SOURCE_BYTES))
+        report.add(NotText(span=span, path=name, reason=reason, limit=SOURCE_BYTES))
         return None
     return Source(name, content.decode("utf-8-sig").replace("\r\n", "\n"))
 

@@ -49,7 +49,8 @@ def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
             counts[name] = counts.get(name, Cost()) + Cost(macs=macs, active_macs=active)
     for weight in weights_of(graph):
         if not weight.buffer:
-            counts[weight.owner] = counts.get(weight.owner, Cost()) + Cost(weight.count, weight.count)
+            trained = 0 if weight.frozen else weight.count
+            counts[weight.owner] = counts.get(weight.owner, Cost()) + Cost(weight.count, trained)
     total = sum(counts.values(), Cost())
     return replace(total, nodes=_with_subtotals(counts))
 
@@ -71,17 +72,22 @@ def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[st
 def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
     """A route's messages, counted under its pool, and its decisions, under its router."""
     pool, router = graph.pool_of(route), graph.router_of(route)
-    tokens = _fixed(graph.type_of(graph.inputs(route.name)["tokens"]), lengths)
-    signature = bind_route(router.router, pool, tokens)
+    operands = [_fixed(type_, lengths) for type_ in graph.signature(route).operands]
+    signature = bind_route(router.router, pool, *operands)
     decisions = product(signature.axes.lead or ())
-    region = pool.region
-    message = sum(_macs(_at_lengths(region.signature(node), lengths)) for node in region.of_kind(OpNode))
-    messages = decisions * signature.axes["N"] * message
+    messages = decisions * signature.axes["N"]
+    modules = [_module_macs(region, lengths) for region in pool.regions]
+    every = sum(modules) * (pool.size if pool.alike else 1)
+    active = max(modules) * router.router.active_modules(pool.size)
     routing = decisions * signature.axes.call(router.router.macs)
     return [
-        (pool.name, messages * pool.size, messages * router.router.active_modules(pool.size)),
+        (pool.name, messages * every, messages * min(every, active)),
         (router.name, routing, routing),
     ]
+
+
+def _module_macs(region: Graph, lengths: dict[str, int]) -> int:
+    return sum(_macs(_at_lengths(region.signature(node), lengths)) for node in region.of_kind(OpNode))
 
 
 def _at_lengths(signature: Signature, lengths: dict[str, int]) -> Signature:

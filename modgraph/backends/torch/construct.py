@@ -41,9 +41,12 @@ class Namespace(nn.Module):
 def shared_parts(pool: PoolNode) -> Namespace | None:
     """What the modules of a pool have in common, by the owner of the weights in its region."""
     shared = Namespace()
-    for node in pool.region.of_kind(OpNode):
+    if not pool.alike:
+        return None
+    region = pool.region(0)
+    for node in region.of_kind(OpNode):
         if any(weight.shared for weight in node.op.all_weights()):
-            path, positional, named = pool.region.signature(node).constructor()
+            path, positional, named = region.signature(node).constructor()
             shared.put(node.owner, resolve(path).Shared(*positional, **named))
     return shared if shared._modules else None
 

@@ -63,7 +63,7 @@ class Model(Namespace):
                     route = resolve(_form(graph, node, router).route)()
                     pool = made[graph.pool_of(node).name]
                     tokens = graph.type_of(graph.inputs(node.name)["tokens"])
-                    single = len(tokens.shape) == pool.rank
+                    single = router.router.senders and len(tokens.shape) == pool.rank
                     computes[node.name] = partial(_route, route, pool, made[router.name], single)
         return computes
 
@@ -136,10 +136,16 @@ def _form(graph: Graph, route: RouteNode, router: RouterNode) -> Any:
 
 
 def _route(
-    route: Any, pool: CompiledPool, router: Any, single: bool, tokens: Tensor, length: Tensor | None = None
+    route: Any,
+    pool: CompiledPool,
+    router: Any,
+    single: bool,
+    tokens: Tensor,
+    *others: Tensor,
+    length: Tensor | None = None,
 ) -> Any:
     """One route; a value without an axis of senders is a single sender."""
-    return route(tokens.unsqueeze(-pool.rank - 1) if single else tokens, pool, router, length=length)
+    return route(tokens.unsqueeze(-pool.rank - 1) if single else tokens, pool, router, *others, length=length)
 
 
 def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:
@@ -150,4 +156,7 @@ def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str 
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
     model.to_empty(device="cpu")
     initialise(model, weights, seed)
+    for weight in weights:
+        if weight.frozen and not weight.buffer:
+            model.get_parameter(weight.name).requires_grad_(False)
     return model.to(device)

@@ -10,22 +10,24 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace, expert_module, shared_parts
-from modgraph.backends.torch.run import plan, run
-from modgraph.ir import OpNode, PoolNode
+from modgraph.backends.torch.run import Step, plan, run
+from modgraph.ir import Graph, OpNode, PoolNode
 from modgraph.nn import Pool
 
 
 class Expert(Namespace):
     """One module of a pool: the region's graph over ops of its own."""
 
-    def __init__(self, pool: PoolNode, shared: Namespace | None) -> None:
+    def __init__(self, region: Graph, shared: Namespace | None) -> None:
         super().__init__()
-        self.region = pool.region
-        self.output = pool.region.outputs["output"]
+        self.output = region.outputs["output"]
         self.ops: dict[str, nn.Module] = {}
-        for node in pool.region.of_kind(OpNode):
-            self.ops[node.name] = self.put(node.owner, expert_module(pool.region, node, shared))
-        self.steps = plan(pool.region, self.ops)
+        made: dict[str, nn.Module] = {}
+        for node in region.of_kind(OpNode):
+            if node.owner not in made:
+                made[node.owner] = self.put(node.owner, expert_module(region, node, shared))
+            self.ops[node.name] = made[node.owner]
+        self.steps = plan(region, self.ops)
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., message] gives [..., result]."""
@@ -37,19 +39,26 @@ class CompiledPool(Pool):
 
     def __init__(self, node: PoolNode) -> None:
         shared = shared_parts(node)
-        experts = [Expert(node, shared) for _ in range(node.size)]
+        experts = [Expert(node.region(module), shared) for module in range(node.size)]
         super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
-        computes: dict[str, Callable[..., Any]] = {}
-        for op in node.region.of_kind(OpNode):
-            column = [expert.ops[op.name] for expert in experts]
-            ranks = len(node.region.signature(op).operands[0].shape), len(op.types[0].shape)
-            computes[op.name] = partial(rows_of, column, *ranks)
-        self.steps = plan(node.region, computes)
-        self.output = node.region.outputs["output"]
+        self.steps = _columns(node.region(0), experts) if node.alike else None
+        self.output = node.region(0).outputs["output"]
 
     def rows(self, x: Tensor) -> Tensor:
         """Module j on row j of x [..., M, message]: [..., M, result]."""
+        if self.steps is None:
+            return super().rows(x)
         return run(self.steps, {"x": (x,)}, (self.output,))[0]
+
+
+def _columns(region: Graph, experts: list[Expert]) -> list[Step]:
+    """The steps of a region, each op done for all modules."""
+    computes: dict[str, Callable[..., Any]] = {}
+    for op in region.of_kind(OpNode):
+        column = [expert.ops[op.name] for expert in experts]
+        ranks = len(region.signature(op).operands[0].shape), len(op.types[0].shape)
+        computes[op.name] = partial(rows_of, column, *ranks)
+    return plan(region, computes)
 
 
 def rows_of(column: list[nn.Module], rank: int, result_rank: int, *values: Tensor) -> Any:

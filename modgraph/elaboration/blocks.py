@@ -1,0 +1,138 @@
+"""Blocks: definitions that each use instantiates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from modgraph.diagnostics import Span, did_you_mean
+from modgraph.elaboration import errors
+from modgraph.elaboration.calls import Given, label_of
+from modgraph.elaboration.context import BlockCall, Here
+from modgraph.elaboration.entities import (
+    POISON,
+    BlockEntity,
+    BlockUse,
+    Entity,
+    Poison,
+    Several,
+    Tensor,
+    described,
+)
+from modgraph.elaboration.expressions import constant
+from modgraph.elaboration.scope import Naming, Scope
+from modgraph.ops import Axis, TensorType
+from modgraph.syntax import ast
+
+
+def use_block(block: BlockEntity, given: list[Given], here: Here, span: Span) -> BlockUse | Poison:
+    """A block with its arguments bound to its parameters; told mistakes give poison."""
+    names = [parameter.name for parameter in block.definition.parameters]
+    values: dict[str, Any] = {}
+    label: Any = None
+    positional = iter(names)
+    for argument in given:
+        if argument.name == "name" and "name" not in names:
+            label = label_of(argument, here)
+            continue
+        name = argument.name or next(positional, None)
+        value = _argument(block, name, argument, values, here)
+        if name is not None:
+            values[name] = value
+    scope = Scope(outer=block.scope)
+    for parameter in block.definition.parameters:
+        if parameter.name not in values:
+            values[parameter.name] = _default(block, parameter, here.within(scope), span)
+        scope.declare(parameter.name, values[parameter.name])
+    return POISON if POISON in values.values() or label is POISON else BlockUse(block, values, label)
+
+
+def _argument(block: BlockEntity, name: str | None, argument: Given, values: dict[str, Any], here: Here) -> Any:
+    callee = block.definition.name
+    names = [parameter.name for parameter in block.definition.parameters]
+    if name is None:
+        known = ", ".join(names) or "none"
+        here.tell(errors.TooManyArguments(span=argument.span, callee=callee, most=len(names), names=known))
+    elif name not in names:
+        suggestion = did_you_mean(name, names, f"{callee} takes: {{known}}")
+        here.tell(errors.UnknownArgument(span=argument.span, callee=callee, name=name, suggestion=suggestion))
+    elif name in values:
+        here.tell(errors.DuplicateArgument(span=argument.span, callee=callee, name=name))
+    elif isinstance(argument.value, Entity) and not isinstance(argument.value, Poison):
+        found = described(argument.value)
+        here.tell(errors.NotConstant(span=argument.span, what=f"{name} of {callee}", found=found))
+    else:
+        return argument.value
+    return POISON
+
+
+def _default(block: BlockEntity, parameter: ast.Parameter, here: Here, span: Span) -> Any:
+    if parameter.default is not None:
+        return constant(parameter.default, here, "a default")
+    meaning = "a parameter of the block without a default"
+    callee = block.definition.name
+    here.tell(errors.MissingArgument(span=span, callee=callee, name=parameter.name, meaning=meaning))
+    return POISON
+
+
+def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, here: Here) -> Any:
+    """The outputs of a block's body, elaborated with these operands as its inputs."""
+    from modgraph.elaboration.statements import elaborate_body
+
+    definition = use.block.definition
+    context = here.context
+    if id(definition) in context.active_blocks:
+        here.tell(errors.RecursiveBlock(span=span, name=definition.name))
+        return POISON
+    node, owner = here.naming.next(definition.name, use.label)
+    scope = Scope(owner, node, use.block.scope, frozen=here.scope.frozen)
+    for name, value in use.parameters.items():
+        scope.declare(name, value)
+    call = BlockCall(definition.name, list(tensors))
+    inputs = sum(isinstance(statement, ast.Input) for statement in definition.body.statements)
+    if inputs != len(tensors):
+        here.tell(errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors)))
+        return POISON
+    context.active_blocks.append(id(definition))
+    context.enter(span)
+    elaborate_body(definition.body, replace(here, scope=scope, naming=Naming(node, owner, scope), call=call))
+    context.leave()
+    context.active_blocks.pop()
+    return _results(call, definition, here)
+
+
+def _results(call: BlockCall, definition: ast.Definition, here: Here) -> Any:
+    if POISON in call.outputs:
+        return POISON
+    if not call.outputs:
+        if not here.context.report.errors:
+            here.tell(errors.NoOutput(span=definition.name_span, model=definition.name))
+        return POISON
+    return call.outputs[0] if len(call.outputs) == 1 else Several(tuple(call.outputs))
+
+
+def take_operand(declared: TensorType, span: Span, here: Here) -> Tensor | Poison:
+    """The next operand of a block, held against the type of its input."""
+    assert here.call is not None
+    tensor = here.call.operands.pop(0)
+    reason = _misfit(declared, tensor.type, here.call.axes)
+    if reason is None:
+        return tensor
+    here.tell(errors.DoesNotFit(span=span, who=f'block "{here.call.name}"', reason=reason))
+    return POISON
+
+
+def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> str | None:
+    """Why a value is not of an input's type. Outer axes beyond the declared are welcome; outer named ones may lack."""
+    reason = f"its input is {declared}, and this value is {found}"
+    if declared.dtype != found.dtype or declared.size != found.size:
+        return reason
+    lacking = len(declared.shape) - len(found.shape)
+    if any(not isinstance(axis, str) for axis in declared.shape[: max(0, lacking)]):
+        return reason
+    named = declared.shape[max(0, lacking) :]
+    for axis, length in zip(named, found.shape[len(found.shape) - len(named) :], strict=True):
+        expected = axes.setdefault(axis, length) if isinstance(axis, str) else axis
+        if expected != length:
+            return reason
+    return None

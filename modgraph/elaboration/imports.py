@@ -1,0 +1,68 @@
+"""Blocks of a file and of the files it imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modgraph.diagnostics import Report, Source, did_you_mean
+from modgraph.elaboration import errors
+from modgraph.elaboration.entities import POISON, BlockEntity
+from modgraph.elaboration.scope import Scope
+from modgraph.syntax import ast, parse, read
+
+
+class Imports:
+    """Reads each file once. `root` is the folder of the spec: what lies outside is told."""
+
+    def __init__(self, root: Path, report: Report) -> None:
+        self.root = root.resolve()
+        self.report = report
+        self.scopes: dict[Path, Scope | None] = {}
+
+    def scope_of(self, file: ast.File, path: Path) -> Scope:
+        """The blocks that a file defines and imports, by name."""
+        scope = Scope()
+        self.scopes[path.resolve()] = None  # being read: coming back here is a circle
+        for statement in file.imports:
+            self._import(statement, path, scope)
+        for block in file.definitions:
+            if block.keyword == "block":
+                if block.name in scope.names:
+                    self.report.add(errors.DuplicateName(span=block.name_span, name=block.name))
+                scope.declare(block.name, BlockEntity(block, scope))
+        self.scopes[path.resolve()] = scope
+        return scope
+
+    def _import(self, statement: ast.Import, importer: Path, scope: Scope) -> None:
+        there = self._file(statement, importer)
+        for name in statement.names:
+            block = there.names.get(name, POISON) if there is not None else POISON
+            if there is not None and name not in there.names:
+                suggestion = did_you_mean(name, there.names, "it has: {known}")
+                self.report.add(
+                    errors.NotInThatFile(span=statement.span, name=name, path=statement.path, suggestion=suggestion)
+                )
+            if name in scope.names:
+                self.report.add(errors.DuplicateName(span=statement.span, name=name))
+            scope.declare(name, block)
+
+    def _file(self, statement: ast.Import, importer: Path) -> Scope | None:
+        try:
+            path = (importer.parent / statement.path).resolve()
+        except (OSError, ValueError):
+            path = importer.parent / statement.path
+        if path in self.scopes:
+            if self.scopes[path] is None:
+                self.report.add(errors.CircularImport(span=statement.span, path=statement.path))
+            return self.scopes[path]
+        if not path.is_relative_to(self.root):
+            self.report.add(errors.OutsideProject(span=statement.span, path=str(path)))
+        return self._read(statement, path)
+
+    def _read(self, statement: ast.Import, path: Path) -> Scope | None:
+        source = read(path, self.report, statement.span)
+        file = parse(Source(str(path), source.text), self.report) if source is not None else None
+        if file is None:
+            self.scopes[path] = None
+            return None
+        return self.scope_of(file, path)

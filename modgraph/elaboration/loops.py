@@ -1,0 +1,124 @@
+"""Statements that hold bodies: repeat, for, if, frozen; and the families that bodies leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from modgraph.elaboration import errors
+from modgraph.elaboration.context import Here
+from modgraph.elaboration.entities import POISON, Family, Poison, described
+from modgraph.elaboration.expressions import constant
+from modgraph.elaboration.scope import Scope
+from modgraph.syntax import ast
+
+
+def elaborate_repeat(statement: ast.Repeat, here: Here) -> None:
+    """Each iteration in a scope with a path of its own: `blocks.8`."""
+    _iterate(statement, statement.variable, here, lambda key: here.scope.inside(path=f"{statement.name}.{key}"))
+
+
+def elaborate_for(statement: ast.For, here: Here) -> None:
+    """Each iteration's names end in its key: `s.0`."""
+    _iterate(statement, statement.variable, here, lambda key: here.scope.inside(suffix=f".{key}"))
+
+
+def _iterate(statement: ast.Repeat | ast.For, variable: str, here: Here, scope_of: Any) -> None:
+    domain = constant(statement.domain, here, "what a loop runs over")
+    if not isinstance(domain, range | tuple):
+        if not isinstance(domain, Poison):
+            problem = f"a loop runs over a range or a list, not {described(domain)}"
+            advice = "for example: 0..4"
+            here.tell(errors.Arithmetic(span=statement.domain.span, problem=problem, way_out=advice))
+        poison_declared(statement.body, here)
+        return
+    families: dict[str, dict[Any, Any]] = {name: {} for name in declared(statement.body)}
+    for place, value in enumerate(domain):
+        here.context.count_iteration(statement.span)
+        scope: Scope = scope_of(value if _names_well(value) else place)
+        scope.declare(variable, value)
+        _elaborate(statement.body, here.within(scope))
+        for name, members in families.items():
+            if name in scope.names:
+                _gather(members, value, scope.names[name])
+    _declare_families(families, here)
+
+
+def _names_well(key: Any) -> bool:
+    """Whether a loop's value can stand in the name of a weight."""
+    return type(key) is int or (isinstance(key, str) and key.isidentifier())
+
+
+def elaborate_if(statement: ast.If, here: Here) -> None:
+    """The branch that the condition, a constant, chooses."""
+    condition = constant(statement.condition, here, "a condition")
+    bodies = [statement.then] + ([statement.otherwise] if statement.otherwise else [])
+    if not isinstance(condition, bool):
+        if not isinstance(condition, Poison):
+            problem = f"a condition is true or false, not {described(condition)}"
+            advice = "compare it: x == 1"
+            here.tell(errors.Arithmetic(span=statement.condition.span, problem=problem, way_out=advice))
+        for body in bodies:
+            poison_declared(body, here)
+        return
+    taken = statement.then if condition else statement.otherwise
+    families: dict[str, dict[Any, Any]] = {name: {} for body in bodies for name in declared(body)}
+    scope = here.scope.inside()
+    if taken is not None:
+        _elaborate(taken, here.within(scope))
+    for name, members in families.items():
+        if name in scope.names:
+            _gather(members, 0, scope.names[name])
+    _declare_families(families, here)
+
+
+def elaborate_frozen(statement: ast.Frozen, here: Here) -> None:
+    """A body whose weights are not trained. Its names are those of the body around it."""
+    scope = here.scope.inside(frozen=True)
+    scope.names = here.scope.names
+    _elaborate(statement.body, here.within(scope))
+
+
+def _elaborate(body: ast.Body, here: Here) -> None:
+    from modgraph.elaboration.statements import elaborate_body
+
+    elaborate_body(body, here)
+
+
+def _gather(members: dict[Any, Any], key: Any, entity: Any) -> None:
+    """Put what an iteration declared under its key; a family within gives its members one by one."""
+    if isinstance(entity, Family):
+        for inner, member in entity.members.items():
+            members[key if len(entity.members) == 1 else (key, inner)] = member
+    else:
+        members[key] = entity
+
+
+def _declare_families(families: dict[str, dict[Any, Any]], here: Here) -> None:
+    for name, members in families.items():
+        known = here.scope.names.get(name)
+        if isinstance(known, Family):
+            members = {**known.members, **{(len(known.members), key): each for key, each in members.items()}}
+        elif known is not None:
+            continue
+        here.scope.declare(name, Family(name, members))
+
+
+def poison_declared(body: ast.Body, here: Here) -> None:
+    """Nothing follows from the names of a body that could not be elaborated."""
+    for name in declared(body):
+        here.scope.declare(name, POISON)
+
+
+def declared(body: ast.Body) -> Iterator[str]:
+    """Names of the modules, pools and routers that a body declares, those of bodies within included."""
+    for statement in body.statements:
+        match statement:
+            case ast.Module() | ast.Pool() | ast.Router():
+                yield statement.name
+            case ast.Repeat() | ast.For() | ast.Frozen():
+                yield from declared(statement.body)
+            case ast.If():
+                yield from declared(statement.then)
+                if statement.otherwise is not None:
+                    yield from declared(statement.otherwise)

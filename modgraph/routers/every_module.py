@@ -1,0 +1,37 @@
+"""A pool without a router: every module takes part."""
+
+from __future__ import annotations
+
+from modgraph.ops import Axes, Misfit, Operand, Signature, TensorType, TorchModule, setting
+from modgraph.routers.router import Lowering, PoolTypes, Router
+
+
+class EveryModule(Router):
+    """Apply every module of a pool: what `x -> pool` means without a router.
+
+    The result has an axis of modules before each message. A value that has that axis already is dealt row by row:
+    module j gets row j.
+    """
+
+    name = "every_module"
+    operands = (Operand("tokens", "..."),)
+    module = TorchModule("modgraph.nn.EveryModule", "rows")
+    reference = "modgraph.nn.EveryModuleRoute"
+    soft = True
+    senders = False
+
+    rows: bool = setting(False, doc="the value has an axis of modules: module j gets row j")
+
+    def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
+        split = len(tokens.shape) - len(pool.message.shape)
+        if split < 0 or tokens.shape[split:] != pool.message.shape:
+            raise Misfit(f'the modules of pool "{pool.name}" take {pool.message}, not {tokens}', operand=0)
+        axes = Axes(self)
+        axes.bound["N"] = 1
+        axes.lead = tokens.shape[: split - self.rows]
+        shape = (*axes.lead, pool.size, *pool.result.shape)
+        return Signature(self, (tokens,), axes, (pool.result.with_shape(shape),))
+
+    @property
+    def reference_form(self) -> Lowering:
+        return Lowering("every_module", self.reference, "every module runs, so there is nothing to choose")
