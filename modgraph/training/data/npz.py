@@ -1,0 +1,64 @@
+"""Arrays from the user's disk, for any spec: `.npz` files with arrays named as its inputs and targets."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph
+from modgraph.ops.declaration import setting
+from modgraph.training.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.training.errors import BadDataFile, DataDoesNotFit
+
+
+class Npz(DataSet):
+    """Arrays named as the spec's inputs and targets, examples first; `<axis>_length` for padded axes."""
+
+    name = "npz"
+
+    train: str = setting(doc="the .npz file to learn from")
+    test: str | None = setting(None, doc="the .npz file to test on; part of the other if not given")
+    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share kept for the test where there is no file for it")
+    seed: int = setting(0, min=0, doc="of the split")
+
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        names = {*graph.input_types, *graph.target_types}
+        arrays = check(read_npz(self.train, names), graph, self.train)
+        _same_number(arrays, self.train)
+        if self.test is not None:
+            test = check(read_npz(self.test, names), graph, self.test)
+            _same_number(test, self.test)
+            return {TRAIN: arrays, "test": test}
+        order = np.random.default_rng(self.seed).permutation(len(arrays))
+        kept = max(1, round(self.test_fraction * len(arrays)))
+        if kept >= len(arrays):
+            raise ModgraphError([DataDoesNotFit(reason=f"{len(arrays)} examples are too few to split")])
+        return {TRAIN: _taken(arrays, order[kept:]), "test": _taken(arrays, order[:kept])}
+
+
+def read_npz(path: str, names: set[str]) -> Arrays:
+    """The named arrays of a file, as far as it has them. Raises `ModgraphError`; pickled arrays are refused."""
+    try:
+        with np.load(Path(path), allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it holds a single array; save several with numpy.savez")
+            return Arrays({name: file[name] for name in file.files if name in names})
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise ModgraphError([BadDataFile(path=path, reason=reason.lower())]) from error
+
+
+def _same_number(arrays: Arrays, path: str) -> None:
+    numbers = {name: len(array) for name, array in arrays.values.items()}
+    if len(set(numbers.values())) > 1:
+        listed = ", ".join(f"{name} {number}" for name, number in numbers.items())
+        raise ModgraphError([DataDoesNotFit(reason=f'numbers of examples in "{path}" differ: {listed}')])
+
+
+def _taken(arrays: Arrays, places: NDArray[Any]) -> Arrays:
+    return Arrays({name: array[places] for name, array in arrays.values.items()})
