@@ -13,7 +13,7 @@ from modgraph.diagnostics import ModgraphError, render_all
 
 DONE, USER_FAULT, OUR_FAULT = 0, 1, 3
 
-COMMANDS = ("check", "show", "cost", "compile", "train", "eval")
+COMMANDS = ("check", "show", "cost", "compile", "train", "eval", "export", "run")
 
 
 class _Parser(argparse.ArgumentParser):

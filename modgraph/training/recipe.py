@@ -68,6 +68,9 @@ class AdamW(Adam):
     weight_decay: float = setting(0.01, min=0, doc="pull of every weight towards zero")
 
 
+DEFAULT_OPTIMIZER: Any = Adam
+
+
 class EarlyStop(Section):
     """Stop after the epoch in which a training metric reaches a value."""
 
@@ -82,7 +85,7 @@ class Train(Section):
     epochs: int = setting(10, min=1, max=100_000, doc="passes over the training data")
     batch: int = setting(64, min=1, max=1_000_000, doc="examples a step")
     seed: int = setting(0, min=0, doc="of weights, order and noise")
-    optimizer: Optimizer = Adam()
+    optimizer: Optimizer = DEFAULT_OPTIMIZER()
     schedule: str = setting("constant", choices=("constant", "cosine"), doc="of the learning rate, over all steps")
     early_stop: EarlyStop | None = None
 

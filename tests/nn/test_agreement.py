@@ -139,7 +139,12 @@ def routed(
         expert = nn.Linear if kind == "linear" else Bent
         pool = Pool([expert(width_in, width) for _ in range(size)]).double()
     router = Agreement(
-        width_in, width, problem["iterations"], True, problem["update"], problem["residual"]  # type: ignore[arg-type]
+        width_in,
+        width,
+        problem["iterations"],
+        True,
+        problem["update"],
+        problem["residual"],  # type: ignore[arg-type]
     ).double()
     randomised(pool, seed), randomised(router, seed + 1)
     if problem["tied"]:
