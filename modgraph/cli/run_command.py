@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     from modgraph_runtime import BundleError
     from modgraph_runtime.command import execute
 
-    from modgraph.backends.onnx.errors import BadBundle
+    from modgraph.backends.errors import BadBundle
 
     try:
         print(execute(options))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from modgraph_runtime import Bundle, BundleError
 
-from modgraph.backends.onnx.errors import BadBundle
+from modgraph.backends.errors import BadBundle
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.training.data import Arrays

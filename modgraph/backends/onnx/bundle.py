@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 from modgraph_runtime.bundle import FORMAT, MANIFEST_KEY
 
-from modgraph.backends.onnx.errors import Unreached, WrongSuffix
+from modgraph.backends.errors import Unreached, WrongSuffix
 from modgraph.backends.onnx.trace import OPSET, trace
 from modgraph.backends.onnx.verify import LENGTHS, Arrays, Verified, inputs_for, verify
 from modgraph.backends.torch import Model

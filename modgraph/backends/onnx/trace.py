@@ -13,7 +13,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from modgraph.backends.onnx.errors import CannotExport
+from modgraph.backends.errors import CannotExport
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from modgraph.backends.onnx.errors import DependsOnBatch, Disagrees
+from modgraph.backends.errors import DependsOnBatch, Disagrees
 from modgraph.backends.torch import Model, generator_for
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import PoolNode, RouteNode
