@@ -29,10 +29,8 @@ class Npz(DataSet):
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         names = {*graph.input_types, *graph.target_types}
         arrays = check(read_npz(self.train, names), graph, self.train)
-        _same_number(arrays, self.train)
         if self.test is not None:
             test = check(read_npz(self.test, names), graph, self.test)
-            _same_number(test, self.test)
             return {TRAIN: arrays, "test": test}
         order = np.random.default_rng(self.seed).permutation(len(arrays))
         kept = max(1, round(self.test_fraction * len(arrays)))
@@ -51,13 +49,6 @@ def read_npz(path: str, names: set[str]) -> Arrays:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise ModgraphError([BadDataFile(path=path, reason=reason.lower())]) from error
-
-
-def _same_number(arrays: Arrays, path: str) -> None:
-    numbers = {name: len(array) for name, array in arrays.values.items()}
-    if len(set(numbers.values())) > 1:
-        listed = ", ".join(f"{name} {number}" for name, number in numbers.items())
-        raise ModgraphError([DataDoesNotFit(reason=f'numbers of examples in "{path}" differ: {listed}')])
 
 
 def _taken(arrays: Arrays, places: NDArray[Any]) -> Arrays:
