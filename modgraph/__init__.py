@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modgraph.version import VERSION
+
 if TYPE_CHECKING:
     from modgraph.backends.onnx import export
     from modgraph.backends.torch import Model
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from modgraph.program import Program, load, loads
     from modgraph.training import load_run
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["Model", "ModgraphError", "Program", "export", "load", "load_run", "loads"]
 
 _HOMES = {

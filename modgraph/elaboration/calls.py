@@ -120,4 +120,7 @@ def arguments_of(call: ast.Call, here: Here) -> list[Given]:
     """The arguments of a call, evaluated in order."""
     from modgraph.elaboration.expressions import evaluate
 
-    return [Given(argument.name, evaluate(argument.value, here), argument.span) for argument in call.arguments]
+    return [
+        Given(argument.name, POISON if argument.name == "init" else evaluate(argument.value, here), argument.span)
+        for argument in call.arguments
+    ]

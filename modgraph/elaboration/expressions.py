@@ -125,10 +125,8 @@ def _pipeline(expression: ast.Pipeline, here: Here) -> Any:
         case ModuleEntity():
             first = ast.Stage(span=expression.head.span, term=expression.head)
             return Template((first, *expression.stages), here.scope)
-        case Tensor() | Several():
+        case Tensor() | Several() | Poison():
             return apply_stages(head, expression.stages, here)
-        case Poison():
-            return POISON
         case _:
             here.tell(errors.NotValue(span=expression.head.span, what="the head of a pipeline", found=described(head)))
             return POISON

@@ -71,6 +71,15 @@ class NumberTooLarge(Diagnostic):
     limit: int
 
 
+class TooLong(Diagnostic):
+    """A spec has more words and signs than any architecture needs."""
+
+    code = "MG115"
+    message = "the text has more than {limit} words and signs"
+    help = "generate less: repeat and for write many layers in a few lines"
+    limit: int
+
+
 class NothingHere(Diagnostic):
     """The file declares no model, so there is nothing to build."""
 

@@ -69,9 +69,9 @@ class RunDirectory:
 
     def write_record(self, facts: dict[str, Any]) -> None:
         """What the run is and how far it came; written last when a run is made, so it marks a whole one."""
-        from modgraph import __version__
+        from modgraph.version import VERSION
 
-        record = {"format": FORMAT, "modgraph": __version__, **facts}
+        record = {"format": FORMAT, "modgraph": VERSION, **facts}
         write_atomically(self.record, (json.dumps(record, indent=2) + "\n").encode())
 
     def read_record(self) -> dict[str, Any]:

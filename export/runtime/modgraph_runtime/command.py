@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
-import zipfile
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from modgraph_runtime.arrays import read_arrays, write_arrays
 from modgraph_runtime.bundle import Bundle, BundleError
 
 SHOWN = 8
@@ -69,35 +66,6 @@ def summary(bundle: Bundle, name: str, array: NDArray[Any]) -> str:
     else:
         shown = ", ".join(f"{value:.4g}" for value in first.reshape(-1)[:SHOWN])
     return f"{name} {list(array.shape)}: {shown}{', …' if array.size > SHOWN else ''}"
-
-
-def read_arrays(path: str) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file; pickled ones are refused. Raises `BundleError`."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise BundleError(f'"{path}" holds a single array; save it by name: numpy.savez("{path}", image=…)')
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise BundleError(f'cannot read arrays from "{path}": {reason}') from error
-
-
-def write_arrays(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write an .npz file whole or not at all. Raises `BundleError`."""
-    target = Path(path)
-    try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".npz", delete=False) as file:
-            temporary = Path(file.name)
-            try:
-                np.savez(file, allow_pickle=False, **dict(arrays))
-            except BaseException:
-                temporary.unlink()
-                raise
-        temporary.chmod(0o644)
-        temporary.replace(target)
-    except OSError as error:
-        raise BundleError(f'cannot write "{path}": {error.strerror or error}') from error
 
 
 def main(argv: Sequence[str] | None = None) -> int:

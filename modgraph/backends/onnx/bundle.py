@@ -87,14 +87,14 @@ def deterministic(model: Model) -> Model:
 def _manifest(
     trained: Graph, inference: Model, routing: bool, verified: Verified, description: Mapping[str, Any]
 ) -> dict[str, Any]:
-    from modgraph import __version__
+    from modgraph.version import VERSION
 
     graph = inference.graph
     records = {name: graph.type_of(result) for name, result in inference.routing_results().items()}
     pools = graph.of_kind(PoolNode)
     return {
         "format": FORMAT,
-        "modgraph": __version__,
+        "modgraph": VERSION,
         "model": graph.name,
         "parameters": to_json(graph)["parameters"],
         "inputs": [_port(name, type_) for name, type_ in graph.input_types.items()],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from modgraph_runtime import BundleError
+from modgraph_runtime.arrays import read_arrays
 from numpy.typing import NDArray
 
 from modgraph.diagnostics import ModgraphError
@@ -42,13 +42,10 @@ class Npz(DataSet):
 def read_npz(path: str, names: set[str]) -> Arrays:
     """The named arrays of a file, as far as it has them. Raises `ModgraphError`; pickled arrays are refused."""
     try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array; save several with numpy.savez")
-            return Arrays({name: file[name] for name in file.files if name in names})
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise ModgraphError([BadDataFile(path=path, reason=reason.lower())]) from error
+        return Arrays({name: array for name, array in read_arrays(path).items() if name in names})
+    except BundleError as error:
+        reason = str(error).partition(": ")[2] or str(error)
+        raise ModgraphError([BadDataFile(path=path, reason=reason)]) from error
 
 
 def _taken(arrays: Arrays, places: NDArray[Any]) -> Arrays:
