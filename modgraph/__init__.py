@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modgraph.version import VERSION
+
 if TYPE_CHECKING:
     from modgraph.backends.onnx import export
+    from modgraph.backends.torch import Model
     from modgraph.diagnostics import ModgraphError
     from modgraph.program import Program, load, loads
     from modgraph.training import load_run
 
-__version__ = "0.1.0"
-__all__ = ["ModgraphError", "Program", "export", "load", "load_run", "loads"]
+__version__ = VERSION
+__all__ = ["Model", "ModgraphError", "Program", "export", "load", "load_run", "loads"]
 
 _HOMES = {
+    "Model": "modgraph.backends.torch",
     "ModgraphError": "modgraph.diagnostics",
     "Program": "modgraph.program",
     "load": "modgraph.program",

@@ -13,7 +13,7 @@ from modgraph.diagnostics import ModgraphError, render_all
 
 DONE, USER_FAULT, OUR_FAULT = 0, 1, 3
 
-COMMANDS = ("check", "show", "cost", "compile")
+COMMANDS = ("check", "fmt", "show", "cost", "compile", "train", "eval", "export", "run", "explain", "new")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -27,10 +27,10 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """All commands with their arguments; each lives in a module of its own."""
-    from modgraph import __version__
+    from modgraph.version import VERSION
 
     top = _Parser(prog="modgraph", description="A declarative compiler for modular neural networks.")
-    top.add_argument("--version", action="version", version=f"modgraph {__version__}")
+    top.add_argument("--version", action="version", version=f"modgraph {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         module = import_module(f"modgraph.cli.{name}_command")

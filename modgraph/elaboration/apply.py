@@ -95,6 +95,8 @@ def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -
     name, owner = here.naming.next(op.name, bound.label)
     if shapes and not here.agree_on_weights(owner, shapes, span):
         return POISON
+    if shapes and here.naming.shifting is not None and bound.label is None:
+        here.tell(errors.NamesWouldShift(span=span, name=here.naming.shifting))
     slots = _slots(op, len(tensors))
     inputs = {slot: tensor.result for slot, tensor in zip(slots, tensors, strict=True)}
     if (axis := op.masked(signature.axes)) is not None:
@@ -207,4 +209,5 @@ def _apply_pool(pool: PoolEntity, router: Any, tensors: tuple[Tensor, ...], stag
         return POISON
     if router is None:
         return apply_every_module(pool, tensors[0], stage.span, here)
-    return apply_route(pool, *router, tensors[0], stage.span, here)
+    chosen, others = router
+    return apply_route(pool, chosen, others, tensors[0], stage.span, here)

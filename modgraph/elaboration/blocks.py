@@ -19,7 +19,6 @@ from modgraph.elaboration.entities import (
     Tensor,
     described,
 )
-from modgraph.elaboration.expressions import constant
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ops import Axis, TensorType
 from modgraph.syntax import ast
@@ -67,6 +66,8 @@ def _argument(block: BlockEntity, name: str | None, argument: Given, values: dic
 
 
 def _default(block: BlockEntity, parameter: ast.Parameter, here: Here, span: Span) -> Any:
+    from modgraph.elaboration.expressions import constant
+
     if parameter.default is not None:
         return constant(parameter.default, here, "a default")
     meaning = "a parameter of the block without a default"

@@ -13,8 +13,8 @@ from modgraph.ir import Graph, InputNode, Node, Result
 from modgraph.ops import TensorType
 from modgraph.ops.types import shown
 
-MOST_NODES = 200_000
-MOST_ITERATIONS = 100_000
+MOST_NODES = 30_000
+MOST_ITERATIONS = 20_000
 MOST_MODULES = 65_536
 DEEPEST_USE = 50
 MOST_ERRORS = 100

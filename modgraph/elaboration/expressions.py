@@ -6,12 +6,13 @@ from typing import Any
 
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import constants, errors
-from modgraph.elaboration.apply import apply_op, apply_stages
+from modgraph.elaboration.apply import apply_op, apply_stages, is_block
 from modgraph.elaboration.calls import arguments_of, settle
 from modgraph.elaboration.constants import ConstantProblem
 from modgraph.elaboration.context import Here
 from modgraph.elaboration.entities import (
     POISON,
+    BlockEntity,
     Bound,
     Entity,
     Family,
@@ -27,9 +28,9 @@ from modgraph.elaboration.scope import is_value
 from modgraph.ir import Result
 from modgraph.ops.shape import ARITHMETIC
 from modgraph.syntax import ast
-from modgraph.syntax.errors import NotThereYet
 from modgraph.vocabulary import find_op, find_router
 
+ADD: Any = ARITHMETIC["+"]
 MULTIPLY: Any = ARITHMETIC["*"]
 
 
@@ -58,8 +59,7 @@ def evaluate(expression: ast.Expression, here: Here) -> Any:
         case ast.Index():
             return _index(expression, here)
         case ast.Attribute():
-            here.tell(NotThereYet(span=expression.span, what=f'".{expression.name}"'))
-            return POISON
+            return _attribute(expression, here)
         case _:
             raise AssertionError(f"an expression of an unknown kind: {expression}")
 
@@ -87,6 +87,8 @@ def _name(expression: ast.Name, here: Here) -> Any:
     found = here.scope.find(name, is_value)
     if found is None:
         found = here.scope.find(name)
+    if isinstance(found, BlockEntity):
+        return Template((ast.Stage(span=expression.span, term=expression),), here.scope)
     if found is not None:
         return found
     op = find_op(name)
@@ -102,9 +104,6 @@ def _list(expression: ast.ListOf, here: Here) -> Any:
     items = []
     for item in expression.items:
         value = evaluate(item, here)
-        if isinstance(value, Template | Bound | ModuleEntity):
-            here.tell(NotThereYet(span=expression.span, what="a list of unlike modules"))
-            return POISON
         if isinstance(value, Entity) and not isinstance(value, Poison):
             here.tell(errors.NotConstant(span=item.span, what="a member of a list", found=described(value)))
             value = POISON
@@ -125,13 +124,56 @@ def _pipeline(expression: ast.Pipeline, here: Here) -> Any:
         case ModuleEntity():
             first = ast.Stage(span=expression.head.span, term=expression.head)
             return Template((first, *expression.stages), here.scope)
-        case Tensor() | Several():
+        case Tensor() | Several() | Poison():
             return apply_stages(head, expression.stages, here)
-        case Poison():
-            return POISON
+        case Family() if head.of_values:
+            return _family_pipeline(head, expression, here)
         case _:
             here.tell(errors.NotValue(span=expression.head.span, what="the head of a pipeline", found=described(head)))
             return POISON
+
+
+def _family_pipeline(family: Family, expression: ast.Pipeline, here: Here) -> Any:
+    """A family goes whole to concat, or to mean and sum, which run over its members."""
+    members = tuple(family.members.values())
+    first, *rest = expression.stages
+    name = first.term.name if isinstance(first.term, ast.Name) else None
+    if name not in ("mean", "sum"):
+        return apply_stages(Several(members), expression.stages, here)
+    value: Any = members[0]
+    for member in members[1:]:
+        if not isinstance(value, Poison):
+            value = apply_op(Bound(ADD()), (value, member), first.span, here)
+    if name == "mean" and not isinstance(value, Poison):
+        value = apply_op(Bound(MULTIPLY(left=1 / len(members))), (value,), first.span, here)
+    return apply_stages(value, tuple(rest), here)
+
+
+def _attribute(expression: ast.Attribute, here: Here) -> Any:
+    """A record of a router: `gate.gates`, of its only route, or a family of several."""
+    target = evaluate(expression.target, here)
+    if isinstance(target, Poison):
+        return POISON
+    if not isinstance(target, RouterEntity):
+        found = f"this is {described(target)}"
+        advice = "values are reached by name, members of a family by [ ]"
+        here.tell(errors.WrongKind(span=expression.target.span, needed="a router", found=found, way_out=advice))
+        return POISON
+    records = target.router.records
+    if expression.name not in records:
+        suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
+        here.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
+        return POISON
+    found_records = _records_of(target, expression.name, here)
+    if len(found_records) == 1:
+        return found_records[0]
+    if not found_records:
+        what = f'"{target.path}.{expression.name}"'
+        advice = "route something by it first: x -> pool by router"
+        found = "of a router that has routed nothing yet"
+        here.tell(errors.NotValue(span=expression.span, what=what, found=found, way_out=advice))
+        return POISON
+    return Family(expression.name, dict(enumerate(found_records)))
 
 
 def _call(call: ast.Call, here: Here) -> Any:
@@ -146,6 +188,9 @@ def _call(call: ast.Call, here: Here) -> Any:
         )
         return POISON
     name = call.callee.name
+    block = here.scope.find(name, is_block)
+    if block is not None:
+        return Template((ast.Stage(span=call.span, term=call),), here.scope)
     op = find_op(name)
     if op is None and name in constants.FUNCTIONS:
         return _constant_call(name, call, here)
@@ -162,7 +207,7 @@ def _call(call: ast.Call, here: Here) -> Any:
     settled = settle(op, given, here, call.span)
     if isinstance(settled, Poison):
         return POISON
-    return _statistic(Bound(*settled), [(each.value, each.span) for each in operands], call, here)
+    return _statistic(settled, [(each.value, each.span) for each in operands], call, here)
 
 
 def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, here: Here) -> Any:
@@ -180,7 +225,7 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
                 found = f"this is {described(value)}"
                 here.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
                 return POISON
-            tensors += _gates_of(member, here)
+            tensors += _records_of(member, "gates", here)
     if not tensors and routers_only:
         name = described(operands[0][0]).split('"')[1]
         here.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
@@ -188,11 +233,11 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
     return apply_op(bound, tuple(tensors), call.span, here)
 
 
-def _gates_of(router: RouterEntity, here: Here) -> list[Tensor]:
-    """The gates of every route so far that uses a router."""
-    if "gates" not in router.router.records or router.path not in here.graph:
+def _records_of(router: RouterEntity, record: str, here: Here) -> list[Tensor]:
+    """A record of every route so far that uses a router."""
+    if record not in router.router.records or router.path not in here.graph:
         return []
-    index = 1 + router.router.records.index("gates")
+    index = 1 + router.router.records.index(record)
     return [Tensor(Result(route.name, index), route.types[index]) for route in here.graph.routes_of(router.path)]
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from modgraph.diagnostics import Report
 from modgraph.elaboration import errors
 from modgraph.ir import Graph, LossNode, OpNode, OutputNode, RouteNode
 
-NUMBERED = re.compile(r"[A-Za-z_]+\d+")
-
 
 def find_weaknesses(graph: Graph, report: Report) -> None:
-    """Warn of weights that nothing depends on, and of names that an inserted statement would shift."""
+    """Warn of weights that no output and no loss depends on."""
     ends = [node.name for node in graph if isinstance(node, OutputNode | LossNode)]
     live = graph.ancestors(ends)
     for node in graph:

@@ -128,7 +128,7 @@ def message_rank(template: Any, here: Here) -> int:
     while terms:
         term = terms.pop(0)
         if isinstance(term, Bound) and term.op.message_rank is not None:
-            return term.op.message_rank
+            return int(term.op.message_rank)
         if isinstance(term, Template):
             inside = here.within(term.scope)
             terms = [callable_of(stage.term, inside) for stage in term.stages] + terms

@@ -90,17 +90,23 @@ class Scope:
     def next_binding(self, name: str) -> Naming:
         """How the inline ops of a statement are called: below `x`, and below `x2` where x is bound a second time."""
         self.bindings[name] = self.bindings.get(name, 0) + 1
-        local = ordinal(name, self.bindings[name]) + self.suffix
-        return Naming(join(self.node_path, local), join(self.path, local), self)
+        numbered = ordinal(name, self.bindings[name])
+        local = numbered + self.suffix
+        shifting = numbered if numbered != name else None
+        return Naming(join(self.node_path, local), join(self.path, local), self, shifting)
 
 
 class Naming:
-    """Names for the nodes of one statement, and for the weights they own."""
+    """Names for the nodes of one statement, and for the weights they own.
 
-    def __init__(self, node: str, owner: str, scope: Scope) -> None:
+    `shifting` is the numbered name that a statement inserted before this one would change.
+    """
+
+    def __init__(self, node: str, owner: str, scope: Scope, shifting: str | None = None) -> None:
         self.node = node
         self.owner = owner
         self.scope = scope
+        self.shifting = shifting
         self.counts: dict[str, int] = {}
 
     def next(self, word: str, label: str | None = None) -> tuple[str, str]:

@@ -243,7 +243,7 @@ def _output(statement: ast.Output, here: Here) -> None:
     if here.call is not None:
         here.call.outputs.append(value)
     elif isinstance(value, Tensor):
-        node = OutputNode(name=f"output.{name}", span=statement.span)
+        node = OutputNode(name=f"output.{here.scope.weights_below(name)}", span=statement.span)
         here.add(node, statement.span, {"x": value.result})
 
 

@@ -7,6 +7,7 @@ token to a module. The message passing form is the definition; the dense forms c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -45,6 +46,26 @@ class Agreement(nn.Module):
     def keys(self, tokens: Tensor) -> Tensor:
         """Unit vectors along t_i: [..., D] to [..., V]."""
         return unit(F.linear(tokens, self.weight, self.bias))
+
+    def cosines(self, tokens: Tensor) -> Callable[[Tensor], Tensor]:
+        """A function from values v [..., M, V] to the cosines of all pairs t_i, v_j: [..., N, M].
+
+        Where tokens are narrower than values, t is never made: t·v = s·(Waᵀ v), and |t|² = sᵀ (Waᵀ Wa) s.
+        """
+        if tokens.shape[-1] >= self.weight.shape[0]:
+            keys = self.keys(tokens)
+            return lambda values: torch.einsum("...nv,...mv->...nm", keys, unit(values))
+        bias = self.weight.new_zeros(self.weight.shape[0]) if self.bias is None else self.bias
+        gram = self.weight.T @ self.weight
+        squared = ((tokens @ gram + 2 * (bias @ self.weight)) * tokens).sum(-1, keepdim=True) + bias @ bias
+        size = squared.clamp(min=SMALL**2).sqrt()
+
+        def cosines(values: Tensor) -> Tensor:
+            along = unit(values)
+            products = torch.einsum("...nd,...md->...nm", tokens, along @ self.weight)
+            return (products + (along @ bias).unsqueeze(-2)) / size
+
+        return cosines
 
     def finish(self, first: Tensor, last: Tensor) -> Tensor:
         """The result from v⁰ and the last v."""
@@ -147,9 +168,9 @@ class _AgreementDense(nn.Module, ABC):
         first = values = weighted_sum(real / real.sum(-2, keepdim=True).clamp(min=1))
         scores, gates = torch.zeros_like(real), real / M
         if router.iterations:
-            keys = router.keys(tokens)
+            cosines = router.cosines(tokens)
         for _ in range(router.iterations):
-            scores = scores + torch.einsum("...nv,...mv->...nm", keys, unit(values)) * real
+            scores = scores + cosines(values) * real
             gates = scores.softmax(-1) * real
             values = weighted_sum(gates)
             if router.normalised:

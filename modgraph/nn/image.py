@@ -41,6 +41,10 @@ class BatchNorm2d(_Images, nn.BatchNorm2d):
         super().__init__(*args, **named)
         self.num_batches_tracked = None
 
+    def _load_from_state_dict(self, *arguments: Any, **named: Any) -> None:
+        # torch's own version adds a count of batches to state dicts that carry no version, as files do
+        nn.Module._load_from_state_dict(self, *arguments, **named)
+
 
 class Tokens(nn.Module):
     """[..., C, H, W] to [..., H·W, C]: one token per position, row by row."""

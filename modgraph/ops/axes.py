@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 from modgraph.ops.types import Axis, TensorType, shown
@@ -67,11 +68,9 @@ class Axes:
     def call(self, method: Callable[..., Any]) -> Any:
         """A method of the declaration, its parameters filled with the axes and settings they name."""
         values = {}
-        for name, parameter in inspect.signature(method).parameters.items():
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                continue
+        for name, fixed in _needs(method.__func__ if inspect.ismethod(method) else method).items():
             values[name] = self[name]
-            if isinstance(values[name], str) and "str" not in str(parameter.annotation):
+            if fixed and isinstance(values[name], str):
                 reason = f'axis "{values[name]}" has no fixed length, and {self._declaration.name} needs one'
                 raise Misfit(reason, "give the axis a number in the input's type")
         return method(**values)
@@ -85,6 +84,18 @@ class Axes:
             else:
                 shape.append(self[name])
         return tuple(shape)
+
+
+@cache
+def _needs(function: Callable[..., Any]) -> dict[str, bool]:
+    """The names a method takes, and whether each must have a fixed length: it may not if annotated with `str`."""
+    parameters = inspect.signature(function).parameters
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {
+        name: "str" not in str(parameter.annotation)
+        for name, parameter in parameters.items()
+        if name != "self" and parameter.kind not in variable
+    }
 
 
 def _rank_help(names: list[str]) -> str:

@@ -71,6 +71,15 @@ class NumberTooLarge(Diagnostic):
     limit: int
 
 
+class TooLong(Diagnostic):
+    """A spec has more words and signs than any architecture needs."""
+
+    code = "MG115"
+    message = "the text has more than {limit} words and signs"
+    help = "generate less: repeat and for write many layers in a few lines"
+    limit: int
+
+
 class NothingHere(Diagnostic):
     """The file declares no model, so there is nothing to build."""
 
@@ -96,6 +105,6 @@ class NotThereYet(Diagnostic):
     code = "MG109"
     message = "{what} is part of the language, but not there yet in this version"
     help = "{way_out}"
-    example = 'import ffn from "ffn.mod" model m() { input x: float[4] output x }'
+    example = "model m() { input x: float[4] grow p by r when novelty(autoencoder(4)) > 2 output x }"
     what: str
     way_out: str = "leave it out for now"

@@ -5,5 +5,7 @@ from __future__ import annotations
 SOURCE_BYTES = 4 * 2**20
 BRACKET_DEPTH = 100
 TREE_DEPTH = 100
+PARSER_STACK = 2000  # grammar symbols that are open at once
+TOKENS = 200_000
 INTEGER = 2**53
 REPORTED_SYNTAX_ERRORS = 20

@@ -15,8 +15,15 @@ from lark import Token, UnexpectedToken
 from modgraph.diagnostics import Report, Source, Span
 from modgraph.syntax import ast
 from modgraph.syntax.build import Rejected
-from modgraph.syntax.errors import NothingHere, NotText, TooDeep, UnexpectedText, UnreadableFile
-from modgraph.syntax.limits import BRACKET_DEPTH, REPORTED_SYNTAX_ERRORS, SOURCE_BYTES
+from modgraph.syntax.errors import NothingHere, NotText, TooDeep, TooLong, UnexpectedText, UnreadableFile
+from modgraph.syntax.limits import (
+    BRACKET_DEPTH,
+    PARSER_STACK,
+    REPORTED_SYNTAX_ERRORS,
+    SOURCE_BYTES,
+    TOKENS,
+    TREE_DEPTH,
+)
 from modgraph.syntax.tables import language
 from modgraph.syntax.tokens import PlacedToken, tokens
 
@@ -59,14 +66,30 @@ def parse(source: Source, report: Report) -> ast.File | None:
     if (reason := _unreadable(source.text.encode("utf-8", "surrogatepass"))) is not None:
         report.add(NotText(path=source.name, reason=reason, limit=SOURCE_BYTES))
         return None
-    stream = list(tokens(source, report))
-    file = _Recovery(source, report).run(stream)
+    stream = _bounded(source, report)
+    file = _Recovery(source, report).run(stream) if stream is not None else None
     if report.errors or file is None:
         return None
     if not file.definitions:
         report.add(NothingHere(span=Span(source, 0, 1)))
         return None
     return file
+
+
+def _bounded(source: Source, report: Report) -> list[PlacedToken] | None:
+    """The tokens of a text, or None where there are too many or brackets are nested too deep, which is told."""
+    stream: list[PlacedToken] = []
+    depth = 0
+    for token in tokens(source, report):
+        depth = max(0, depth + (token.type in OPENING) - (token.type in CLOSING))
+        if depth > BRACKET_DEPTH:
+            report.add(TooDeep(span=token.span, what="brackets are", limit=BRACKET_DEPTH))
+            return None
+        if len(stream) == TOKENS:
+            report.add(TooLong(span=token.span, limit=TOKENS))
+            return None
+        stream.append(token)
+    return stream
 
 
 def _unreadable(content: bytes) -> str | None:
@@ -104,14 +127,13 @@ class _Recovery:
         self.mistakes = 0
 
     def run(self, stream: list[PlacedToken]) -> ast.File | None:
-        at, depth = 0, 0
+        at = 0
         while at < len(stream):
             token = stream[at]
             keyword = token.type in STATEMENT_KEYWORDS or token.type in DEFINITION_KEYWORDS
             before = self._stacks() if keyword else self.checkpoint
-            depth += (token.type in OPENING) - (token.type in CLOSING)
-            if depth > BRACKET_DEPTH:
-                self.report.add(TooDeep(span=token.span, what="brackets are", limit=BRACKET_DEPTH))
+            if len(before[0]) > PARSER_STACK:
+                self.report.add(TooDeep(span=token.span, what="this is", limit=TREE_DEPTH))
                 return None
             if self._feed(token):
                 self.checkpoint = before
@@ -123,7 +145,6 @@ class _Recovery:
                 stream[at] = token.as_name()
                 continue
             at = self._resume(stream, at)
-            depth = 0
         result = self._feed(self._end(stream))
         return result if isinstance(result, ast.File) else None
 

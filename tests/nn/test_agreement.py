@@ -123,6 +123,7 @@ def routing_problems(draw: st.DrawFn) -> dict[str, object]:
         "update": draw(st.sampled_from(["sum", "normalised"])),
         "residual": draw(st.booleans()),
         "tied": draw(st.booleans()),
+        "width": draw(st.sampled_from([3, 6])),
         "seed": draw(st.integers(0, 2**16)),
     }
 
@@ -131,15 +132,20 @@ def routed(
     form: nn.Module, problem: dict[str, object], kind: str
 ) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
     """What a form yields for a problem, and the gradients it gives to tokens, router and modules."""
-    size, seed, width_in, width = problem["M"], problem["seed"], 4, 3
-    assert isinstance(size, int) and isinstance(seed, int)
+    size, seed, width_in, width = problem["M"], problem["seed"], 4, problem["width"]
+    assert isinstance(size, int) and isinstance(seed, int) and isinstance(width, int)
     if kind == "modulated":
         pool = modulated_pool(size, width_in, width)
     else:
         expert = nn.Linear if kind == "linear" else Bent
         pool = Pool([expert(width_in, width) for _ in range(size)]).double()
     router = Agreement(
-        width_in, width, problem["iterations"], True, problem["update"], problem["residual"]  # type: ignore[arg-type]
+        width_in,
+        width,
+        problem["iterations"],
+        True,
+        problem["update"],
+        problem["residual"],  # type: ignore[arg-type]
     ).double()
     randomised(pool, seed), randomised(router, seed + 1)
     if problem["tied"]:

@@ -81,11 +81,15 @@ class Model(Namespace):
             wanted |= {("losses", name): result for name, result in self.graph.losses.items()}
         if routing:
             wanted |= {("routing", name): result for name, result in self.routing_results().items()}
-        results = self._run(tuple(wanted.values()), self._values(dict(batch)))
+        results = self.results(batch, tuple(wanted.values()))
         found: dict[str, dict[str, Tensor]] = {"outputs": {}, "losses": {}, "routing": {}}
         for (group, name), value in zip(wanted, results, strict=True):
             found[group][name] = value.mean() if group == "losses" else value
         return Computed(**found)
+
+    def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
+        """Any results of the graph, from a batch of inputs and targets."""
+        return self._run(wanted, self._values(dict(batch)))
 
     def routing_results(self) -> dict[str, Result]:
         """The records that routers keep, by `route.record`."""

@@ -10,44 +10,9 @@ import torch
 
 import modgraph
 from modgraph.ir import weights_of
+from tests.examples import SEQUENCE, TRANSFORMER
 
 SPECS = sorted(Path("specs").glob("*.mod"))
-
-TRANSFORMER = """
-model tiny(dim=8, depth=2, sparse=[1]) {
-  input  image: float[3, 8, 8]
-  target label: class[5]
-  x = image -> patch_embed(4, dim) -> class_token -> position
-  repeat blocks[i] in 0..depth {
-    x = x + (x -> layer_norm -> attention(2))
-    if i in sparse {
-      pool   expert[3] = linear(2 * dim) -> gelu -> linear(dim)
-      router agree = agreement(2)
-      x = x + (x -> layer_norm -> expert by agree -> mean -> dropout(0.5))
-    } else {
-      x = x + (x -> layer_norm -> linear(4 * dim) -> gelu -> linear(dim))
-    }
-  }
-  logits = x -> layer_norm -> select(0) -> linear(5)
-  output logits
-  loss cross_entropy(logits, label)
-  loss 0.01 * importance(agree)
-}
-"""
-
-SEQUENCE = """
-model sequence(width=6) {
-  input  words: token[time, 20]
-  target label: class[3]
-  pool   p[2] = linear(width)
-  router r = agreement(2)
-  x = words -> embedding(width) -> attention(2)
-  s = x -> p by r -> mean
-  logits = (x -> mean, x -> max, s) -> concat -> linear(3)
-  output logits
-  loss cross_entropy(logits, label)
-}
-"""
 
 
 def transformer() -> modgraph.Program:
@@ -200,3 +165,10 @@ def test_a_module_declared_once_is_one_set_of_weights() -> None:
     same = torch.randn(2, 4)
     assert not model(same, same).any()
     assert program.cost().parameters == 15
+
+
+def test_forms_agree_in_single_precision_at_the_size_of_the_spec() -> None:
+    image = torch.rand(4, 1, 28, 28)
+    dense, reference = (modgraph.load("specs/smn.mod").build(lowering=form) for form in ("dense", "message_passing"))
+    ours, theirs = dense(image), reference(image)
+    assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()

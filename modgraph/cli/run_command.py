@@ -1,0 +1,28 @@
+"""Run an exported bundle in ONNX Runtime, without torch."""
+
+from __future__ import annotations
+
+import argparse
+
+from modgraph.diagnostics import ModgraphError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="model.onnx")
+    parser.add_argument("--input", metavar="x.npz", help="arrays named as the model's inputs, examples first")
+    parser.add_argument("--output", metavar="y.npz", help="where to write the outputs; otherwise they are summarised")
+    parser.add_argument("--routing", action="store_true", help="the routers' records too, if the bundle has them")
+    parser.add_argument("--info", action="store_true", help="say what the model takes and gives")
+
+
+def run(options: argparse.Namespace) -> int:
+    from modgraph_runtime import BundleError
+    from modgraph_runtime.command import execute
+
+    from modgraph.backends.errors import BadBundle
+
+    try:
+        print(execute(options))
+    except BundleError as error:
+        raise ModgraphError([BadBundle(reason=str(error))]) from error
+    return 0

@@ -1,0 +1,47 @@
+"""Train a spec by its recipe; the last line on stdout is one JSON object of final metrics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from modgraph.cli.common import add_overrides, overrides
+from modgraph.diagnostics import Diagnostic, ModgraphError
+
+
+class SpecOrResume(Diagnostic):
+    """`train` begins a run from a spec, or goes on with one."""
+
+    code = "MG114"
+    message = "{problem}"
+    help = "begin: modgraph train SPEC [--out DIR], or go on: modgraph train --resume DIR"
+    problem: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("spec", metavar="SPEC", nargs="?")
+    add_overrides(parser)
+    parser.add_argument("--recipe", metavar="FILE", help="the recipe (the YAML file beside the spec)")
+    parser.add_argument("--out", metavar="DIR", help="folder for the run (runs/SPEC)")
+    parser.add_argument("--resume", metavar="DIR", help="go on with a run; it keeps its spec and recipe")
+
+
+def run(options: argparse.Namespace) -> int:
+    values = overrides(options)
+    if options.resume is None and options.spec is None:
+        raise ModgraphError([SpecOrResume(problem="there is no spec to train")])
+    if options.resume is not None and (values or options.recipe or options.out):
+        problem = "a resumed run keeps its recipe: -s, --recipe and --out do not go with --resume"
+        raise ModgraphError([SpecOrResume(problem=problem)])
+    from modgraph.training.run import finish, resume, start
+
+    if options.resume is not None:
+        engine = resume(options.resume)
+        print(f"{options.resume} goes on after epoch {engine.epoch}", file=sys.stderr)
+    else:
+        engine = start(options.spec, options.recipe, values, options.out)
+    metrics = finish(engine)
+    print(f"the run is in {engine.directory.path}", file=sys.stderr)
+    print(json.dumps(metrics))
+    return 0

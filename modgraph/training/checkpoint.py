@@ -1,0 +1,98 @@
+"""Checkpoints: tensors in safetensors, facts in JSON beside them, nothing pickled.
+
+A checkpoint counts only if its JSON is there and names the hash of its tensors; the JSON is written last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.files import write_atomically
+from modgraph.training.errors import BadCheckpoint
+
+WEIGHT, OPTIMIZER = "weight.", "optimizer."
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state after some epochs: weights, optimizer state by `<field>.<weight>`, and where in the training it is."""
+
+    epoch: int
+    step: int
+    weights: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Record:
+    epoch: int
+    step: int
+    sha256: str
+    torch: str
+    facts: dict[str, Any]
+
+
+def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint whole or not at all. Raises `ModgraphError`."""
+    tensors = {WEIGHT + name: tensor for name, tensor in checkpoint.weights.items()}
+    tensors |= {OPTIMIZER + name: tensor for name, tensor in checkpoint.optimizer.items()}
+    content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
+    path = folder / f"step-{checkpoint.step:08}.safetensors"
+    sha256 = hashlib.sha256(content).hexdigest()
+    record = _Record(checkpoint.epoch, checkpoint.step, sha256, torch.__version__, checkpoint.facts)
+    write_atomically(path, content)
+    write_atomically(path.with_suffix(".json"), (json.dumps(asdict(record), indent=2) + "\n").encode())
+    return path
+
+
+def newest_checkpoint(folder: Path) -> Checkpoint | None:
+    """The latest whole checkpoint of a folder, or None if there is none. Raises `ModgraphError` if it is damaged."""
+    records = sorted(folder.glob("step-*.json"))
+    return read_checkpoint(records[-1].with_suffix(".safetensors")) if records else None
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """A checkpoint from its tensors' file. Raises `ModgraphError`."""
+    try:
+        record = _Record(**json.loads(path.with_suffix(".json").read_text()))
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != record.sha256:
+            raise ValueError("its tensors are not those that were written")
+        tensors = load(content)
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or "it is damaged"
+        raise ModgraphError([BadCheckpoint(path=str(path), reason=reason)]) from error
+    weights = {name.removeprefix(WEIGHT): each for name, each in tensors.items() if name.startswith(WEIGHT)}
+    state = {name.removeprefix(OPTIMIZER): each for name, each in tensors.items() if name.startswith(OPTIMIZER)}
+    return Checkpoint(record.epoch, record.step, weights, state, record.facts)
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:
+    """An optimizer's state by `<field>.<weight>`; `names` are those of its parameters, in order."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{key}.{names[index]}": torch.as_tensor(value)
+        for index, fields in state.items()
+        for key, value in fields.items()
+        if value is not None
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, names: list[str], tensors: dict[str, Tensor]) -> None:
+    """Put back what `optimizer_tensors` gave."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        key, _, weight = name.partition(".")
+        state.setdefault(names.index(weight), {})[key] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,0 +1,95 @@
+"""What a data set is: a section of a recipe that yields arrays for a spec's inputs and targets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph
+from modgraph.ops import TensorType
+from modgraph.training.errors import DataDoesNotFit
+from modgraph.training.schema import Named
+
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """One split: arrays by the name of an input or target, examples along the first axis."""
+
+    values: Mapping[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+
+class DataSet(Named):
+    """A data set. The split `train` is learnt from; every other split is tested on."""
+
+    what = "data set"
+
+    @abstractmethod
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        """The arrays of every split. Raises `ModgraphError`."""
+
+    def description(self) -> dict[str, Any]:
+        """What someone who deploys the model must know: names of classes by target, how inputs were made."""
+        return {}
+
+
+def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
+    """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
+    wanted = {**graph.input_types, **graph.target_types}
+    found = []
+    checked: dict[str, NDArray[Any]] = {}
+    lengths: dict[int | str, tuple[str, int]] = {}
+    for name, type_ in wanted.items():
+        if name not in arrays.values:
+            if type_.dtype != "length":
+                known = ", ".join(sorted(arrays.values)) or "none"
+                found.append(f'{split} has no array "{name}" for {type_}; it has: {known}')
+            continue
+        problem = _problem(arrays.values[name], type_, name, lengths)
+        if problem is not None:
+            found.append(f'array "{name}" of {split} {problem}')
+        else:
+            checked[name] = _cast(arrays.values[name], type_)
+    if found:
+        raise ModgraphError([DataDoesNotFit(reason=reason) for reason in found])
+    return Arrays(checked)
+
+
+def _problem(
+    array: NDArray[Any], type_: TensorType, name: str, lengths: dict[int | str, tuple[str, int]]
+) -> str | None:
+    """What is wrong with one array; equal symbolic axes must have equal lengths everywhere."""
+    if array.ndim != len(type_.shape) + 1:
+        return f"has the shape {array.shape}; {type_} needs {len(type_.shape) + 1} axes, examples first"
+    for axis, length in zip(("examples", *type_.shape), array.shape, strict=True):
+        if isinstance(axis, int):
+            if axis != length:
+                return f"has the shape {array.shape}; {type_} needs {axis} where it has {length}"
+        elif lengths.setdefault(axis, (name, length))[1] != length:
+            other, expected = lengths[axis]
+            return f'has {length} {axis}, but "{other}" has {expected}'
+    if len(array) == 0:
+        return "has no examples"
+    if type_.dtype == "float":
+        if array.dtype.kind not in "fiub":
+            return f"holds {array.dtype}, not numbers"
+        return None if np.isfinite(array).all() else "holds values that are infinite or not a number"
+    if array.dtype.kind not in "iu":
+        return f"holds {array.dtype}, not whole numbers"
+    if type_.size is not None and (array.min() < 0 or array.max() >= type_.size):
+        return f"holds values from {array.min()} to {array.max()}; {type_} allows 0 to {type_.size - 1}"
+    return None
+
+
+def _cast(array: NDArray[Any], type_: TensorType) -> NDArray[Any]:
+    return np.ascontiguousarray(array, dtype=np.float32 if type_.dtype == "float" else np.int64)

@@ -1,0 +1,52 @@
+"""Arrays from the user's disk, for any spec: `.npz` files with arrays named as its inputs and targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from modgraph_runtime import BundleError
+from modgraph_runtime.arrays import read_arrays
+from numpy.typing import NDArray
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph
+from modgraph.ops.declaration import setting
+from modgraph.training.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.training.errors import BadDataFile, DataDoesNotFit
+
+
+class Npz(DataSet):
+    """Arrays named as the spec's inputs and targets, examples first; `<axis>_length` for padded axes."""
+
+    name = "npz"
+
+    train: str = setting(doc="the .npz file to learn from")
+    test: str | None = setting(None, doc="the .npz file to test on; part of the other if not given")
+    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share kept for the test where there is no file for it")
+    seed: int = setting(0, min=0, doc="of the split")
+
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        names = {*graph.input_types, *graph.target_types}
+        arrays = check(read_npz(self.train, names), graph, self.train)
+        if self.test is not None:
+            test = check(read_npz(self.test, names), graph, self.test)
+            return {TRAIN: arrays, "test": test}
+        order = np.random.default_rng(self.seed).permutation(len(arrays))
+        kept = max(1, round(self.test_fraction * len(arrays)))
+        if kept >= len(arrays):
+            raise ModgraphError([DataDoesNotFit(reason=f"{len(arrays)} examples are too few to split")])
+        return {TRAIN: _taken(arrays, order[kept:]), "test": _taken(arrays, order[:kept])}
+
+
+def read_npz(path: str, names: set[str]) -> Arrays:
+    """The named arrays of a file, as far as it has them. Raises `ModgraphError`; pickled arrays are refused."""
+    try:
+        return Arrays({name: array for name, array in read_arrays(path).items() if name in names})
+    except BundleError as error:
+        reason = str(error).partition(": ")[2] or str(error)
+        raise ModgraphError([BadDataFile(path=path, reason=reason)]) from error
+
+
+def _taken(arrays: Arrays, places: NDArray[Any]) -> Arrays:
+    return Arrays({name: array[places] for name, array in arrays.values.items()})

@@ -1,0 +1,154 @@
+"""Messages about recipes and data (MG5xx), runs and checkpoints (MG6xx)."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class NoRecipe(Diagnostic):
+    """A training needs a recipe: a YAML file beside the spec, of the same name, or one named with `--recipe`."""
+
+    code = "MG501"
+    message = 'there is no recipe "{path}"'
+    help = "write one beside the spec, or name one with --recipe FILE"
+    path: str
+
+
+class BadYaml(Diagnostic):
+    """A recipe is a YAML mapping with the sections model, data and train."""
+
+    code = "MG502"
+    message = "this is not a recipe: {reason}"
+    help = "a recipe is a YAML mapping with the sections model, data and train"
+    reason: str
+
+
+class UnknownKey(Diagnostic):
+    """A recipe has a key that nothing reads."""
+
+    code = "MG503"
+    message = '{section} has no key "{key}"'
+    help = "{suggestion}"
+    section: str
+    key: str
+    suggestion: str
+
+
+class BadValue(Diagnostic):
+    """A key of a recipe has a value of the wrong kind or out of range."""
+
+    code = "MG504"
+    message = "{key} {problem}"
+    help = "{key}: {meaning}"
+    key: str
+    problem: str
+    meaning: str
+
+
+class MissingKey(Diagnostic):
+    """A recipe lacks a key that has no default."""
+
+    code = "MG505"
+    message = "{section} needs {key}: {meaning}"
+    help = "add a line: {key}: …"
+    section: str
+    key: str
+    meaning: str
+
+
+class UnknownChoice(Diagnostic):
+    """A recipe names a data set, optimizer or schedule that does not exist."""
+
+    code = "MG506"
+    message = 'there is no {what} called "{name}"'
+    help = "{suggestion}"
+    what: str
+    name: str
+    suggestion: str
+
+
+class DuplicateKey(Diagnostic):
+    """A mapping of a recipe has the same key twice."""
+
+    code = "MG507"
+    message = '"{key}" stands here twice'
+    help = "keep one of them"
+    key: str
+
+
+class BadDataFile(Diagnostic):
+    """A file of data cannot be read or is not of the format it should have."""
+
+    code = "MG510"
+    message = 'cannot read data from "{path}": {reason}'
+    help = "{way_out}"
+    path: str
+    reason: str
+    way_out: str = "check the file and the key of the recipe that names it"
+
+
+class DataDoesNotFit(Diagnostic):
+    """The arrays of a data set do not fit the inputs and targets of the spec."""
+
+    code = "MG511"
+    message = "the data does not fit the spec: {reason}"
+    help = "{way_out}"
+    reason: str
+    way_out: str = "arrays are named after the spec's inputs and targets and have their types, examples first"
+
+
+class NothingToLearn(Diagnostic):
+    """Gradient descent needs a declared loss and weights that it may move."""
+
+    code = "MG512"
+    message = "there is nothing to train: {reason}"
+    help = "add a line such as: loss cross_entropy(logits, label)"
+    reason: str
+
+
+class RunExists(Diagnostic):
+    """A folder that already holds a run is not overwritten."""
+
+    code = "MG601"
+    message = '"{path}" holds a run already'
+    help = "go on with it: --resume {path}, or choose another folder with --out"
+    path: str
+
+
+class NotARun(Diagnostic):
+    """A folder is not a run directory, or part of it is missing or damaged."""
+
+    code = "MG602"
+    message = '"{path}" is not a run: {reason}'
+    help = "a run is a folder that modgraph train has written"
+    path: str
+    reason: str
+
+
+class BadCheckpoint(Diagnostic):
+    """A checkpoint is missing, truncated, edited, or belongs to another model."""
+
+    code = "MG603"
+    message = 'checkpoint "{path}" cannot be used: {reason}'
+    help = "delete it to go on from the one before, or train again"
+    path: str
+    reason: str
+
+
+class Diverged(Diagnostic):
+    """The loss became infinite or not a number, so nothing learnt afterwards would mean anything."""
+
+    code = "MG604"
+    message = "the loss is {value} at step {step}"
+    help = "lower the learning rate (-s train.optimizer.lr=…) or look at the data; the run keeps its checkpoints"
+    value: float
+    step: int
+
+
+class NotForEval(Diagnostic):
+    """A run is evaluated as it was trained: only its data may be chosen anew."""
+
+    code = "MG605"
+    message = '"{name}" cannot be set for an evaluation'
+    help = "only keys of data can: -s data.KEY=VALUE"
+    name: str

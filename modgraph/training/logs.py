@@ -1,0 +1,56 @@
+"""What a training says: lines of JSON, TensorBoard events, a bar on a terminal or plain lines elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tqdm import tqdm
+
+from modgraph.files import write_atomically
+from modgraph.training.run_directory import RunDirectory
+
+T = TypeVar("T")
+
+
+class Log:
+    """Writes metrics of a run. `since` is the step it goes on from: what was logged after it is cut away."""
+
+    def __init__(self, directory: RunDirectory, since: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.path = directory.metrics
+        write_atomically(self.path, "".join(_kept(self.path, since)).encode())
+        self.events: Any = SummaryWriter(str(directory.tensorboard), purge_step=since + 1)
+
+    def write(self, split: str, epoch: int, step: int, values: dict[str, float]) -> None:
+        record = {"step": step, "epoch": epoch, "split": split, **values}
+        with self.path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        for name, value in values.items():
+            self.events.add_scalar(f"{split}/{name}", value, step)
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        tqdm.write(f"epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
+
+    def close(self) -> None:
+        self.events.close()
+
+
+def _kept(path: Path, since: int) -> Iterator[str]:
+    """The lines up to a step; a line that was cut off in the middle is dropped."""
+    if not path.exists():
+        return
+    for line in path.read_text().splitlines(keepends=True):
+        try:
+            if line.endswith("\n") and json.loads(line)["step"] <= since:
+                yield line
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def progress(items: list[T], title: str) -> Iterator[T]:
+    """The items, with a bar if this is a terminal."""
+    yield from tqdm(items, desc=title, leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)

@@ -1,0 +1,130 @@
+"""Sections of a recipe: frozen dataclasses whose fields are the keys, read from a tree with every mistake told."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from modgraph.diagnostics import Report, did_you_mean
+from modgraph.ops.declaration import Setting, setting
+from modgraph.training import errors
+from modgraph.training.yaml_tree import Branch, Leaf
+
+S = TypeVar("S", bound="Section")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
+class _Declared:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class Section(_Declared):
+    """A mapping of a recipe. A field that is a section itself is a mapping within."""
+
+    def plain(self) -> dict[str, Any]:
+        """Every key with its value, as YAML writes it."""
+        record = {}
+        for field in dataclasses.fields(typing.cast(Any, self)):
+            value = getattr(self, field.name)
+            record[field.name] = value.plain() if isinstance(value, Section) else _listed(value)
+        return record
+
+
+class Named(Section):
+    """A section that is one of several kinds, told by its key `name`: an optimizer, a data set."""
+
+    what: ClassVar[str]
+    kinds: ClassVar[dict[str, type[Named]]]
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "what" in vars(cls):
+            cls.kinds = {}
+        elif "name" in vars(cls):
+            cls.kinds[cls.name] = cls
+
+    def plain(self) -> dict[str, Any]:
+        return {"name": self.name, **super().plain()}
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | None:
+    """A section from a tree; None with every mistake reported."""
+    before = len(report.errors)
+    if issubclass(kind, Named) and "name" not in vars(kind):
+        chosen = _chosen(kind, tree, path, report)
+        if chosen is None:
+            return None
+        kind = typing.cast(type[S], chosen)
+    hints = typing.get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, kind))}
+    values: dict[str, Any] = {}
+    for key, item in tree.items.items():
+        if key == "name" and issubclass(kind, Named):
+            continue
+        if key not in fields:
+            suggestion = did_you_mean(key, fields, f"{path} takes: {{known}}")
+            place = tree.keys.get(key)
+            report.add(errors.UnknownKey(span=place, section=path, key=key, suggestion=suggestion))
+            continue
+        values[key] = _field(fields[key], hints[key], item, f"{path}.{key}", report)
+    for name, field in fields.items():
+        missing = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if missing and name not in values:
+            meaning = field.metadata.get("doc", "it has no default")
+            report.add(errors.MissingKey(span=tree.span, section=path, key=name, meaning=meaning))
+    return kind(**values) if len(report.errors) == before else None
+
+
+def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:
+    leaf = tree.items.get("name")
+    if not isinstance(leaf, Leaf):
+        known = ", ".join(sorted(kind.kinds))
+        report.add(errors.MissingKey(span=tree.span, section=path, key="name", meaning=f"one of {known}"))
+        return None
+    if leaf.value not in kind.kinds:
+        suggestion = did_you_mean(str(leaf.value), kind.kinds)
+        name = str(leaf.value)
+        report.add(errors.UnknownChoice(span=leaf.span, what=kind.what, name=name, suggestion=suggestion))
+        return None
+    return kind.kinds[leaf.value]
+
+
+def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> Any:
+    section = _section_of(hint)
+    if section is not None:
+        if isinstance(item, Leaf) and item.value is None and type(None) in typing.get_args(hint):
+            return None
+        if isinstance(item, Leaf):
+            meaning = "a mapping"
+            problem = f"must be a mapping, not {item.value!r}"
+            report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning=meaning))
+            return None
+        return read_section(section, item, path, report)
+    if isinstance(item, Branch):
+        report.add(errors.BadValue(span=item.span, key=path, problem="must be a plain value", meaning="no mapping"))
+        return None
+    known = Setting.of(field, hint)
+    if item.value is None and known.optional:
+        return None
+    problem_found = known.problem(item.value)
+    if problem_found is not None:
+        meaning = field.metadata.get("doc", "")
+        report.add(errors.BadValue(span=item.span, key=path, problem=problem_found, meaning=meaning))
+        return None
+    return known.convert(item.value)
+
+
+def _section_of(hint: Any) -> type[Section] | None:
+    """The section that a field holds, perhaps optionally."""
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return next((each for each in options if isinstance(each, type) and issubclass(each, Section)), None)

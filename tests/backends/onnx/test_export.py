@@ -1,0 +1,159 @@
+"""Exports: torch against ONNX Runtime, for every op and router, and what happens when it goes wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from modgraph_runtime import Bundle
+from torch import nn
+
+import modgraph
+from modgraph.backends.onnx import deterministic
+from modgraph.cli import main
+from modgraph.ir import from_json
+from modgraph.tools.compiled import random_batch
+from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER
+
+LOSSES = ("cross_entropy", "mse", "entropy", "importance")
+EXPORTED = {name: text for name, text in {**OP_EXAMPLES, **ROUTER_EXAMPLES}.items() if name not in LOSSES}
+
+
+def agree(model: modgraph.Model, path: Path, sizes: tuple[int, ...] = (1, 3, 64), routing: bool = False) -> None:
+    """Hold a written bundle against torch on fresh inputs."""
+    bundle = Bundle(path)
+    inference = deterministic(model)
+    for size in sizes:
+        batch = random_batch(inference, size)
+        with torch.no_grad():
+            computed = inference.compute(batch, losses=False, routing=routing)
+        found = bundle.run({name: value.numpy() for name, value in batch.items()}, routing=routing)
+        for name, theirs in {**computed.outputs, **computed.routing}.items():
+            scale = max(float(theirs.abs().max()), 1e-6)
+            assert np.abs(found[name] - theirs.numpy()).max() <= 1e-5 * scale, (name, size)
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_every_op_and_router_computes_the_same_in_onnx_runtime(name: str, tmp_path: Path) -> None:
+    model = modgraph.loads(EXPORTED[name]).build()
+    modgraph.export(model, tmp_path / "m.onnx")
+    agree(model, tmp_path / "m.onnx", (1, 3))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"iterations": 0},
+        {"iterations": 1},
+        {"iterations": 4, "modules": 3},
+        {"iterations": 2, "bias": True, "update": "normalised", "residual": True},
+    ],
+)
+def test_smn_agrees_with_its_routing_at_every_batch_size(parameters: dict[str, object], tmp_path: Path) -> None:
+    model = modgraph.load("specs/smn.mod", **parameters).build(seed=3)
+    report = modgraph.export(model, tmp_path / "smn.onnx", routing=True)
+    assert report.verified.worst < 1e-5
+    assert report.verified.unreached == {"specialist": []}
+    agree(model, tmp_path / "smn.onnx", routing=True)
+
+
+@pytest.mark.parametrize("form", ["dense", "message_passing"])
+def test_a_transformer_agrees_whichever_form_it_was_trained_in(form: str, tmp_path: Path) -> None:
+    model = modgraph.loads(TRANSFORMER).build(lowering=form)
+    modgraph.export(model, tmp_path / "t.onnx")
+    agree(model, tmp_path / "t.onnx")
+
+
+def test_an_axis_of_any_length_stays_one(tmp_path: Path) -> None:
+    model = modgraph.loads(SEQUENCE).build()
+    modgraph.export(model, tmp_path / "s.onnx")
+    bundle = Bundle(tmp_path / "s.onnx")
+    for time in (1, 4, 33):
+        words = torch.randint(20, (3, time))
+        length = torch.randint(1, time + 1, (3,))
+        expected = deterministic(model)(words, length).detach().numpy()
+        found = bundle.run({"words": words.numpy(), "time_length": length.numpy()})["logits"]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        full = bundle.run({"words": words.numpy()})["logits"]
+        np.testing.assert_allclose(full, deterministic(model)(words).detach().numpy(), atol=1e-5)
+
+
+def test_the_manifest_tells_everything_and_the_graph_reads_back(tmp_path: Path) -> None:
+    program = modgraph.load("specs/smn.mod")
+    modgraph.export(
+        program.build(),
+        tmp_path / "smn.onnx",
+        description={"classes": {"label": [f"digit {d}" for d in range(10)]}, "preprocessing": {"image": "as is"}},
+    )
+    manifest = json.loads((tmp_path / "smn.json").read_text())
+    assert manifest == Bundle(tmp_path / "smn.onnx").manifest
+    assert manifest["parameters"]["iterations"] == 4
+    assert manifest["inputs"] == [{"name": "image", "dtype": "float", "shape": [1, 28, 28]}]
+    assert manifest["classes"]["logits"][3] == "digit 3"
+    assert from_json(manifest["ir"]).hash() == manifest["hash"]
+    assert manifest["verified"]["batches"] == [1, 3, 64]
+
+
+def test_the_file_keeps_nothing_of_the_trace(tmp_path: Path) -> None:
+    modgraph.export(modgraph.load("specs/smn.mod").build(), tmp_path / "smn.onnx")
+    proto = onnx.load(tmp_path / "smn.onnx")
+    assert not proto.graph.value_info
+    assert str(Path.cwd()).encode() not in (tmp_path / "smn.onnx").read_bytes()
+    assert all(not node.metadata_props and not node.doc_string for node in proto.graph.node)
+
+
+class Wrong(nn.Module):
+    """Computes one thing when traced and another when run: an export that must not count."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if torch.compiler.is_compiling() else x
+
+
+def test_an_export_that_computes_something_else_leaves_the_old_file(tmp_path: Path) -> None:
+    model = modgraph.loads("model m() { input x: float[4] y = x -> relu output y }").build()
+    modgraph.export(model, tmp_path / "m.onnx")
+    before = (tmp_path / "m.onnx").read_bytes()
+    import modgraph.backends.onnx.bundle as bundle
+
+    plain = bundle.deterministic
+    try:
+        bundle.deterministic = lambda model: _spoiled(plain(model))  # type: ignore[assignment]
+        with pytest.raises(modgraph.ModgraphError, match="differs by"):
+            modgraph.export(model, tmp_path / "m.onnx")
+    finally:
+        bundle.deterministic = plain
+    assert (tmp_path / "m.onnx").read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"m.onnx", "m.json"}
+
+
+def _spoiled(model: modgraph.Model) -> modgraph.Model:
+    from dataclasses import replace
+
+    model.steps[:] = [replace(step, compute=Wrong()) for step in model.steps]
+    return model
+
+
+@pytest.mark.parametrize("path", ["model.pt", "missing/model.onnx", "folder.onnx"])
+def test_places_that_cannot_be_written_are_told(path: str, tmp_path: Path) -> None:
+    (tmp_path / "folder.onnx").mkdir()
+    model = modgraph.loads("model m() { input x: float[4] y = x -> relu output y }").build()
+    with pytest.raises(modgraph.ModgraphError) as caught:
+        modgraph.export(model, tmp_path / path)
+    assert caught.value.diagnostics[0].code in ("MG113", "MG701")
+
+
+def test_compile_writes_a_bundle_or_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "specs/smn.mod", "-s", "iterations=1", "-o", str(tmp_path / "smn.onnx")]) == 0
+    printed = capsys.readouterr().out
+    assert "130,826 parameters" in printed
+    assert "dense" in printed
+    assert Bundle(tmp_path / "smn.onnx").manifest["parameters"]["iterations"] == 1
+    assert main(["compile", "specs/smn.mod", "-o", str(tmp_path / "smn.json")]) == 0
+    assert from_json(json.loads((tmp_path / "smn.json").read_text())) == modgraph.load("specs/smn.mod").ir
+    assert main(["compile", "specs/smn.mod", "-o", str(tmp_path / "smn.txt")]) == 1
+    assert main(["compile", "specs/smn.mod", "--lowering", "grouped"]) == 1
+    assert "MG112" in capsys.readouterr().err

@@ -1,0 +1,130 @@
+"""The commands of the front end: what they print, their exit codes, and what they never load."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from modgraph.cli import main
+
+SMN = "specs/smn.mod"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "modgraph", *arguments], capture_output=True, text=True)
+
+
+def test_a_sound_spec_is_no_news(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", SMN]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_mistakes_of_several_specs_go_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.mod").write_text("model a() { input x: float[4] y = x -> liner(3) output y }")
+    (tmp_path / "b.mod").write_text("model b() { input x: flot[4] output x }")
+    assert main(["check", str(tmp_path / "a.mod"), SMN, str(tmp_path / "b.mod")]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "error[MG202]" in told.err
+    assert "error[MG302]" in told.err
+    assert "2 errors" in told.err
+
+
+def test_messages_come_as_json_for_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.mod").write_text("model a() {\n  input x: float[4]\n  y = x -> liner(3)\n  output y\n}")
+    assert main(["check", "--json", str(tmp_path / "a.mod")]) == 1
+    (message,) = json.loads(capsys.readouterr().out)
+    assert (message["code"], message["severity"], message["line"], message["column"]) == ("MG202", "error", 3, 12)
+    assert message["help"] == 'did you mean "linear"?'
+
+
+def test_cost_prints_the_four_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", SMN, "-s", "bias=true", "--json"]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert set(counts) == {"parameters", "trainable", "macs", "active_macs", "nodes"}
+    assert counts["parameters"] == counts["trainable"] == 131_210
+    assert set(counts["nodes"]["agree"]) == {"parameters", "trainable", "macs", "active_macs"}
+    assert main(["cost", SMN]) == 0
+    assert "131,210" not in capsys.readouterr().out
+
+
+def test_show_prints_the_graph_and_what_passes_make_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", SMN]) == 0
+    assert "lowering message_passing" in capsys.readouterr().out
+    assert main(["show", SMN, "--after", "lower"]) == 0
+    lowered = capsys.readouterr().out
+    assert "lowering dense" in lowered
+    assert "cross_entropy" not in lowered
+    assert main(["show", SMN, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "smn"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "missing.mod"],
+        ["check", SMN, "-s", "x"],
+        ["check", SMN, "-s", "=3"],
+        ["check", SMN, "-s", "modulse=3"],
+        ["check", SMN, "-s", "modules=["],
+        ["cost", SMN, "--length", "time"],
+        ["show", "specs"],
+    ],
+)
+def test_the_users_mistakes_exit_with_one(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 1
+    assert "error[MG" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["chek"], ["check"], ["show", SMN, "--after", "nothing"]])
+def test_wrong_usage_exits_with_one(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 1
+    assert "usage" in capsys.readouterr().err
+
+
+def test_python_m_modgraph_is_the_command() -> None:
+    assert run("check", SMN).returncode == 0
+    assert run("--version").stdout.startswith("modgraph ")
+
+
+@pytest.mark.parametrize("command", [["check", SMN], ["show", SMN], ["cost", SMN, "--json"]])
+def test_the_front_end_never_loads_torch(command: list[str]) -> None:
+    script = (
+        "import sys; from modgraph.cli import main; "
+        f"code = main({command!r}); loaded = {{'torch', 'onnx', 'numpy'}} & set(sys.modules); "
+        "sys.exit(f'loaded {loaded}' if loaded else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_pipe_that_closes_early_is_no_fault() -> None:
+    command = f"{sys.executable} -m modgraph show {SMN} | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+
+
+def generated(statements: int) -> str:
+    lines = [f"  x{i} = x{i - 1} -> linear(4) -> relu" for i in range(1, statements + 1)]
+    return "\n".join(["model m() {", "  input x0: float[4]", *lines, f"  output x{statements}", "}"])
+
+
+def test_checking_takes_time_in_proportion_to_the_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seconds = []
+    for statements in (1000, 4000):
+        path = tmp_path / f"{statements}.mod"
+        path.write_text(generated(statements))
+        best = []
+        for _ in range(3):
+            start = time.process_time()
+            assert main(["check", str(path)]) == 0
+            best.append(time.process_time() - start)
+        seconds.append(min(best))
+    assert seconds[1] < 8 * seconds[0]

@@ -1,0 +1,105 @@
+"""The graph: its text and JSON, what its hash depends on, and what damaged JSON gives."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from modgraph.ir import UnreadableGraph, from_json, to_json
+from modgraph.program import load, loads
+from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER
+
+SPECS = {"smn": Path("specs/smn.mod").read_text(), "transformer": TRANSFORMER, "sequence": SEQUENCE}
+ALL = {**SPECS, **OP_EXAMPLES, **ROUTER_EXAMPLES}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_json_reads_back_to_the_same_graph(name: str) -> None:
+    graph = loads(ALL[name]).ir
+    again = from_json(json.loads(json.dumps(to_json(graph))))
+    assert again == graph
+    assert again.hash() == graph.hash()
+    assert str(again) == str(graph)
+
+
+def test_layout_comments_and_the_order_of_independent_statements_keep_the_hash() -> None:
+    plain = "model m() { input x: float[4] a = x -> linear(3) b = x -> linear(2) output a output b }"
+    other = """model other() {  # a comment
+        input x: float[4]
+        b = x -> linear(
+            2)
+        a = x
+            -> linear(3)   output b   output a
+    }"""
+    assert loads(plain).ir.hash() == loads(other).ir.hash()
+
+
+SMN = SPECS["smn"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("iterations=4", "iterations=3"),
+        ("modules=2", "modules=3"),
+        ("modulated_linear(384)", "modulated_linear(256)"),
+        ("kernel=5", "kernel=3"),
+        ("-> mean", "-> flatten"),
+        ("-> relu -> max_pool(2)", "-> gelu -> max_pool(2)"),
+        ("balance=0.001", "balance=0.002"),
+        ('over="example"', 'over="batch"'),
+        ("glimpses", "eyes"),
+        ("output logits", "output answer = logits"),
+        ("bias=false", "bias=true"),
+    ],
+)
+def test_every_meaningful_edit_changes_the_hash(old: str, new: str) -> None:
+    assert old in SMN
+    assert loads(SMN).ir.hash() != loads(SMN.replace(old, new)).ir.hash()
+
+
+def test_show_prints_the_graph_of_smn(request: pytest.FixtureRequest) -> None:
+    golden = Path(__file__).parent / "smn.txt"
+    text = str(load("specs/smn.mod").ir) + "\n"
+    if request.config.getoption("--refresh"):
+        golden.write_text(text)
+    assert golden.read_text() == text
+
+
+def test_damaged_json_is_unreadable_and_nothing_else() -> None:
+    rng = random.Random(0)
+    record = to_json(loads(SMN).ir)
+    for _ in range(500):
+        damaged = copy.deepcopy(record)
+        _damage(damaged, rng)
+        try:
+            from_json(damaged)
+        except UnreadableGraph:
+            continue
+    for garbage in (None, 3, [], {}, {"format": 1}, {"format": 2, "nodes": []}, "x"):
+        with pytest.raises(UnreadableGraph):
+            from_json(garbage)
+
+
+def _damage(record: object, rng: random.Random) -> None:
+    """Replace or delete something somewhere inside."""
+    while True:
+        if isinstance(record, dict) and record:
+            key = rng.choice(list(record))
+            inner: object = record[key]
+        elif isinstance(record, list) and record:
+            key = rng.randrange(len(record))
+            inner = record[key]
+        else:
+            return
+        if not isinstance(inner, dict | list) or rng.random() < 0.2:
+            if rng.random() < 0.5:
+                del record[key]
+            else:
+                record[key] = rng.choice([None, -1, "x", [], {}, 2.5, True])
+            return
+        record = inner

@@ -1,0 +1,77 @@
+"""Every declaration against its torch module, over the registries: no op or router is named here."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import modgraph
+from modgraph.ir import OpNode, RouteNode, weights_of
+from modgraph.ops import Declaration, Op, TensorType
+from modgraph.routers import Router
+from modgraph.tools.compiled import random_batch
+from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES
+
+EXAMPLES = {**OP_EXAMPLES, **ROUTER_EXAMPLES}
+DECLARATIONS: dict[str, type[Declaration]] = {**Op.registry, **Router.registry}
+
+
+def test_every_op_and_router_has_an_example_that_uses_it_once() -> None:
+    assert set(EXAMPLES) == set(DECLARATIONS)
+    for name, text in EXAMPLES.items():
+        graph = modgraph.loads(text).ir
+        used = [node.op.name for node in graph.of_kind(OpNode)]
+        used += [graph.router_of(route).router.name for route in graph.of_kind(RouteNode)]
+        assert used.count(name) == 1, name
+
+
+@pytest.mark.parametrize("name", DECLARATIONS)
+def test_every_declaration_says_what_it_is(name: str) -> None:
+    declaration = DECLARATIONS[name]
+    assert declaration.__doc__
+    for setting in declaration.settings().values():
+        assert setting.bounds["doc"], setting.name
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_declared_weights_are_those_of_the_torch_module(name: str) -> None:
+    program = modgraph.loads(EXAMPLES[name])
+    declared = {weight.name: weight.shape for weight in weights_of(program.ir)}
+    model = program.build()
+    assert declared == {key: tuple(tensor.shape) for key, tensor in model.state_dict().items()}
+    assert sum(p.numel() for p in model.parameters()) == program.cost().parameters
+    assert all(torch.isfinite(tensor).all() for tensor in model.state_dict().values())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("training", [True, False])
+def test_inferred_types_are_those_of_the_values(name: str, training: bool) -> None:
+    graph = modgraph.loads(EXAMPLES[name]).ir
+    model = modgraph.loads(EXAMPLES[name]).build().train(training)
+    computed = model.compute(random_batch(model, size=3), routing=True)
+    values = {**computed.outputs, **computed.routing}
+    results = {**graph.outputs, **model.routing_results()}
+    for key, value in values.items():
+        assert tuple(value.shape) == (3, *graph.type_of(results[key]).shape)
+    assert all(loss.shape == () for loss in computed.losses.values())
+
+
+@pytest.mark.parametrize("name", OP_EXAMPLES)
+def test_an_op_treats_examples_apart_in_inference(name: str) -> None:
+    model = modgraph.loads(OP_EXAMPLES[name]).build().eval()
+    batch = random_batch(model, size=3)
+    together = model.compute(batch, losses=False).outputs
+    for at in range(3):
+        alone = model.compute({key: value[at : at + 1] for key, value in batch.items()}, losses=False).outputs
+        for key, value in alone.items():
+            torch.testing.assert_close(value[0], together[key][at], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name, op in Op.registry.items() if op.affine])
+def test_what_calls_itself_affine_is(name: str) -> None:
+    model = modgraph.loads(OP_EXAMPLES[name]).build().double().eval()
+    (key, type_), *_ = model.graph.input_types.items()
+    assert isinstance(type_, TensorType)
+    a, b = (torch.randn(2, *type_.shape, dtype=torch.float64) for _ in range(2))  # type: ignore[arg-type]
+    f = {side: model(**{key: x}) for side, x in (("a", a), ("b", b), ("mixed", 0.3 * a + 0.7 * b))}
+    torch.testing.assert_close(f["mixed"], 0.3 * f["a"] + 0.7 * f["b"])

@@ -1,0 +1,173 @@
+"""The runtime: what it takes and refuses, and that it needs no torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from modgraph_runtime import Bundle, BundleError
+from modgraph_runtime.command import main as runtime_main
+
+import modgraph
+from modgraph.cli import main
+from tests.examples import SEQUENCE
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with smn.onnx (class names included), words.onnx and some arrays."""
+    folder = tmp_path_factory.mktemp("bundles")
+    names = {"classes": {"label": [f"d{digit}" for digit in range(10)]}, "preprocessing": {"image": "ink is 1"}}
+    modgraph.export(modgraph.load("specs/smn.mod").build(), folder / "smn.onnx", routing=True, description=names)
+    modgraph.export(modgraph.loads(SEQUENCE).build(), folder / "words.onnx")
+    image = np.random.default_rng(0).random((5, 1, 28, 28))
+    np.savez(folder / "x.npz", image=image, label=np.zeros(5, int))
+    return folder
+
+
+def test_outputs_come_by_name_and_in_chunks_all_the_same(bundles: Path) -> None:
+    bundle = Bundle(bundles / "smn.onnx", threads=1)
+    image = np.random.default_rng(1).random((7, 1, 28, 28)).astype(np.float32)
+    whole = bundle.run({"image": image})
+    assert list(whole) == ["logits"]
+    np.testing.assert_allclose(bundle.run({"image": image}, chunk=3)["logits"], whole["logits"], atol=1e-5)
+    np.testing.assert_allclose(bundle.run({"image": image.astype(np.float64)})["logits"], whole["logits"])
+    routed = bundle.run({"image": image}, routing=True)
+    assert routed["logits.specialist.gates"].shape == (7, 64, 2)
+    np.testing.assert_allclose(routed["logits.specialist.gates"].sum(-1), 1, atol=1e-5)
+
+
+def test_predictions_are_names_of_classes(bundles: Path) -> None:
+    bundle = Bundle(bundles / "smn.onnx")
+    image = np.random.default_rng(1).random((3, 1, 28, 28))
+    best = bundle.run({"image": image})["logits"].argmax(-1)
+    assert bundle.predict({"image": image})["logits"].tolist() == [f"d{digit}" for digit in best]
+
+
+BAD_INPUTS = {
+    "missing": ({}, "is missing"),
+    "unknown": ({"picture": np.zeros((1, 1, 28, 28))}, "no input"),
+    "rank": ({"image": np.zeros((28, 28))}, "needs 4 axes"),
+    "size": ({"image": np.zeros((1, 1, 28, 27))}, "needs 28 where it has 27"),
+    "text": ({"image": np.full((1, 1, 28, 28), "a")}, "needs float32"),
+    "nan": ({"image": np.full((1, 1, 28, 28), np.nan)}, "not a number"),
+    "empty": ({"image": np.zeros((0, 1, 28, 28))}, "no examples"),
+    "objects": ({"image": [[object()]]}, "needs 4 axes"),
+}
+
+
+@pytest.mark.parametrize("mistake", BAD_INPUTS)
+def test_arrays_that_do_not_fit_are_refused(bundles: Path, mistake: str) -> None:
+    inputs, words = BAD_INPUTS[mistake]
+    with pytest.raises(BundleError, match=words):
+        Bundle(bundles / "smn.onnx").run(inputs)  # type: ignore[arg-type]
+
+
+def test_tokens_and_lengths_are_checked(bundles: Path) -> None:
+    bundle = Bundle(bundles / "words.onnx")
+    words = np.zeros((2, 4), int)
+    with pytest.raises(BundleError, match="outside of 0 to 19"):
+        bundle.run({"words": words + 20})
+    with pytest.raises(BundleError, match="needs int64"):
+        bundle.run({"words": words.astype(float)})
+    with pytest.raises(BundleError, match="between 0 and 4"):
+        bundle.run({"words": words, "time_length": np.array([5, 1])})
+    with pytest.raises(BundleError, match="one whole number"):
+        bundle.run({"words": words, "time_length": np.array([1.0, 2.0])})
+
+
+@pytest.mark.parametrize("content", [b"", b"not onnx", b"\x08\x0a" * 50])
+def test_files_that_are_no_model_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "m.onnx").write_bytes(content)
+    with pytest.raises(BundleError):
+        Bundle(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    "manifest", [None, "{", "[]", '{"format": 99}', '{"format": 1}', '{"format": 1, "inputs": [{"name": "z"}]}']
+)
+def test_manifests_that_were_tampered_with_are_refused(bundles: Path, tmp_path: Path, manifest: str | None) -> None:
+    proto = onnx.load(bundles / "smn.onnx")
+    del proto.metadata_props[:]
+    if manifest is not None:
+        onnx.helper.set_model_props(proto, {"modgraph": manifest})
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(BundleError, match="manifest"):
+        Bundle(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("command", [runtime_main, lambda arguments: main(["run", *arguments])])
+def test_the_command_writes_or_summarises(
+    command: object, bundles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert callable(command)
+    assert command([str(bundles / "smn.onnx"), "--input", str(bundles / "x.npz")]) == 0
+    printed = capsys.readouterr().out
+    assert "label is a target of the model" in printed
+    assert "logits [5, 10]: d" in printed
+    out = tmp_path / "y.npz"
+    assert command([str(bundles / "smn.onnx"), "--input", str(bundles / "x.npz"), "--output", str(out)]) == 0
+    with np.load(out) as arrays:
+        assert arrays["logits"].shape == (5, 10)
+    assert command([str(bundles / "smn.onnx"), "--info"]) == 0
+    assert "image: float[1, 28, 28]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [runtime_main, lambda arguments: main(["run", *arguments])])
+def test_the_command_says_what_is_wrong_in_a_line(
+    command: object, bundles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert callable(command)
+    np.save(tmp_path / "single.npy", np.zeros(3))
+    np.savez(tmp_path / "objects.npz", image=np.array([None], dtype=object))
+    (tmp_path / "text.npz").write_text("hello")
+    model = str(bundles / "smn.onnx")
+    for arguments in (
+        ["missing.onnx", "--input", str(bundles / "x.npz")],
+        [model],
+        [model, "--input", "missing.npz"],
+        [model, "--input", str(tmp_path / "single.npy")],
+        [model, "--input", str(tmp_path / "objects.npz")],
+        [model, "--input", str(tmp_path / "text.npz")],
+        [model, "--input", str(tmp_path)],
+        [model, "--input", str(bundles / "x.npz"), "--output", str(tmp_path / "no/where.npz")],
+    ):
+        assert command(arguments) == 1
+        told = capsys.readouterr().err
+        assert "error" in told
+        assert "Traceback" not in told
+
+
+def test_running_a_bundle_does_not_import_torch(bundles: Path) -> None:
+    script = (
+        "import sys; from modgraph.cli import main; "
+        f"code = main(['run', {str(bundles / 'smn.onnx')!r}, '--input', {str(bundles / 'x.npz')!r}]); "
+        "sys.exit(code or ('torch' in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True).returncode == 0
+
+
+def test_an_environment_without_torch_runs_a_bundle(bundles: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", with_pip=True)
+    python = str(tmp_path / "env/bin/python")
+    subprocess.run([python, "-m", "pip", "install", "-q", "./export/runtime"], check=True)
+    assert subprocess.run([python, "-c", "import torch"], capture_output=True).returncode != 0
+    out = tmp_path / "y.npz"
+    command = [str(tmp_path / "env/bin/modgraph-runtime"), str(bundles / "smn.onnx")]
+    subprocess.run([*command, "--input", str(bundles / "x.npz"), "--output", str(out)], check=True)
+    script = (
+        "import json, numpy as np; from modgraph_runtime import Bundle; "
+        f"x = np.load({str(bundles / 'x.npz')!r})['image']; "
+        f"print(json.dumps(Bundle({str(bundles / 'smn.onnx')!r}).run({{'image': x}})['logits'].tolist()))"
+    )
+    printed = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout
+    with np.load(out) as arrays, np.load(bundles / "x.npz") as inputs:
+        np.testing.assert_allclose(json.loads(printed), arrays["logits"], atol=1e-6)
+        ours = Bundle(bundles / "smn.onnx").run({"image": inputs["image"]})["logits"]
+        np.testing.assert_allclose(arrays["logits"], ours, atol=1e-6)

@@ -1,0 +1,74 @@
+"""Costs, against counts made by hand and those of the papers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from modgraph.program import load, loads
+from modgraph.tools.cost import Cost
+
+VIT = """
+model vit(dim=384, depth=12, heads=6) {
+  input image: float[3, 224, 224]
+  x = image -> patch_embed(16, dim) -> class_token -> position
+  repeat blocks[i] in 0..depth {
+    x = x + (x -> layer_norm -> attention(heads))
+    x = x + (x -> layer_norm -> linear(4 * dim) -> gelu -> linear(dim))
+  }
+  features = x -> layer_norm -> select(0)
+  output features
+}
+"""
+
+
+def test_smn_has_the_parameters_of_the_paper() -> None:
+    assert load("specs/smn.mod").cost().parameters == 130_826
+    assert load("specs/smn.mod", bias=True).cost().parameters == 131_210
+    assert load("specs/smn.mod", iterations=0).cost().parameters == 130_826
+
+
+def test_a_round_of_agreement_costs_the_same_each_time() -> None:
+    macs = [load("specs/smn.mod", iterations=rounds).cost().macs for rounds in range(6)]
+    steps = [after - before for before, after in pairwise(macs)]
+    assert steps[1:] == [98_304] * 4
+    assert steps[0] == 98_304 + 64 * 64 * 384  # keys are made from the first round on
+
+
+def test_vit_s16_costs_what_is_known_of_it() -> None:
+    cost = loads(VIT).cost()
+    assert cost.parameters == 21_665_664
+    assert cost.macs == pytest.approx(4.598e9, rel=1e-3)
+
+
+def test_a_convolution_and_a_linear_map_by_hand() -> None:
+    text = (
+        "model m() { input image: float[3, 10, 12] "
+        "y = image -> conv(8, kernel=3, stride=2, padding=1) -> flatten -> linear(5, bias=false) output y }"
+    )
+    cost = loads(text).cost()
+    assert cost.nodes["y.conv"] == Cost(3 * 9 * 8 + 8, 3 * 9 * 8 + 8, 3 * 9 * 8 * 5 * 6, 3 * 9 * 8 * 5 * 6)
+    assert cost.nodes["y.linear"].parameters == cost.nodes["y.linear"].macs == 8 * 5 * 6 * 5
+
+
+def test_subtotals_are_sums_of_what_is_below() -> None:
+    nodes = load("specs/smn.mod", modules=3).cost().nodes
+    for name, cost in nodes.items():
+        below = [other for other in nodes if other.rpartition(".")[0] == name]
+        if below and name != "specialist":
+            assert sum((nodes[each] for each in below), Cost()) == cost
+    top = [cost for name, cost in nodes.items() if "." not in name]
+    assert sum(top, Cost()).parameters == load("specs/smn.mod", modules=3).cost().parameters
+
+
+def test_shared_weights_count_once_and_their_work_each_time() -> None:
+    text = "model m() { input x: float[4] module e = linear(4, bias=false) y = x -> e -> e output y }"
+    cost = loads(text).cost()
+    assert (cost.parameters, cost.macs) == (16, 32)
+
+
+def test_an_axis_of_any_length_counts_as_one_or_as_asked() -> None:
+    text = "model m() { input x: float[time, 4] y = x -> linear(3) output y }"
+    assert loads(text).cost().macs == 12
+    assert loads(text).cost(time=10).macs == 120

@@ -1,0 +1,106 @@
+"""Recipes: what is read, and what is said of mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.training.recipe import AdamW, read_recipe
+
+GOOD = """
+model: {iterations: 2}
+data: {name: min_max_digits, train: 100}
+train:
+  epochs: 3
+  optimizer: {name: adamw, lr: 1e-3}
+  early_stop: {at: 0.9}
+"""
+
+
+def recipe_of(folder: Path, text: str | bytes) -> Path:
+    path = folder / "recipe.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_recipe_is_read_with_its_defaults(tmp_path: Path) -> None:
+    recipe = read_recipe(recipe_of(tmp_path, GOOD), {"train.seed": 7, "model.modules": 4, "data.seed": 2})
+    assert recipe.model == {"iterations": 2, "modules": 4}
+    assert recipe.train.optimizer == AdamW(lr=0.001)
+    assert (recipe.train.epochs, recipe.train.batch, recipe.train.seed) == (3, 64, 7)
+    assert recipe.train.early_stop is not None
+    assert recipe.train.early_stop.at == 0.9
+
+
+def test_the_resolved_recipe_reads_back_as_the_same(tmp_path: Path) -> None:
+    recipe = read_recipe(recipe_of(tmp_path, GOOD))
+    assert read_recipe(recipe_of(tmp_path, recipe.to_yaml())) == recipe
+
+
+@pytest.mark.parametrize("path", sorted(Path("specs").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_recipes_beside_the_specs_are_sound(path: Path) -> None:
+    read_recipe(path)
+
+
+MISTAKES = {
+    "trian: {}": ("MG503", 'did you mean "train"'),
+    "train: {epochs: none}": ("MG504", "must be a whole number"),
+    "train: {epochs: 0}": ("MG504", "at least 1"),
+    "train: {epoch: 3}": ("MG503", 'did you mean "epochs"'),
+    "train: {optimizer: {name: adm}}": ("MG506", 'did you mean "adam"'),
+    "train: {optimizer: {lr: 0.1}}": ("MG505", "name"),
+    "train: {optimizer: adam}": ("MG504", "must be a mapping"),
+    "train: {early_stop: {}}": ("MG505", "at"),
+    "train: {schedule: cosin}": ("MG504", "must be one of"),
+    "data: {name: digits}": ("MG506", 'did you mean "min_max_digits"'),
+    "data: 3": ("MG504", "must be a mapping"),
+    "train: {epochs: 3, epochs: 4}": ("MG507", "twice"),
+    "- 1": ("MG502", "not a mapping"),
+    "train: [": ("MG502", ""),
+    "\ttrain: 3": ("MG502", ""),
+    "train: {epochs: [1, [2]]}": ("MG502", "plain values"),
+    "train: {seed: !!python/object:os.system x}": ("MG502", "no meaning"),
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_has_its_code_its_place_and_a_way_out(tmp_path: Path, text: str) -> None:
+    code, words = MISTAKES[text]
+    base = "" if text.startswith("data") else "data: {name: min_max_digits}\n"
+    with pytest.raises(ModgraphError) as caught:
+        read_recipe(recipe_of(tmp_path, base + text if text[0] not in "-\t" else text))
+    told = {diagnostic.code: diagnostic for diagnostic in caught.value.diagnostics}
+    assert code in told
+    assert words in told[code].text() + told[code].advice()
+    assert told[code].span is not None
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    text = "data: {nam: x}\ntrain: {epochs: -1, batch: 0.5, sede: 3}\nextra: 1"
+    with pytest.raises(ModgraphError) as caught:
+        read_recipe(recipe_of(tmp_path, text))
+    assert len(caught.value.diagnostics) == 5
+
+
+def test_a_missing_recipe_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ModgraphError, match="there is no recipe"):
+        read_recipe(tmp_path / "none.yaml")
+
+
+def test_aliases_that_multiply_and_deep_nesting_cost_nothing(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x]"] + [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60)]
+    for text in ("\n".join(lines), "[" * 50_000, "a: " * 5_000, "{a: " * 5_000):
+        with pytest.raises(ModgraphError):
+            read_recipe(recipe_of(tmp_path, text))
+
+
+@settings(max_examples=200, deadline=None)
+@given(content=st.one_of(st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
+def test_any_file_gives_a_recipe_or_messages(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = recipe_of(tmp_path_factory.mktemp("recipe"), content)
+    with pytest.raises(ModgraphError):
+        read_recipe(path)
