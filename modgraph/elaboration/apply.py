@@ -35,6 +35,7 @@ def apply_stages(value: Any, stages: tuple[ast.Stage, ...], here: Here) -> Any:
     """A value sent through a pipeline, stage after stage."""
     for stage in stages:
         value = _apply_stage(value, stage, here)
+        here.context.observe(stage.span, value)
     return value
 
 

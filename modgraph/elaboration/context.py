@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,9 @@ DEEPEST_USE = 50
 MOST_ERRORS = 100
 
 
+Observer = Callable[[Span, Any], None]  # told what stands at a place: a value, a module, a bound op
+
+
 class Abandoned(Exception):
     """A limit is reached: nothing more can usefully be said."""
 
@@ -27,8 +31,9 @@ class Abandoned(Exception):
 class Context:
     """The state of one elaboration."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, observe: Observer = lambda span, value: None) -> None:
         self.report = report
+        self.observe = observe
         self.used: set[str] = set()
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.nodes = 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from modgraph.diagnostics import Report
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Abandoned, Context, Here
+from modgraph.elaboration.context import Abandoned, Context, Here, Observer
 from modgraph.elaboration.entities import Family, ModuleEntity, PoolEntity, RouterEntity
 from modgraph.elaboration.findings import find_weaknesses
 from modgraph.elaboration.imports import Imports
@@ -20,8 +20,13 @@ from modgraph.syntax import ast
 from modgraph.syntax.errors import NothingHere, SeveralModels
 
 
-def elaborate(file: ast.File, overrides: Mapping[str, Any], report: Report) -> Graph | None:
-    """The graph of the file's model under the given parameters, or None with every mistake reported."""
+def elaborate(
+    file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer = lambda span, value: None
+) -> Graph | None:
+    """The graph of the file's model under the given parameters, or None with every mistake reported.
+
+    `observe` is told what the names and stages of the text stand for, for tools that show it.
+    """
     path = Path(file.span.source.name)
     blocks = Imports(path.parent, report).scope_of(file, path)
     models = [each for each in file.definitions if each.keyword == "model"]
@@ -30,12 +35,12 @@ def elaborate(file: ast.File, overrides: Mapping[str, Any], report: Report) -> G
     if not models:
         report.add(NothingHere(span=file.span))
         return None
-    graph = _elaborate_model(models[0], blocks, overrides, report)
+    graph = _elaborate_model(models[0], blocks, overrides, Context(report, observe))
     return None if report.errors else graph
 
 
-def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], report: Report) -> Graph:
-    context, scope = Context(report), Scope(outer=blocks)
+def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], context: Context) -> Graph:
+    report, scope = context.report, Scope(outer=blocks)
     graph = Graph(model.name)
     here = Here(context, graph, scope, scope.next_binding(""))
     try:

@@ -90,6 +90,7 @@ def _name(expression: ast.Name, here: Here) -> Any:
     if isinstance(found, BlockEntity):
         return Template((ast.Stage(span=expression.span, term=expression),), here.scope)
     if found is not None:
+        here.context.observe(expression.span, found)
         return found
     op = find_op(name)
     if op is not None:

@@ -201,6 +201,7 @@ def _bind(reference: ast.Reference, key: Any, value: Any, statement: ast.Binding
     if isinstance(here.scope.names.get(reference.name), ModuleEntity | PoolEntity | RouterEntity):
         here.tell(errors.DuplicateName(span=reference.span, name=reference.name))
         return
+    here.context.observe(reference.span, value)
     _remember(reference, key, value, here)
 
 

@@ -31,6 +31,8 @@ STATEMENT_KEYWORDS = frozenset(
     "INPUT TARGET TOKENIZER MODULE POOL ROUTER OUTPUT LOSS REPEAT FOR IF SCAN GROW FROZEN YIELD".split()
 )
 DEFINITION_KEYWORDS = frozenset(("MODEL", "BLOCK", "IMPORT"))
+NAME_FOLLOWS = frozenset("INPUT TARGET TOKENIZER MODULE POOL ROUTER MODEL BLOCK REPEAT FOR BY AS DOT".split())
+FOLLOWS_NAME = frozenset("EQUAL COLON ARROW COMMA RPAR RSQB LSQB".split())
 OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))
 CLOSING = frozenset(("RPAR", "RSQB", "RBRACE"))
 ATOM_START = frozenset("NAME INTEGER DECIMAL STRING LPAR LSQB TRUE FALSE".split())
@@ -125,11 +127,13 @@ class _Recovery:
         self.parser: Any = language().parse_interactive("", start="start")
         self.checkpoint = self._stacks()
         self.mistakes = 0
+        self.neighbours = ("", "")
 
     def run(self, stream: list[PlacedToken]) -> ast.File | None:
         at = 0
         while at < len(stream):
             token = stream[at]
+            self.neighbours = stream[at - 1].type if at else "", stream[at + 1].type if at + 1 < len(stream) else ""
             keyword = token.type in STATEMENT_KEYWORDS or token.type in DEFINITION_KEYWORDS
             before = self._stacks() if keyword else self.checkpoint
             if len(before[0]) > PARSER_STACK:
@@ -162,8 +166,9 @@ class _Recovery:
         return False
 
     def _is_misused_word(self, token: PlacedToken) -> bool:
-        """A reserved word where a name must stand: read it as that name and go on."""
-        return token.isalpha() and token.type != "NAME" and "NAME" in self.parser.accepts()
+        """A reserved word where a name must stand, and no statement's beginning: read it as that name and go on."""
+        as_name = self.neighbours[0] in NAME_FOLLOWS or self.neighbours[1] in FOLLOWS_NAME
+        return as_name and token.isalpha() and token.type != "NAME" and "NAME" in self.parser.accepts()
 
     def _resume(self, stream: list[PlacedToken], at: int) -> int:
         """Go back to the last checkpoint, and on in the text to where it can continue."""

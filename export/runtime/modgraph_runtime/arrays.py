@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from modgraph_runtime.bundle import BundleError
+from modgraph_runtime.ports import Array, BundleError
+
+UNREADABLE = (OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, NotImplementedError)
+DAMAGED = (zipfile.BadZipFile, zlib.error)
 
 
-def read_arrays(path: str) -> dict[str, NDArray[Any]]:
+def read_arrays(path: str) -> dict[str, Array]:
     """The arrays of an .npz file; pickled ones are refused. Raises `BundleError`."""
     try:
         file = np.load(path, allow_pickle=False)
@@ -22,23 +25,38 @@ def read_arrays(path: str) -> dict[str, NDArray[Any]]:
             raise BundleError(f'"{path}" holds a single array; save it by name: numpy.savez("{path}", image=…)')
         with file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise BundleError(f'cannot read arrays from "{path}": {reason}') from error
+    except DAMAGED as error:
+        raise BundleError(f'cannot read arrays from "{path}": the file is damaged') from error
+    except UNREADABLE as error:
+        raise BundleError(f'cannot read arrays from "{path}": {_reason(error)}') from error
 
 
-def write_arrays(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+def _reason(error: BaseException) -> str:
+    reason = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+    if "allow_pickle" in reason or "pickled data" in reason:
+        return "it is no .npz file, or holds pickled objects, which are not read"
+    return str(reason).lower()
+
+
+def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
     """Write an .npz file under a temporary name, then rename. Raises `BundleError`."""
     target = Path(path)
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".npz", delete=False) as file:
-            temporary = Path(file.name)
-            try:
-                np.savez(file, allow_pickle=False, **dict(arrays))
-            except BaseException:
-                temporary.unlink()
-                raise
-        temporary.chmod(0o644)
-        temporary.replace(target)
+        if target.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+                for key, array in arrays.items():  # numpy.savez takes no array called "file"
+                    with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, array, allow_pickle=False)
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     except OSError as error:
-        raise BundleError(f'cannot write "{path}": {error.strerror or error}') from error
+        raise BundleError(f'cannot write "{path}": {(error.strerror or str(error)).lower()}') from error

@@ -4,168 +4,135 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
-from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-Array = NDArray[Any]
+from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port
 
 MANIFEST_KEY = "modgraph"
 FORMAT = 1
-LENGTH = "length"
 
-
-class BundleError(Exception):
-    """A file is no bundle, or arrays do not fit the model; the message says what to do."""
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output: what each example holds. `shape` has numbers, and names for axes of any length.
-
-    `size` is the vocabulary of tokens or the number of classes; `classes` names them where the model knows names.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...]
-    size: int | None = None
-    classes: tuple[str, ...] = ()
-
-    @property
-    def kind(self) -> type[Any]:
-        return np.float32 if self.dtype == "float" else np.int64
-
-    def __str__(self) -> str:
-        axes = [*self.shape] if self.size is None else [*self.shape, self.size]
-        return f"{self.dtype}[{', '.join(map(str, axes))}]" if axes else self.dtype
+# onnxruntime's errors have no base class of their own
+ORT_ERRORS = (
+    ort_errors.EPFail,
+    ort_errors.Fail,
+    ort_errors.InvalidArgument,
+    ort_errors.InvalidGraph,
+    ort_errors.InvalidProtobuf,
+    ort_errors.NotImplemented,
+    ort_errors.RuntimeException,
+    RuntimeError,
+)
+KINDS = {"float": "tensor(float)", "token": "tensor(int64)", "class": "tensor(int64)", "length": "tensor(int64)"}
 
 
 class Bundle:
-    """An exported model, loaded. `threads` bounds those it computes with (0: as many as there are cores)."""
+    """An exported model, loaded. `threads` bounds those it computes with (0: as many as there are cores).
+
+    `inputs`, `outputs` and `routing` (what its routers decided) are ports by name; `manifest` is all that was written
+    about the model.
+    """
 
     def __init__(self, path: str | Path, threads: int = 0) -> None:
         """Raises `BundleError` if the file cannot be read or is no bundle."""
         self.path = Path(path)
-        if not self.path.is_file():
-            raise BundleError(f'there is no file "{path}"')
-        options = ort.SessionOptions()
-        options.use_deterministic_compute = True
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 4
+        self._session = _session(self.path, threads)
+        self.manifest = self._read_manifest()
         try:
-            self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime raises its own errors, which share no base class but this
-            reason = str(error).splitlines()[0]
-            raise BundleError(f'"{path}" is no ONNX model that can be loaded: {reason}') from error
-        self.manifest = self._manifest()
-        self.inputs = self._ports("inputs", self._session.get_inputs())
-        self.outputs = self._ports("outputs", self._session.get_outputs())
-        self.routing = self._ports("routing", self._session.get_outputs())
+            classes, axes = self.manifest.get("classes", {}), self.manifest.get("axes", {})
+            self.inputs, self.outputs, self.routing = (
+                {port.name: port for port in (Port.of(entry, classes) for entry in self.manifest[group])}
+                for group in ("inputs", "outputs", "routing")
+            )
+            self._inputs = Inputs(self.inputs, {axis: int(axes[axis]["longest"]) for axis in axes})
+            self.targets = frozenset(map(str, self.manifest.get("targets", ())))
+            self._hold(self.inputs, self._session.get_inputs())
+            self._hold({**self.outputs, **self.routing}, self._session.get_outputs())
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise BundleError(f'the manifest of "{path}" is damaged: {error}') from error
 
-    def _manifest(self) -> dict[str, Any]:
+    def _read_manifest(self) -> dict[str, Any]:
         text = self._session.get_modelmeta().custom_metadata_map.get(MANIFEST_KEY)
         if text is None:
             raise BundleError(f'"{self.path}" is an ONNX model, but not a bundle: it has no manifest')
         try:
             manifest = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BundleError(f'the manifest of "{self.path}" is damaged') from error
+            raise BundleError(f'the manifest of "{self.path}" is damaged: it is not JSON') from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise BundleError(f'the manifest of "{self.path}" is of a format that this version does not read')
         return manifest
 
-    def _ports(self, group: str, real: Any) -> dict[str, Port]:
-        """What the manifest says of inputs or outputs, held against the model."""
-        names = {each.name for each in real}
-        try:
-            classes = self.manifest.get("classes", {})
-            ports = {}
-            for entry in self.manifest[group]:
-                name, known = str(entry["name"]), tuple(map(str, classes.get(entry["name"], ())))
-                ports[name] = Port(name, entry["dtype"], tuple(entry["shape"]), entry.get("size"), known)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise BundleError(f'the manifest of "{self.path}" is damaged: {group} cannot be read') from error
-        if missing := sorted(set(ports) - names):
-            raise BundleError(f'the manifest of "{self.path}" names {group} that the model lacks: {missing}')
-        return ports
+    def _hold(self, ports: Mapping[str, Port], tensors: Any) -> None:
+        """The manifest against the model: the same tensors, of the same types. Raises `ValueError`."""
+        real = {tensor.name: tensor for tensor in tensors}
+        if {port.tensor for port in ports.values()} != set(real):
+            raise ValueError(f"it tells of {sorted(ports)}, but the model has {sorted(real)}")
+        for name, port in ports.items():
+            tensor = real[port.tensor]
+            fits = len(tensor.shape) == 1 + len(port.shape) and tensor.type == KINDS[port.dtype]
+            axes = zip(tensor.shape[1:], port.shape, strict=False)
+            if not fits or any(type(a) is type(b) is int and a != b for a, b in axes):
+                raise ValueError(f'it says that "{name}" is {port}, which the model denies')
 
     def run(self, inputs: Mapping[str, Any], routing: bool = False, chunk: int = 1024) -> dict[str, Array]:
-        """Outputs by name, examples first; with `routing`, the routers' records too.
+        """Outputs by name, examples first; with `routing`, what the routers decided too.
 
         Large batches are computed `chunk` examples at a time. Raises `BundleError` where arrays do not fit.
         """
-        arrays = self._arrays(inputs)
-        wanted = [*self.outputs, *(self.routing if routing else ())]
-        examples = len(next(iter(arrays.values())))
-        parts = [
-            self._session.run(wanted, {name: array[at : at + chunk] for name, array in arrays.items()})
-            for at in range(0, examples, chunk)
-        ]
-        return {name: np.concatenate(columns) for name, columns in zip(wanted, zip(*parts, strict=True), strict=True)}
+        arrays, lengths = self._inputs.fitted(inputs)
+        ports = {**self.outputs, **(self.routing if routing else {})}
+        if lengths[BATCH] == 0:
+            return {name: _empty(port, lengths) for name, port in ports.items()}
+        feed = {self.inputs[name].tensor: array for name, array in arrays.items()}
+        wanted = [port.tensor for port in ports.values()]
+        parts = []
+        for at in range(0, lengths[BATCH], chunk):
+            try:
+                parts.append(self._session.run(wanted, {name: array[at : at + chunk] for name, array in feed.items()}))
+            except ORT_ERRORS as error:
+                raise BundleError(f'"{self.path}" cannot compute this: {_first_line(error)}') from error
+        return {name: np.concatenate(columns) for name, columns in zip(ports, zip(*parts, strict=True), strict=True)}
 
     def predict(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """The class of the largest value of each output: its name where the model has names, or else its number."""
-        results = {}
-        for name, values in self.run(inputs).items():
-            best = values.argmax(-1)
-            classes = self.outputs[name].classes
-            results[name] = np.array(classes)[best] if len(classes) == values.shape[-1] else best
-        return results
+        """Outputs by name; where one tells classes apart, the most likely class: its name if it has one, else its
+        number.
 
-    def _arrays(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """The inputs as the model takes them, lengths that are not given filled in."""
-        unknown = sorted(set(given) - set(self.inputs))
-        if unknown:
-            raise BundleError(f'the model has no input "{unknown[0]}"; its inputs: {self._listed()}')
-        arrays: dict[str, Array] = {}
-        lengths: dict[int | str, int] = {}
-        for name, port in self.inputs.items():
-            if port.dtype == LENGTH:
-                continue
-            if name not in given:
-                raise BundleError(f'the input "{name}" is missing; the inputs: {self._listed()}')
-            arrays[name] = _checked(np.asarray(given[name]), port, lengths)
-        for name, port in self.inputs.items():
-            if port.dtype == LENGTH:
-                arrays[name] = self._length(name, given, lengths)
-        return arrays
+        Raises `BundleError` where arrays do not fit.
+        """
+        return {name: self.classified(name, values) for name, values in self.run(inputs).items()}
 
-    def _length(self, name: str, given: Mapping[str, Any], lengths: dict[int | str, int]) -> Array:
-        longest = lengths[name.removesuffix("_length")]
-        if name not in given:
-            return np.full(lengths["examples"], longest, np.int64)
-        length = np.asarray(given[name])
-        if length.shape != (lengths["examples"],) or length.dtype.kind not in "iu":
-            raise BundleError(f'"{name}" must be one whole number for each of {lengths["examples"]} examples')
-        if length.size and (length.min() < 0 or length.max() > longest):
-            raise BundleError(f'"{name}" must lie between 0 and {longest}')
-        return length.astype(np.int64)
-
-    def _listed(self) -> str:
-        return ", ".join(f"{name} {port}" for name, port in self.inputs.items() if port.dtype != LENGTH)
+    def classified(self, output: str, values: Array) -> Array:
+        """The most likely classes of an output's values; values themselves if it tells no classes apart."""
+        port = self.outputs[output]
+        if port.target is None:
+            return values
+        best: Array = values.argmax(-1)
+        return np.array(port.classes)[best] if len(port.classes) == values.shape[-1] else best
 
 
-def _checked(array: Array, port: Port, lengths: dict[int | str, int]) -> Array:
-    """One input, cast to what the model takes. Raises `BundleError`."""
-    wanted = ("examples", *port.shape)
-    if array.ndim != len(wanted):
-        raise BundleError(f'"{port.name}" has the shape {array.shape}; {port} needs {len(wanted)} axes, examples first')
-    for axis, length in zip(wanted, array.shape, strict=True):
-        if isinstance(axis, int) and axis != length:
-            raise BundleError(f'"{port.name}" has the shape {array.shape}; {port} needs {axis} where it has {length}')
-        if isinstance(axis, str) and lengths.setdefault(axis, length) != length:
-            raise BundleError(f'"{port.name}" has {length} {axis}, but another input has {lengths[axis]}')
-    if len(array) == 0:
-        raise BundleError(f'"{port.name}" has no examples')
-    if array.dtype.kind not in ("fiub" if port.dtype == "float" else "iu"):
-        raise BundleError(f'"{port.name}" holds {array.dtype}; {port} needs {np.dtype(port.kind).name}')
-    if port.dtype == "float" and not np.isfinite(array).all():
-        raise BundleError(f'"{port.name}" holds values that are infinite or not a number')
-    if port.size is not None and array.size and (array.min() < 0 or array.max() >= port.size):
-        raise BundleError(f'"{port.name}" holds values outside of 0 to {port.size - 1}')
-    return np.ascontiguousarray(array, dtype=port.kind)
+def _session(path: Path, threads: int) -> ort.InferenceSession:
+    if not path.is_file():
+        raise BundleError(f'"{path}" is a folder' if path.is_dir() else f'there is no file "{path}"')
+    options = ort.SessionOptions()
+    options.use_deterministic_compute = True
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    try:
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except ORT_ERRORS as error:
+        raise BundleError(f'"{path}" is no ONNX model that can be loaded: {_first_line(error)}') from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _empty(port: Port, lengths: Mapping[str, int]) -> Array:
+    """What a port gives for no examples."""
+    shape = (axis if isinstance(axis, int) else lengths[axis] for axis in port.shape)
+    return np.zeros((0, *shape), port.kind)

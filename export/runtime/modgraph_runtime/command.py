@@ -6,12 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import Any, NoReturn
 
 from modgraph_runtime.arrays import read_arrays, write_arrays
-from modgraph_runtime.bundle import Bundle, BundleError
+from modgraph_runtime.bundle import Bundle
+from modgraph_runtime.ports import Array, BundleError, Port
 
 SHOWN = 8
 
@@ -21,22 +20,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="model.onnx")
     parser.add_argument("--input", metavar="x.npz", help="arrays named as the model's inputs, examples first")
     parser.add_argument("--output", metavar="y.npz", help="where to write the outputs; otherwise they are summarised")
-    parser.add_argument("--routing", action="store_true", help="the routers' records too, if the bundle has them")
+    parser.add_argument("--routing", action="store_true", help="what the routers decided too, if the bundle tells it")
     parser.add_argument("--info", action="store_true", help="say what the model takes and gives")
 
 
 def execute(options: argparse.Namespace) -> str:
     """What the command prints. Raises `BundleError`."""
     bundle = Bundle(options.model)
-    if options.info or options.input is None:
-        if not options.info:
-            raise BundleError("--input x.npz is missing: the arrays to run on (or --info)")
+    if options.info:
         return describe(bundle)
+    if options.input is None:
+        raise BundleError("--input x.npz is missing: the arrays to run on (or --info)")
+    if options.routing and not bundle.routing:
+        raise BundleError(f'"{options.model}" does not tell what its routers decide: export it with --routing')
     arrays = read_arrays(options.input)
-    targets = set(bundle.manifest.get("targets", ()))
-    ignored = sorted(targets & set(arrays))
-    results = bundle.run({k: v for k, v in arrays.items() if k not in targets}, routing=options.routing)
-    lines = [f"{name} is a target of the model: not needed, ignored" for name in ignored]
+    lines = [f"{name} is a target of the model: ignored" for name in arrays if name in bundle.targets]
+    inputs = {name: array for name, array in arrays.items() if name not in bundle.targets}
+    results = bundle.run(inputs, routing=options.routing)
+    if any(len(array) == 0 for array in results.values()):
+        raise BundleError(f'"{options.input}" has no examples')
     if options.output is None:
         return "\n".join([*lines, *(summary(bundle, name, array) for name, array in results.items())])
     write_arrays(options.output, results)
@@ -45,54 +47,58 @@ def execute(options: argparse.Namespace) -> str:
 
 
 def describe(bundle: Bundle) -> str:
-    """Inputs, outputs, and how well the export was found to agree."""
-    lines = [f"model {bundle.manifest.get('model', '')}"]
+    """Inputs and outputs, how inputs are made, and how well the export was found to agree with torch."""
+    manifest = bundle.manifest
+    lines = [f"model    {manifest.get('model')}, exported by modgraph {manifest.get('modgraph')}"]
     for title, ports in (("input", bundle.inputs), ("output", bundle.outputs), ("routing", bundle.routing)):
-        lines += [f"{title:8} {name}: {port}" for name, port in ports.items()]
-    for name, how in bundle.manifest.get("preprocessing", {}).items():
-        lines.append(f"{name} is {how}")
-    verified = bundle.manifest.get("verified", {})
-    if verified:
-        lines.append(f"verified against torch at batch {verified.get('batches')}: within {verified.get('worst'):.1e}")
+        lines += [f"{title:8} {name}: {port}{_meaning(port)}" for name, port in ports.items()]
+    made, verified = manifest.get("preprocessing"), manifest.get("verified")
+    if isinstance(made, dict):
+        lines += [f"{'made':8} {name}: {how}" for name, how in made.items()]
+    if isinstance(verified, dict):
+        worst, batches = verified.get("worst"), verified.get("batches")
+        lines.append(f"verified against torch at batch {batches}, largest relative difference {worst}")
     return "\n".join(lines)
 
 
-def summary(bundle: Bundle, name: str, array: NDArray[Any]) -> str:
+def _meaning(port: Port) -> str:
+    if port.target is None:
+        return ""
+    names = f" ({', '.join(port.classes[:SHOWN])}{', …' if len(port.classes) > SHOWN else ''})" if port.classes else ""
+    return f", the classes of {port.target}{names}"
+
+
+def summary(bundle: Bundle, name: str, array: Array) -> str:
     """An output in a line: its shape, and the classes or values of the first examples."""
     port = bundle.outputs.get(name)
-    first = array[:SHOWN]
-    if port is not None and port.classes and len(port.classes) == array.shape[-1]:
-        shown = ", ".join(port.classes[int(best)] for best in first.argmax(-1).reshape(-1)[:SHOWN])
-    else:
-        shown = ", ".join(f"{value:.4g}" for value in first.reshape(-1)[:SHOWN])
-    return f"{name} {list(array.shape)}: {shown}{', …' if array.size > SHOWN else ''}"
+    values = array if port is None else bundle.classified(name, array)
+    shown = [value if isinstance(value, str) else f"{value:.4g}" for value in values.ravel()[:SHOWN].tolist()]
+    what = "" if port is None or port.target is None else f"{port.target} "
+    return f"{name} {list(array.shape)}: {what}{', '.join(shown)}{', …' if values.size > SHOWN else ''}"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Wrong usage exits with 1, as every mistake of the user's."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(1)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0, or 1 with a message on stderr."""
-    parser = argparse.ArgumentParser(prog="modgraph-runtime", description="Run a model that modgraph has exported.")
-    parser.error = _usage(parser)  # type: ignore[method-assign]
+    parser = _Parser(prog="modgraph-runtime", description="Run a model that modgraph has exported.")
     add_arguments(parser)
-    options = parser.parse_args(argv)
+    options: Any = parser.parse_args(argv)
     try:
-        print(execute(options))
+        print(execute(options), flush=True)
     except BundleError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
-
-
-def _usage(parser: argparse.ArgumentParser) -> Any:
-    """Wrong usage exits with 1, as every mistake of the user's."""
-
-    def error(message: str) -> None:
-        parser.print_usage(sys.stderr)
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(1)
-
-    return error
 
 
 if __name__ == "__main__":

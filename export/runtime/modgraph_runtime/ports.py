@@ -1,0 +1,142 @@
+"""What a bundle takes and gives: ports as its manifest describes them, and arrays held against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+LENGTH = "length"
+LENGTH_SUFFIX = "_length"
+BATCH = "examples"
+
+
+class BundleError(Exception):
+    """A file is no bundle, or arrays do not fit the model; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output: what each example holds. `shape` has numbers, and names for axes of any length.
+
+    `dtype` is `float`, `token`, `class` or `length`; `size` is the vocabulary of tokens or the number of classes. An
+    output that tells the classes of a `target` apart has one value for each along its last axis, and their names in
+    `classes` where they are known. `tensor` is the name in the ONNX graph.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+    size: int | None
+    tensor: str
+    target: str | None = None
+    classes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any], classes: Mapping[str, Any]) -> Port:
+        """A port as a manifest writes it. Raises `ValueError` if it makes no sense."""
+        name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
+        size, tensor, target = entry.get("size"), entry.get("tensor", name), entry.get("target")
+        names = classes.get(name, [])
+        if not all(isinstance(text, str) for text in (name, dtype, tensor, target or "", *names)):
+            raise ValueError("a name is no text")
+        if dtype not in ("float", "token", "class", LENGTH) or not (size is None or type(size) is int):
+            raise ValueError(f'"{name}" has an unknown type')
+        if not all(type(axis) in (int, str) for axis in shape):
+            raise ValueError(f'"{name}" has an unknown shape')
+        return cls(name, dtype, tuple(shape), size, tensor, target, tuple(names))
+
+    @property
+    def kind(self) -> np.dtype[Any]:
+        return np.dtype(np.float32 if self.dtype == "float" else np.int64)
+
+    def __str__(self) -> str:
+        axes = [*self.shape] if self.size is None else [*self.shape, self.size]
+        return f"{self.dtype}[{', '.join(map(str, axes))}]" if axes else self.dtype
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of a model. `longest` bounds axes that cannot have any length."""
+
+    ports: Mapping[str, Port]
+    longest: Mapping[str, int]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {port}" for name, port in self.ports.items() if port.dtype != LENGTH)
+
+    def fitted(self, given: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
+        """Arrays as the model takes them, lengths that are not given filled in; and how long each axis is.
+
+        Raises `BundleError` where an array is missing, unknown or does not fit.
+        """
+        for name in given:
+            if name not in self.ports:
+                raise BundleError(f'the model has no input "{name}"; its inputs: {self}')
+        arrays: dict[str, Array] = {}
+        lengths: dict[str, int] = {}
+        for name, port in self.ports.items():
+            if port.dtype != LENGTH:
+                if name not in given:
+                    raise BundleError(f'the input "{name}" is missing; the inputs: {self}')
+                arrays[name] = self._fitted(_array(given[name], name), port, lengths)
+        for name, port in self.ports.items():
+            if port.dtype == LENGTH:
+                arrays[name] = _length(name, given, lengths)
+        return arrays, lengths
+
+    def _fitted(self, array: Array, port: Port, lengths: dict[str, int]) -> Array:
+        wanted = (BATCH, *port.shape)
+        found = list(array.shape)
+        if array.ndim != len(wanted):
+            raise BundleError(f'"{port.name}" has the shape {found}; {port} needs {len(wanted)} axes, examples first')
+        for axis, length in zip(wanted, found, strict=True):
+            if isinstance(axis, int):
+                if axis != length:
+                    raise BundleError(f'"{port.name}" has the shape {found}; {port} needs {axis} where it has {length}')
+                continue
+            if lengths.setdefault(axis, length) != length:
+                raise BundleError(f'"{port.name}" has {length} along "{axis}", but another input has {lengths[axis]}')
+            if axis != BATCH and not 1 <= length <= self.longest.get(axis, length):
+                limit = f"1 to {self.longest[axis]}" if axis in self.longest else "at least 1"
+                raise BundleError(f'"{port.name}" has {length} along "{axis}"; the model takes {limit}')
+        return _cast(array, port)
+
+
+def _array(value: Any, name: str) -> Array:
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise BundleError(f'"{name}" is no array: its rows differ in length') from error
+
+
+def _cast(array: Array, port: Port) -> Array:
+    if array.dtype.kind not in ("fiub" if port.dtype == "float" else "iu"):
+        raise BundleError(f'"{port.name}" holds {array.dtype}; {port} needs {port.kind}')
+    if port.size is not None and array.size and (array.min() < 0 or array.max() >= port.size):
+        raise BundleError(
+            f'"{port.name}" holds values from {array.min()} to {array.max()}; {port} allows 0 to {port.size - 1}'
+        )
+    with np.errstate(over="ignore"):
+        cast = np.ascontiguousarray(array, dtype=port.kind).reshape(array.shape)
+    if not np.isfinite(cast).all():
+        raise BundleError(f'"{port.name}" holds values that are infinite or not a number')
+    return cast
+
+
+def _length(name: str, given: Mapping[str, Any], lengths: Mapping[str, int]) -> Array:
+    """How long each example is along an axis: between 0 and the axis; left out, all are full."""
+    examples, longest = lengths[BATCH], lengths[name.removesuffix(LENGTH_SUFFIX)]
+    if name not in given:
+        return np.full(examples, longest, np.int64)
+    length = _array(given[name], name)
+    if length.shape != (examples,) or length.dtype.kind not in "iu":
+        raise BundleError(f'"{name}" must be one whole number for each of {examples} examples')
+    if length.size and (length.min() < 0 or length.max() > longest):
+        raise BundleError(f'"{name}" holds {length.min()} to {length.max()}; it must lie between 0 and {longest}')
+    return length.astype(np.int64)

@@ -1,0 +1,31 @@
+"""Serve editors over standard input and output: messages, completion, hover, definition, layout."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+
+from modgraph.diagnostics import Diagnostic, ModgraphError
+
+
+class NeedsExtra(Diagnostic):
+    """A part of modgraph needs a package that an ordinary install leaves out."""
+
+    code = "MG119"
+    message = "this needs the package {package}"
+    help = "install it: pip install 'modgraph-compiler[{extra}]'"
+    package: str
+    extra: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = "For editors: the extension under grammar/vscode starts it."
+
+
+def run(options: argparse.Namespace) -> int:
+    if find_spec("pygls") is None:
+        raise ModgraphError([NeedsExtra(package="pygls", extra="lsp")])
+    from modgraph.lsp.server import server
+
+    server.start_io()
+    return 0

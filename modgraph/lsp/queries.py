@@ -1,0 +1,163 @@
+"""Completion, hover and definition, as functions of an analysis and a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modgraph.diagnostics import Report, Span
+from modgraph.elaboration.entities import ModuleEntity, PoolEntity, RouterEntity, Several, Tensor
+from modgraph.lsp.analysis import Analysis
+from modgraph.ops import Op
+from modgraph.routers import Router
+from modgraph.syntax import ast, keywords, parse, read
+from modgraph.syntax.tokens import PlacedToken
+from modgraph.tools.reference import declaration_page, signature_of
+from modgraph.vocabulary import find_op, find_router
+
+CALLABLE = ("MODULE", "TOKENIZER", "POOL", "BLOCK")
+DECLARING = (*CALLABLE, "ROUTER", "INPUT", "TARGET")
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One completion: what is inserted, what kind of thing it is, and a line about it."""
+
+    text: str
+    kind: str
+    detail: str = ""
+
+
+def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
+    """What could be written at a place: ops after an arrow, routers after `by`, arguments in a call, or names."""
+    before = [token for token in analysis.tokens if token.span.end < offset or _is_done(token, offset)]
+    last = before[-1].type if before else ""
+    declared = dict(_declared(analysis.tokens))
+    if last == "BY":
+        return [Suggestion(name, "router") for name, kind in declared.items() if kind == "ROUTER"]
+    if last == "ARROW":
+        return [*_named(declared, CALLABLE), *_ops()]
+    if len(before) >= 3 and last == "EQUAL" and before[-3].type == "ROUTER":
+        return [Suggestion(each.name, "router", signature_of(each)) for _, each in sorted(Router.registry.items())]
+    suggestions = _arguments(before)
+    suggestions += [Suggestion(name, "name") for name in sorted(declared)]
+    if not before or last in ("LBRACE", "RBRACE", "NAME", "RPAR", "RSQB", "INTEGER", "DECIMAL", "STRING"):
+        suggestions += [Suggestion(word, "keyword") for word in sorted(keywords())]
+    return suggestions + (_ops() if last in ("EQUAL", "LSQB", "COMMA", "LPAR") else [])
+
+
+def _is_done(token: PlacedToken, offset: int) -> bool:
+    """Whether a token that ends at the place is complete: a sign is, a word is still being written."""
+    return token.span.end == offset and not str(token).replace("_", "a").isalnum()
+
+
+def _ops() -> list[Suggestion]:
+    return [Suggestion(op.name, "op", signature_of(op)) for _, op in sorted(Op.registry.items())]
+
+
+def _named(declared: dict[str, str], kinds: tuple[str, ...]) -> list[Suggestion]:
+    return [Suggestion(name, kind.lower()) for name, kind in declared.items() if kind in kinds]
+
+
+def _declared(tokens: tuple[PlacedToken, ...]) -> Iterator[tuple[str, str]]:
+    """Names a text declares or binds, with the keyword before them: from tokens, so that broken text has names too."""
+    for at, token in enumerate(tokens):
+        before = tokens[at - 1].type if at else ""
+        after = tokens[at + 1].type if at + 1 < len(tokens) else ""
+        if token.type == "NAME" and (before in DECLARING or after == "EQUAL" or before in ("REPEAT", "FOR")):
+            yield str(token), before if before in DECLARING else "VALUE"
+
+
+def _arguments(before: list[PlacedToken]) -> list[Suggestion]:
+    """Settings of the op or router whose parentheses are open."""
+    depth = 0
+    for at in range(len(before) - 1, 0, -1):
+        depth += (before[at].type == "RPAR") - (before[at].type == "LPAR")
+        if depth < 0 and before[at - 1].type == "NAME":
+            name = str(before[at - 1])
+            declaration = find_op(name) or find_router(name)
+            settings = declaration.settings().values() if declaration is not None else ()
+            return [Suggestion(f"{each.name}=", "argument", each.bounds["doc"]) for each in settings]
+    return []
+
+
+def hover(analysis: Analysis, offset: int) -> str | None:
+    """What stands at a place: its type, and the page of an op or router. Markdown."""
+    word = analysis.word_at(offset)
+    if word is None:
+        return None
+    lines = [f"`{text}`" for text in _described(analysis.value_at(offset))]
+    declaration = find_op(str(word)) or find_router(str(word))
+    if declaration is not None and word.type == "NAME":
+        lines.append(f"```\n{declaration_page(declaration)}\n```")
+    return "\n\n".join(lines) or None
+
+
+def _described(value: Any) -> list[str]:
+    match value:
+        case Tensor():
+            return [str(value.type)]
+        case Several():
+            return [", ".join(str(each.type) for each in value.tensors)]
+        case RouterEntity():
+            return [f"router {value.path} = {value.router}"]
+        case PoolEntity():
+            return [f"pool {value.path}[{value.size}]"]
+        case ModuleEntity():
+            return [f"module {value.path}"]
+        case bool() | int() | float() | str() | tuple() | range():
+            return [repr(value)]
+        case _:
+            return []
+
+
+def definition(analysis: Analysis, offset: int) -> Span | None:
+    """Where the name at a place is declared: the last declaration before it, or the block of an imported file."""
+    word = analysis.word_at(offset)
+    if word is None or word.type != "NAME" or analysis.file is None:
+        return None
+    imported = _imported(analysis.file, str(word), Path(analysis.source.name))
+    if imported is not None:
+        return imported
+    found = [span for name, span in _declarations(analysis.file) if name == str(word)]
+    earlier = [span for span in found if span.start <= offset]
+    return max(earlier, key=lambda span: span.start) if earlier else (found[0] if found else None)
+
+
+def _imported(file: ast.File, name: str, importer: Path) -> Span | None:
+    for statement in file.imports:
+        if name in statement.names:
+            source = read((importer.parent / statement.path).resolve(), Report())
+            other = parse(source, Report()) if source is not None else None
+            blocks = other.definitions if other is not None else ()
+            return next((block.name_span for block in blocks if block.name == name), None)
+    return None
+
+
+def _declarations(file: ast.File) -> Iterator[tuple[str, Span]]:
+    """Every name that the file declares or binds, with its place."""
+    pending: list[Any] = list(file.definitions)
+    while pending:
+        tree = pending.pop()
+        match tree:
+            case ast.Definition():
+                yield tree.name, tree.name_span
+                yield from ((parameter.name, parameter.span) for parameter in tree.parameters)
+                pending.append(tree.body)
+            case ast.Body():
+                pending += tree.statements
+            case ast.Binding():
+                yield from ((reference.name, reference.span) for reference in tree.references)
+            case ast.Target():
+                yield tree.reference.name, tree.span
+            case ast.Input() | ast.Module() | ast.Pool() | ast.Router():
+                yield tree.name, tree.span
+            case ast.Repeat() | ast.For():
+                yield tree.variable, tree.span
+                pending.append(tree.body)
+            case ast.If():
+                pending += [body for body in (tree.then, tree.otherwise) if body is not None]
+            case ast.Frozen() | ast.Scan():
+                pending.append(tree.body)

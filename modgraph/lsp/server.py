@@ -1,0 +1,122 @@
+"""The language server protocol, over standard input and output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from modgraph.diagnostics import Diagnostic, Report, Source, Span
+from modgraph.lsp.analysis import Analysis, analyse
+from modgraph.lsp.queries import complete, definition, hover
+from modgraph.syntax.format import format_source
+from modgraph.version import VERSION
+
+KINDS = {
+    "op": types.CompletionItemKind.Function,
+    "router": types.CompletionItemKind.Class,
+    "argument": types.CompletionItemKind.Property,
+    "keyword": types.CompletionItemKind.Keyword,
+    "name": types.CompletionItemKind.Variable,
+}
+
+server = LanguageServer("modgraph", VERSION)
+
+
+def _path_of(uri: str) -> str:
+    parts = urlparse(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri
+
+
+def _analysis(uri: str) -> Analysis:
+    document = server.workspace.get_text_document(uri)
+    return analyse(Source(_path_of(uri), document.source))
+
+
+def _offset(analysis: Analysis, position: types.Position) -> int:
+    """A place in the text; the protocol counts UTF-16 units along a line."""
+    lines = analysis.source.text.split("\n")
+    before = sum(len(line) + 1 for line in lines[: position.line])
+    line = lines[position.line] if position.line < len(lines) else ""
+    units = line.encode("utf-16-le")[: 2 * position.character]
+    return before + len(units.decode("utf-16-le", errors="ignore"))
+
+
+def _range(span: Span) -> types.Range:
+    def position(offset: int) -> types.Position:
+        line, column = span.source.position(offset)
+        text = span.source.line(line)[: column - 1]
+        return types.Position(line - 1, len(text.encode("utf-16-le")) // 2)
+
+    return types.Range(position(span.start), position(max(span.end, span.start)))
+
+
+def _message(diagnostic: Diagnostic) -> types.Diagnostic:
+    severity = types.DiagnosticSeverity
+    start = types.Position(0, 0)
+    advice = f"\nhelp: {diagnostic.advice()}" if diagnostic.advice() else ""
+    return types.Diagnostic(
+        range=_range(diagnostic.span) if diagnostic.span is not None else types.Range(start, start),
+        message=diagnostic.text() + advice,
+        code=diagnostic.code,
+        source="modgraph",
+        severity=severity.Error if diagnostic.severity == "error" else severity.Warning,
+    )
+
+
+def _publish(uri: str) -> None:
+    analysis = _analysis(uri)
+    here = [each for each in analysis.diagnostics if each.span is None or each.span.source is analysis.source]
+    server.text_document_publish_diagnostics(
+        types.PublishDiagnosticsParams(uri=uri, diagnostics=[_message(each) for each in here])
+    )
+
+
+@server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+def did_open(params: types.DidOpenTextDocumentParams) -> None:
+    _publish(params.text_document.uri)
+
+
+@server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+def did_change(params: types.DidChangeTextDocumentParams) -> None:
+    _publish(params.text_document.uri)
+
+
+@server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[">", "(", " ", ",", "="]))
+def completion(params: types.CompletionParams) -> types.CompletionList:
+    analysis = _analysis(params.text_document.uri)
+    items = [
+        types.CompletionItem(each.text, kind=KINDS.get(each.kind, types.CompletionItemKind.Module), detail=each.detail)
+        for each in complete(analysis, _offset(analysis, params.position))
+    ]
+    return types.CompletionList(is_incomplete=False, items=items)
+
+
+@server.feature(types.TEXT_DOCUMENT_HOVER)
+def on_hover(params: types.HoverParams) -> types.Hover | None:
+    analysis = _analysis(params.text_document.uri)
+    text = hover(analysis, _offset(analysis, params.position))
+    return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, text)) if text is not None else None
+
+
+@server.feature(types.TEXT_DOCUMENT_DEFINITION)
+def on_definition(params: types.DefinitionParams) -> types.Location | None:
+    analysis = _analysis(params.text_document.uri)
+    span = definition(analysis, _offset(analysis, params.position))
+    if span is None:
+        return None
+    same = span.source is analysis.source
+    uri = params.text_document.uri if same else Path(span.source.name).as_uri()
+    return types.Location(uri=uri, range=_range(span))
+
+
+@server.feature(types.TEXT_DOCUMENT_FORMATTING)
+def formatting(params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
+    analysis = _analysis(params.text_document.uri)
+    text = format_source(analysis.source, Report())
+    if text is None or text == analysis.source.text:
+        return None
+    whole = types.Range(types.Position(0, 0), types.Position(analysis.source.text.count("\n") + 1, 0))
+    return [types.TextEdit(range=whole, new_text=text)]
