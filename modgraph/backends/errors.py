@@ -37,11 +37,11 @@ class DependsOnBatch(Diagnostic):
 
 
 class CannotExport(Diagnostic):
-    """torch cannot turn a part of the model into ONNX."""
+    """torch cannot turn a part of the model into ONNX, or ONNX Runtime cannot run what it made."""
 
     code = "MG704"
     message = "the model cannot be exported: {reason}"
-    help = "please report this with the spec"
+    help = "nothing was written; please report this with the spec"
     reason: str
 
 
@@ -60,5 +60,57 @@ class BadBundle(Diagnostic):
 
     code = "MG706"
     message = "{reason}"
-    help = "say modgraph run model.onnx --info for what the model takes"
+    help = "modgraph run model.onnx --info tells what a model takes"
     reason: str
+
+
+class OfWholeBatch(Diagnostic):
+    """An output depends on a statistic of the whole batch. An exported model treats each example alone."""
+
+    code = "MG707"
+    message = 'the output "{output}" depends on {node}, which is taken over the whole batch'
+    help = 'take it per example (over="example"), or leave the output out'
+    output: str
+    node: str
+
+
+class SelectsOtherwise(Diagnostic):
+    """A router chooses other modules in ONNX Runtime than in torch, so the export is not kept."""
+
+    code = "MG708"
+    message = "{route} chooses other modules for {count} of {batch} examples"
+    help = "nothing was written; please report this with the spec"
+    route: str
+    count: int
+    batch: int
+
+
+class NothingFinite(Diagnostic):
+    """A weight or output of the model is not a number, so that there is nothing to hold an export against.
+
+    Training that diverged leaves such weights. An output may also be undefined for the random inputs that an export
+    is verified on when it is given no examples: the square root of a negative number, say.
+    """
+
+    code = "MG709"
+    message = "{what} is infinite or not a number"
+    help = "train with a lower learning rate; or give examples that the model is defined for"
+    what: str
+
+
+class BadExamples(Diagnostic):
+    """The examples or the description given to an export do not fit the model."""
+
+    code = "MG710"
+    message = "{reason}"
+    help = "give arrays by the names of the model's inputs, and names of classes by the names of its targets"
+    reason: str
+
+
+class TooLarge(Diagnostic):
+    """An ONNX file holds less than two gigabytes."""
+
+    code = "MG711"
+    message = "the weights take {size:.1f} GB, and an ONNX file holds less than 2"
+    help = "make the model smaller"
+    size: float

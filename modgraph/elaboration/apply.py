@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.diagnostics import did_you_mean
+from modgraph.diagnostics import Note, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import apply_block, use_block
 from modgraph.elaboration.calls import arguments_of, settle
@@ -91,7 +91,8 @@ def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -
         signature = op.bind(*(tensor.type for tensor in tensors))
         shapes = signature.weight_shapes()
     except Misfit as misfit:
-        here.tell(errors.DoesNotFit(span=span, who=op.name, reason=misfit.reason, way_out=misfit.help))
+        notes = origins(tensors, misfit.operand)
+        here.tell(errors.DoesNotFit(span=span, notes=notes, who=op.name, reason=misfit.reason, way_out=misfit.help))
         return POISON
     name, owner = here.naming.next(op.name, bound.label)
     if shapes and not here.agree_on_weights(owner, shapes, span):
@@ -115,6 +116,12 @@ def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -
         return POISON
     results = tuple(Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results))
     return results[0] if len(results) == 1 else Several(results)
+
+
+def origins(tensors: tuple[Tensor, ...], culprit: int | None) -> tuple[Note, ...]:
+    """Where operands that do not fit came from: the culprit if one is known, or all."""
+    chosen = tensors if culprit is None else tensors[culprit : culprit + 1]
+    return tuple(Note(text=f"{tensor.type} comes from here", span=tensor.span) for tensor in chosen if tensor.span)
 
 
 def _slots(op: Op, count: int) -> list[str]:

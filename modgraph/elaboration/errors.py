@@ -398,6 +398,20 @@ class SingleModule(Caution):
     router: str
 
 
+class NoBalance(Caution):
+    """A router that may come to use few of its modules has no loss that keeps their use in balance, in a model that
+    is trained."""
+
+    code = "MG407"
+    message = 'nothing keeps router "{router}" from using few of its modules'
+    help = "add a loss such as: loss 0.01 * importance({router})"
+    example = (
+        "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = agreement(1) "
+        "y = x -> p by r -> mean output y loss mse(y, y) }"
+    )
+    router: str
+
+
 class NamesWouldShift(Caution):
     """A name is bound twice in one scope by statements with weights of their own: the second's are numbered, and a
     statement inserted between would rename them, so that a checkpoint no longer fits."""

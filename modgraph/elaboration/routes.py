@@ -57,7 +57,10 @@ def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], spa
         signature = bind_route(router.router, pool, *(value.type for value in values))
         shapes = signature.weight_shapes()
     except Misfit as misfit:
-        here.tell(errors.DoesNotFit(span=span, who=who, reason=misfit.reason, way_out=misfit.help))
+        from modgraph.elaboration.apply import origins
+
+        notes = origins(values, misfit.operand)
+        here.tell(errors.DoesNotFit(span=span, notes=notes, who=who, reason=misfit.reason, way_out=misfit.help))
         return POISON
     if not here.agree_on_weights(router.path, shapes, span):
         return POISON

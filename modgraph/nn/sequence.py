@@ -28,6 +28,8 @@ class Attention(nn.Module):
                 mask = mask & torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool, device=x.device).tril()
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).transpose(-4, -2).unbind(-3)
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=self.causal and mask is None)
+        if mask is not None:
+            y = y.masked_fill(~mask.any(-1, keepdim=True), 0.0)  # of nothing; left open, it differs between backends
         result: Tensor = self.out(y.transpose(-3, -2).flatten(-2))
         return result
 

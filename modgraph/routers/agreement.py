@@ -26,6 +26,7 @@ class Agreement(Router):
     )
     reference = "modgraph.nn.AgreementMessagePassing"
     soft = True
+    balanced = True
 
     iterations: int = setting(4, min=0, max=1000, doc="rounds of agreement; 0 leaves the mean")
     bias: bool = setting(False, doc="add a learned vector to the keys")

@@ -50,6 +50,7 @@ class Router(Declaration):
     records: ClassVar[tuple[str, ...]] = ()
     reference: ClassVar[str]
     soft: ClassVar[bool] = False  # every module takes part in every decision
+    balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
 
     def __init_subclass__(cls, **options: Any) -> None:

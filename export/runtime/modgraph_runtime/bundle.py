@@ -48,7 +48,8 @@ class Bundle:
                 {port.name: port for port in (Port.of(entry, classes) for entry in self.manifest[group])}
                 for group in ("inputs", "outputs", "routing")
             )
-            self._inputs = Inputs(self.inputs, {axis: int(axes[axis]["longest"]) for axis in axes})
+            longest = {axis: int(axes[axis]["longest"]) for axis in axes if "longest" in axes[axis]}
+            self._inputs = Inputs(self.inputs, longest)
             self.targets = frozenset(map(str, self.manifest.get("targets", ())))
             self._hold(self.inputs, self._session.get_inputs())
             self._hold({**self.outputs, **self.routing}, self._session.get_outputs())

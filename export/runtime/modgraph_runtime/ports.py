@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 LENGTH = "length"
 LENGTH_SUFFIX = "_length"
-BATCH = "examples"
+BATCH = "the batch"  # a name that no axis of a spec can have
 
 
 class BundleError(Exception):

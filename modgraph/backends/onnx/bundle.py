@@ -1,27 +1,29 @@
-"""Exports a model: traced, described, verified, and only then written."""
+"""Exports a model: traced, verified, described, written, and only then put in its place."""
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import onnx
-from modgraph_runtime.bundle import FORMAT, MANIFEST_KEY
+import torch
+from modgraph_runtime.bundle import MANIFEST_KEY
 
-from modgraph.backends.errors import Unreached, WrongSuffix
-from modgraph.backends.onnx.trace import OPSET, trace
-from modgraph.backends.onnx.verify import LENGTHS, Arrays, Verified, inputs_for, verify
+from modgraph.backends.errors import NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
+from modgraph.backends.onnx.examples import Arrays, Examples
+from modgraph.backends.onnx.manifest import Description, as_text, manifest_of
+from modgraph.backends.onnx.trace import trace
+from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.files import write_atomically
-from modgraph.ir import Graph, PoolNode, RouteNode, to_json
-from modgraph.ops import TensorType
+from modgraph.files import CannotWrite, write_atomically
+from modgraph.ir import Graph, PoolNode, RouteNode
 from modgraph.passes import INFERENCE, Lower, apply_passes
 
-EXAMPLE_BATCH = 2
+LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
 
 
 @dataclass(frozen=True)
@@ -31,18 +33,22 @@ class Report:
     path: Path
     size: int
     verified: Verified
+    pools: dict[str, int]
     lowerings: dict[str, str]
     warnings: tuple[Diagnostic, ...] = field(default=())
 
     def __str__(self) -> str:
-        batches = ", ".join(map(str, self.verified.batches))
+        verified = self.verified
         lines = [
-            f"{self.path}: {self.size / 1e6:.2f} MB",
-            f"ONNX Runtime agrees with torch at batch {batches}: within {self.verified.worst:.1e}",
+            f"{self.path}: {self.size / 1e6:.2f} MB, and its manifest in {self.path.with_suffix('.json').name}",
+            f"ONNX Runtime agrees with torch at batch {', '.join(map(str, verified.batches))}: "
+            f"largest relative difference {verified.worst:.1e}",
         ]
-        lines += [f"route {name}: {how}" for name, how in self.lowerings.items()]
-        for pool, unreached in self.verified.unreached.items():
-            lines.append(f"pool {pool}: {'every module reached' if not unreached else f'not reached: {unreached}'}")
+        if verified.replaced:
+            lines.append(f"{verified.replaced} examples were replaced: a decision was too close to compare")
+        for name, size in self.pools.items():
+            lines.append(f"pool {name}: {size - len(verified.unreached[name])} of {size} modules reached")
+        lines += [f"route {name}: {reason}" for name, reason in self.lowerings.items()]
         return "\n".join(lines)
 
 
@@ -61,75 +67,78 @@ def export(
     `ModgraphError`, and then leaves what was there before.
     """
     target = Path(path)
-    if target.suffix != ".onnx":
-        raise ModgraphError([WrongSuffix(path=str(path))])
+    _check_place(target)
     inference = deterministic(model)
-    example = inputs_for(inference, EXAMPLE_BATCH, LENGTHS[0], examples)
-    proto = trace(inference, example, routing)
-    verified = verify(inference, proto.SerializeToString(), routing, examples)
-    manifest = _manifest(model.graph, inference, routing, verified, description or {})
-    text = json.dumps(manifest, indent=1, ensure_ascii=False)
-    onnx.helper.set_model_props(proto, {MANIFEST_KEY: text})
-    content = proto.SerializeToString()
-    write_atomically(target, content)
-    write_atomically(target.with_suffix(".json"), text.encode())
-    return Report(target, len(content), verified, _lowerings(inference.graph), _warnings(verified))
+    _check_model(inference)
+    described = Description.of(description, model.graph)
+    tried = Examples.of(inference.graph, examples)
+    traced = trace(inference, tried)
+    verified = verify(inference, traced, tried)
+    if not routing:
+        traced = traced.only(inference.graph.outputs)
+    text = as_text(manifest_of(model.graph, inference, traced, verified, described))
+    onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
+    content = traced.proto.SerializeToString()
+    draft = target.with_name(f".{target.stem}.{os.getpid()}.onnx")
+    try:
+        write_atomically(draft, content)
+        verify_bundle(inference, draft, tried)
+        write_atomically(target.with_suffix(".json"), text.encode())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    pools = {pool.name: pool.size for pool in inference.graph.of_kind(PoolNode)}
+    return Report(target, len(content), verified, pools, _lowerings(inference.graph), _warnings(verified))
 
 
 def deterministic(model: Model) -> Model:
     """The model for inference: a pure function of one example, with the same weights."""
-    inference = Model(apply_passes(model.graph, INFERENCE))
+    if not isinstance(model, Model):
+        raise TypeError(f"export takes a model that modgraph built, not {type(model).__name__}")
+    with torch.device("meta"):
+        inference = Model(apply_passes(model.graph, INFERENCE))
+    inference.to_empty(device="cpu")
     weights = model.state_dict()
     inference.load_state_dict({name: weights[name] for name in inference.state_dict()})
     return inference.eval()
 
 
-def _manifest(
-    trained: Graph, inference: Model, routing: bool, verified: Verified, description: Mapping[str, Any]
-) -> dict[str, Any]:
-    from modgraph.version import VERSION
-
-    graph = inference.graph
-    records = {name: graph.type_of(result) for name, result in inference.routing_results().items()}
-    pools = graph.of_kind(PoolNode)
-    return {
-        "format": FORMAT,
-        "modgraph": VERSION,
-        "model": graph.name,
-        "parameters": to_json(graph)["parameters"],
-        "inputs": [_port(name, type_) for name, type_ in graph.input_types.items()],
-        "outputs": [_port(name, graph.type_of(result)) for name, result in graph.outputs.items()],
-        "routing": [_port(name, type_) for name, type_ in records.items()] if routing else [],
-        "targets": list(trained.target_types),
-        "classes": _classes(trained, description.get("classes", {})),
-        "preprocessing": dict(description.get("preprocessing", {})),
-        "pools": {pool.name: {"size": pool.size, "unreached": verified.unreached[pool.name]} for pool in pools},
-        "verified": {"batches": list(verified.batches), "worst": verified.worst},
-        "opset": OPSET,
-        "hash": graph.hash(),
-        "ir": to_json(graph),
-    }
+def _check_place(target: Path) -> None:
+    """Raises `ModgraphError` if a bundle cannot be written there; better before the work than after."""
+    if target.suffix != ".onnx":
+        raise ModgraphError([WrongSuffix(path=str(target))])
+    reason = None
+    if not target.parent.is_dir():
+        reason = f'there is no folder "{target.parent}"'
+    elif not os.access(target.parent, os.W_OK):
+        reason = "its folder cannot be written to"
+    elif folder := next((each for each in (target, target.with_suffix(".json")) if each.is_dir()), None):
+        reason = "it is a folder" if folder == target else f'"{folder}", the place of its manifest, is a folder'
+    if reason is not None:
+        raise ModgraphError([CannotWrite(path=str(target), reason=reason)])
 
 
-def _classes(trained: Graph, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Names of classes by output: those of the target that the output is trained to tell."""
-    outputs = {result: name for name, result in trained.outputs.items()}
-    found = {}
-    for node in trained:
-        inputs = trained.inputs(node.name)
-        if "logits" in inputs and "label" in inputs and inputs["logits"] in outputs:
-            target = inputs["label"].node
-            if target in names:
-                found[outputs[inputs["logits"]]] = list(names[target])
-    return found
-
-
-def _port(name: str, type_: TensorType) -> dict[str, Any]:
-    return {"name": name, **type_.as_json()}
+def _check_model(model: Model) -> None:
+    """Raises `ModgraphError` if there is no inference to export: no number, or none for an example alone."""
+    graph, found = model.graph, list[Diagnostic]()
+    for name, result in graph.outputs.items():
+        sources = sorted(graph.ancestors([result.node]))
+        wide = [node for node in sources if any(type_.per == "batch" for type_ in graph[node].types)]
+        if wide:
+            found.append(OfWholeBatch(output=name, node=wide[0]))
+    weights = model.state_dict()
+    for name, tensor in weights.items():
+        if not tensor.isfinite().all():
+            found.append(NothingFinite(what=f'the weight "{name}"'))
+    size = sum(tensor.nbytes for tensor in weights.values())
+    if size >= LARGEST:
+        found.append(TooLarge(size=size / 1e9))
+    if found:
+        raise ModgraphError(found)
 
 
 def _lowerings(graph: Graph) -> dict[str, str]:
-    return {route.name: str(Lower(route.lowering).choice(graph, route).form) for route in graph.of_kind(RouteNode)}
+    return {route.name: Lower(route.lowering).choice(graph, route).reason for route in graph.of_kind(RouteNode)}
 
 
 def _warnings(verified: Verified) -> tuple[Diagnostic, ...]:

@@ -6,89 +6,168 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
+import onnx_ir
 import torch
-from torch import Tensor, nn
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+from torch import Tensor
 
 from modgraph.backends.errors import CannotExport
+from modgraph.backends.onnx.examples import Examples, symbolic_axes
 from modgraph.backends.torch import Model
+from modgraph.backends.torch.construct import Namespace
 from modgraph.diagnostics import ModgraphError
+from modgraph.ops import TensorType
+from modgraph.version import VERSION
 
 OPSET = 20
+TRACED_BATCH = 2
 
 
-class _Positional(nn.Module):
-    """A model as the exporter wants it: inputs by place, outputs as a tuple."""
+@dataclass(frozen=True)
+class Traced:
+    """An ONNX model, and the names of its tensors by those of inputs and of outputs."""
 
-    def __init__(self, model: Model, routing: bool) -> None:
+    proto: onnx.ModelProto
+    tensors_in: dict[str, str]
+    tensors_out: dict[str, str]
+
+    def only(self, outputs: Collection[str]) -> Traced:
+        """The same without other outputs, and without what only they need."""
+        kept = {name: tensor for name, tensor in self.tensors_out.items() if name in outputs}
+        model = onnx_ir.from_proto(self.proto)
+        model.graph.outputs[:] = [value for value in model.graph.outputs if value.name in kept.values()]
+        RemoveUnusedNodesPass()(model)
+        return Traced(onnx_ir.to_proto(model), self.tensors_in, kept)
+
+
+class _Positional(Namespace):
+    """A model as the exporter wants it: inputs by place, outputs as a tuple. Weights keep their names."""
+
+    def __init__(self, model: Model) -> None:
         super().__init__()
-        self.model = model
-        self.names = list(model.graph.input_types)
-        self.routing = routing
+        self._modules.update(model._modules)
+        self.computed = (model,)  # in a tuple, so that its weights are not registered under a second name
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        computed = self.model.compute(dict(zip(self.names, inputs, strict=True)), losses=False, routing=self.routing)
+        (model,) = self.computed
+        batch = dict(zip(model.graph.input_types, inputs, strict=True))
+        computed = model.compute(batch, losses=False, routing=True)
         return (*computed.outputs.values(), *computed.routing.values())
 
 
-def trace(model: Model, example: dict[str, Tensor], routing: bool) -> onnx.ModelProto:
-    """The ONNX form of a model in evaluation mode, batch and symbolic axes dynamic. Raises `ModgraphError`."""
+def trace(model: Model, examples: Examples) -> Traced:
+    """The ONNX form of a model in evaluation mode, batch and symbolic axes dynamic; every record of its routers is an
+    output. Raises `ModgraphError`.
+    """
     graph = model.graph
-    batch = torch.export.Dim("batch", min=1)
-    axes = {axis: torch.export.Dim(axis, min=1) for type_ in graph.input_types.values() for axis in type_.symbolic}
-    shapes = [
-        {0: batch, **{at: axes[axis] for at, axis in enumerate(type_.shape, 1) if isinstance(axis, str)}}
-        for type_ in graph.input_types.values()
-    ]
-    outputs = [*graph.outputs, *(model.routing_results() if routing else ())]
-    with _quiet() as chatter:
+    types = graph.input_types
+    results = {**graph.outputs, **model.routing_results()}
+    example = examples.draw(0, TRACED_BATCH, examples.lengths()[-1])
+    with _quiet():
         try:
             program: Any = torch.onnx.export(
-                _Positional(model, routing).eval(),
-                tuple(example[name] for name in graph.input_types),
+                _Positional(model).eval(),
+                tuple(example[name] for name in types),
                 dynamo=True,
-                input_names=list(graph.input_types),
-                output_names=outputs,
-                dynamic_shapes=(tuple(shapes),),
+                dynamic_shapes=(_dynamic(list(types.values()), symbolic_axes(graph)),),
                 opset_version=OPSET,
                 external_data=False,
                 verbose=False,
             )
-        except (torch.onnx.errors.OnnxExporterError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0] or chatter.getvalue()[-200:]
-            raise ModgraphError([CannotExport(reason=reason)]) from error
-    proto: onnx.ModelProto = program.model_proto
-    return cleaned(proto)
+        except torch.onnx.errors.OnnxExporterError as error:
+            raise ModgraphError([CannotExport(reason=_reason(error))]) from error
+    traced: onnx_ir.Model = program.model
+    tensors_out = {name: f"output.{name}" if name in types else name for name in results}
+    _rename(traced.graph, list(types), list(tensors_out.values()))
+    _shape(traced.graph.inputs, types.values())
+    _shape(traced.graph.outputs, (graph.type_of(result) for result in results.values()))
+    traced.graph.name = graph.name
+    traced.producer_name, traced.producer_version = "modgraph", VERSION
+    return Traced(cleaned(onnx_ir.to_proto(traced)), {name: name for name in types}, tensors_out)
+
+
+def _dynamic(types: Sequence[TensorType], axes: Sequence[str]) -> tuple[dict[int, Any], ...]:
+    """The dynamic axes of each input. Names of axes are the user's, and might mean something to torch: numbers."""
+    batch = torch.export.Dim("batch", min=1)
+    dims = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(axes)}
+    return tuple(
+        {0: batch, **{at: dims[axis] for at, axis in enumerate(type_.shape, 1) if isinstance(axis, str)}}
+        for type_ in types
+    )
+
+
+def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Give inputs and outputs the spec's names; what the exporter called so gets another name."""
+    ends = {*graph.inputs, *graph.outputs}
+    inner = [value for node in graph.all_nodes() for value in node.outputs] + list(graph.initializers.values())
+    taken = {value.name for value in inner} | {*inputs, *outputs}
+    for value in inner:
+        if value.name in (*inputs, *outputs) and value not in ends:
+            value.name = next(name for at in range(len(taken)) if (name := f"{value.name}.{at}") not in taken)
+            taken.add(value.name)
+    for values, names in ((graph.inputs, inputs), (graph.outputs, outputs)):
+        for at, (value, name) in enumerate(zip(list(values), names, strict=True)):
+            if value in graph.inputs and values is graph.outputs:
+                value = values[at] = _copied(graph, value)
+            value.name = name
+
+
+def _copied(graph: onnx_ir.Graph, value: onnx_ir.Value) -> onnx_ir.Value:
+    """An input that is an output as well, passed through a node."""
+    node = onnx_ir.node("Identity", [value])
+    graph.append(node)
+    node.outputs[0].type = value.type
+    return node.outputs[0]
+
+
+def _shape(values: Sequence[onnx_ir.Value], types: Any) -> None:
+    """Axes under the spec's names instead of the trace's."""
+    for value, type_ in zip(values, types, strict=True):
+        batch = "batch" if "batch" not in type_.shape else "examples"
+        value.shape = onnx_ir.Shape((batch, *type_.shape))
 
 
 def cleaned(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Without stack traces, and without intermediate shapes, which the trace's sizes would fix."""
-    del proto.graph.value_info[:]
-    del proto.graph.metadata_props[:]
-    for node in proto.graph.node:
-        del node.metadata_props[:]
-        node.doc_string = ""
-    for function in proto.functions:
-        del function.value_info[:]
-        for node in function.node:
+    parts = [proto.graph, *proto.functions]
+    while parts:
+        part = parts.pop()
+        del part.value_info[:]
+        del part.metadata_props[:]
+        part.doc_string = ""
+        for node in part.node:
             del node.metadata_props[:]
-    for value in (*proto.graph.input, *proto.graph.output, *proto.graph.initializer):
-        del value.metadata_props[:]
+            node.doc_string = ""
+            parts += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+        if isinstance(part, onnx.GraphProto):
+            for value in (*part.input, *part.output, *part.initializer):
+                del value.metadata_props[:]
+                value.doc_string = ""
     return proto
 
 
+def _reason(error: BaseException) -> str:
+    """What lies at the bottom of an exporter's error, in a line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
 @contextlib.contextmanager
-def _quiet() -> Iterator[io.StringIO]:
-    """Keeps the exporter's chatter from the user; what it said is in the buffer if it fails."""
-    chatter = io.StringIO()
+def _quiet() -> Iterator[None]:
+    """Keeps the exporter's progress and warnings from the user; its errors are exceptions."""
     previous = logging.root.manager.disable
     logging.disable(logging.WARNING)
+    chatter = io.StringIO()
     try:
         with contextlib.redirect_stdout(chatter), contextlib.redirect_stderr(chatter), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield chatter
+            yield
     finally:
         logging.disable(previous)

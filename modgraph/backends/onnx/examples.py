@@ -1,0 +1,117 @@
+"""Examples to verify an export on: real ones where there are some, or else random ones of the inputs' types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from modgraph_runtime.ports import BATCH, BundleError, Inputs, Port
+from numpy.typing import NDArray
+from torch import Tensor
+
+from modgraph.backends.errors import BadExamples
+from modgraph.backends.torch import generator_for
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph, OpNode
+from modgraph.ops import TensorType
+from modgraph.ops.sequence import Position
+
+Arrays = Mapping[str, NDArray[Any]]
+Lengths = Mapping[str, int]  # of symbolic axes
+
+SHORT, LONG = 5, 8  # of the first symbolic axis; each further one is a little longer
+
+
+@dataclass(frozen=True)
+class Examples:
+    """An endless row of examples for a graph. `given` are arrays that fit it, used again and again."""
+
+    graph: Graph
+    given: Arrays | None = None
+
+    @classmethod
+    def of(cls, graph: Graph, given: Arrays | None) -> Examples:
+        """Examples from a user's arrays, targets among them ignored. Raises `ModgraphError` if they do not fit."""
+        if given is None:
+            return cls(graph)
+        types = graph.input_types
+        ports = {name: Port(name, type_.dtype, type_.shape, type_.size, name) for name, type_ in types.items()}
+        wanted = {name: array for name, array in given.items() if name in types}
+        try:
+            arrays, lengths = Inputs(ports, longest(graph)).fitted(wanted)
+        except BundleError as error:
+            raise ModgraphError([BadExamples(reason=str(error))]) from error
+        if lengths[BATCH] == 0:
+            raise ModgraphError([BadExamples(reason="there are no examples in the arrays")])
+        return cls(graph, arrays)
+
+    def lengths(self) -> tuple[Lengths, ...]:
+        """The lengths of symbolic axes to try: a shorter and a longer of each, no two axes alike."""
+        axes = symbolic_axes(self.graph)
+        if not axes:
+            return ({},)
+        limits = longest(self.graph) if self.given is None else self._full()
+        long = {axis: min(LONG + 2 * at, limits.get(axis, LONG + 2 * at)) for at, axis in enumerate(axes)}
+        if self.given is not None:
+            long = limits
+        short = {axis: max(1, min(SHORT + 2 * at, long[axis] - 1)) for at, axis in enumerate(axes)}
+        return short, long
+
+    def draw(self, start: int, count: int, lengths: Lengths) -> dict[str, Tensor]:
+        """`count` examples from the place `start` on, symbolic axes as long as asked."""
+        if self.given is not None:
+            return self._real(start, count, lengths)
+        types = self.graph.input_types
+        return {name: _random(name, type_, start, count, lengths) for name, type_ in types.items()}
+
+    def _full(self) -> dict[str, int]:
+        assert self.given is not None
+        types = self.graph.input_types.items()
+        return {
+            axis: self.given[name].shape[at]
+            for name, type_ in types
+            for at, axis in enumerate(type_.shape, 1)
+            if isinstance(axis, str)
+        }
+
+    def _real(self, start: int, count: int, lengths: Lengths) -> dict[str, Tensor]:
+        assert self.given is not None
+        inputs = {}
+        for name, type_ in self.graph.input_types.items():
+            array = self.given[name]
+            chosen = array[np.arange(start, start + count) % len(array)]
+            if type_.dtype == "length":
+                chosen = chosen.clip(max=lengths[name.removesuffix("_length")])
+            cut = tuple(slice(lengths[axis] if isinstance(axis, str) else None) for axis in type_.shape)
+            inputs[name] = torch.from_numpy(np.ascontiguousarray(chosen[(slice(None), *cut)]))
+        return inputs
+
+
+def symbolic_axes(graph: Graph) -> list[str]:
+    """The axes of any length among a graph's inputs, each once."""
+    return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.symbolic))
+
+
+def longest(graph: Graph) -> dict[str, int]:
+    """Axes that cannot have any length, since a learned vector belongs to each place along them."""
+    found: dict[str, int] = {}
+    for node in graph.of_kind(OpNode):
+        if isinstance(node.op, Position) and node.op.length is not None:
+            axis = graph.signature(node).axes["N"]
+            if isinstance(axis, str):
+                found[axis] = min(found.get(axis, node.op.length), node.op.length)
+    return found
+
+
+def _random(name: str, type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:
+    """Random values of a type, a function of name, place and shape alone; lengths from none to full."""
+    generator = generator_for("verify", name, start, count, *lengths.values())
+    shape = [count, *(axis if isinstance(axis, int) else lengths[axis] for axis in type_.shape)]
+    if type_.dtype == "length":
+        return torch.randint(lengths[name.removesuffix("_length")] + 1, shape, generator=generator)
+    if type_.size is not None:
+        return torch.randint(type_.size, shape, generator=generator)
+    return torch.randn(shape, generator=generator)
