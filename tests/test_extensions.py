@@ -15,6 +15,7 @@ class Bend(Op):
     """y = W x + strength · sin(W x)."""
 
     name = "bend"
+    example = "input x: float[4] y = x -> bend(3) output y"
     operands = (Operand("x", "... D"),)
     results = ("... width",)
     weights = (Weight("weight", "width D", uniform("D")),)
@@ -30,6 +31,7 @@ class Everyone(Router):
     """The mean of all modules on every token."""
 
     name = "everyone"
+    example = "input x: float[5, 4] pool p[2] = linear(4) router r = everyone y = x -> p by r output y"
     operands = (Operand("tokens", "... N D"),)
     results = ("... N V",)
     module = TorchModule("torch.nn.Identity")

@@ -245,6 +245,10 @@ def _output(statement: ast.Output, here: Here) -> None:
         here.call.outputs.append(value)
     elif isinstance(value, Tensor):
         node = OutputNode(name=f"output.{here.scope.weights_below(name)}", span=statement.span)
+        if node.name in here.graph:
+            advice = "give it a name of its own: output NAME = …"
+            here.tell(errors.DuplicateName(span=statement.span, name=name, way_out=advice))
+            return
         here.add(node, statement.span, {"x": value.result})
 
 

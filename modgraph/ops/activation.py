@@ -12,6 +12,7 @@ class ReLU(Op):
     """max(0, x)."""
 
     name = "relu"
+    example = "input x: float[5, 6] y = x -> relu output y"
     module = TorchModule("torch.nn.ReLU")
 
 
@@ -19,6 +20,7 @@ class LeakyReLU(Op):
     """x where it is positive, slope · x elsewhere."""
 
     name = "leaky_relu"
+    example = "input x: float[5, 6] y = x -> leaky_relu output y"
     module = TorchModule("torch.nn.LeakyReLU", "slope")
 
     slope: float = setting(0.01, min=0, doc="slope below zero")
@@ -28,6 +30,7 @@ class GELU(Op):
     """x Φ(x), Φ the normal distribution function (exact, not the tanh approximation)."""
 
     name = "gelu"
+    example = "input x: float[5, 6] y = x -> gelu output y"
     module = TorchModule("torch.nn.GELU")
 
 
@@ -35,6 +38,7 @@ class SiLU(Op):
     """x σ(x)."""
 
     name = "silu"
+    example = "input x: float[5, 6] y = x -> silu output y"
     module = TorchModule("torch.nn.SiLU")
 
 
@@ -42,6 +46,7 @@ class ELU(Op):
     """x where it is positive, exp(x) − 1 elsewhere."""
 
     name = "elu"
+    example = "input x: float[5, 6] y = x -> elu output y"
     module = TorchModule("torch.nn.ELU")
 
 
@@ -49,6 +54,7 @@ class Softplus(Op):
     """log(1 + exp(x))."""
 
     name = "softplus"
+    example = "input x: float[5, 6] y = x -> softplus output y"
     module = TorchModule("torch.nn.Softplus")
 
 
@@ -56,6 +62,7 @@ class Tanh(Op):
     """Hyperbolic tangent."""
 
     name = "tanh"
+    example = "input x: float[5, 6] y = x -> tanh output y"
     module = TorchModule("torch.nn.Tanh")
 
 
@@ -63,6 +70,7 @@ class Sigmoid(Op):
     """1 / (1 + exp(−x))."""
 
     name = "sigmoid"
+    example = "input x: float[5, 6] y = x -> sigmoid output y"
     module = TorchModule("torch.nn.Sigmoid")
 
 
@@ -70,6 +78,7 @@ class Identity(Op):
     """The value itself."""
 
     name = "identity"
+    example = "input x: float[5, 6] y = x -> identity output y"
     module = TorchModule("torch.nn.Identity")
     affine = True
 
@@ -89,6 +98,7 @@ class Softmax(_OverLastAxis):
     """exp(x) / Σ exp(x) over the last axis."""
 
     name = "softmax"
+    example = "input x: float[5, 6] y = x -> softmax output y"
     module = TorchModule("modgraph.nn.Softmax")
 
 
@@ -96,4 +106,5 @@ class LogSoftmax(_OverLastAxis):
     """x − log Σ exp(x) over the last axis."""
 
     name = "log_softmax"
+    example = "input x: float[5, 6] y = x -> log_softmax output y"
     module = TorchModule("modgraph.nn.LogSoftmax")

@@ -105,6 +105,7 @@ class Declaration(_Declared):
     """Base of ops and routers."""
 
     name: ClassVar[str]
+    example: ClassVar[str]  # the body of a small model that uses it once
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", "..."),)
     variadic: ClassVar[bool] = False
     results: ClassVar[tuple[str, ...]] = ("...",)

@@ -24,6 +24,7 @@ class Conv(Op):
     """Convolve an image: `width` filters of `kernel` × `kernel`."""
 
     name = "conv"
+    example = "input x: float[4, 8, 6] y = x -> conv(6, kernel=3, stride=2, padding=1, groups=2) output y"
     operands = IMAGE
     results = ("... width H_out W_out",)
     weights = (
@@ -91,6 +92,7 @@ class MaxPool(_Window):
     """The largest value of each window."""
 
     name = "max_pool"
+    example = "input x: float[4, 8, 6] y = x -> max_pool(3, stride=2) output y"
     module = TorchModule("modgraph.nn.MaxPool2d", "kernel", "step")
 
 
@@ -98,6 +100,7 @@ class AvgPool(_Window):
     """The mean of each window."""
 
     name = "avg_pool"
+    example = "input x: float[4, 8, 6] y = x -> avg_pool(2) output y"
     module = TorchModule("modgraph.nn.AvgPool2d", "kernel", "step")
 
 
@@ -105,6 +108,7 @@ class Tokens(Op):
     """Turn an image into tokens: one per position, row by row, of the width of its channels."""
 
     name = "tokens"
+    example = "input x: float[4, 8, 6] y = x -> tokens output y"
     operands = IMAGE
     results = ("... N C",)
     module = TorchModule("modgraph.nn.Tokens")
@@ -118,6 +122,7 @@ class PatchEmbed(Op):
     """Cut an image into square patches and map each to a token (a convolution of equal kernel and stride)."""
 
     name = "patch_embed"
+    example = "input x: float[4, 8, 6] y = x -> patch_embed(2, 5) output y"
     operands = IMAGE
     results = ("... N width",)
     weights = (

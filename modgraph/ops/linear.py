@@ -16,6 +16,7 @@ class Linear(Op):
     """Map the last axis by a learned matrix: y = x Wᵀ + b."""
 
     name = "linear"
+    example = "input x: float[5, 6] y = x -> linear(3) output y"
     operands = VECTORS
     results = ("... width",)
     weights = (
@@ -40,6 +41,7 @@ class ModulatedLinear(Op):
     """
 
     name = "modulated_linear"
+    example = "input x: float[5, 6] y = x -> modulated_linear(3) output y"
     operands = VECTORS
     results = ("... width",)
     weights = (
@@ -69,6 +71,7 @@ class ModulatedMLP(Op):
     """
 
     name = "modulated_mlp"
+    example = "input x: float[5, 6] y = x -> modulated_mlp([7, 3]) output y"
     operands = VECTORS
     results = ("... width",)
     module = TorchModule("modgraph.nn.ModulatedMLP", "D", "widths", "code_width", activation="activation")
@@ -109,6 +112,7 @@ class Scale(Op):
     """Multiply the last axis by a learned vector that starts at one."""
 
     name = "scale"
+    example = "input x: float[5, 6] y = x -> scale output y"
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)

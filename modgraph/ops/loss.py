@@ -15,6 +15,7 @@ class CrossEntropy(Op):
     """−log softmax(logits)[label], averaged over an example's positions, padding left out."""
 
     name = "cross_entropy"
+    example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)
     module = TorchModule("modgraph.nn.CrossEntropy")
@@ -22,7 +23,7 @@ class CrossEntropy(Op):
     def check(self, axes: Axes) -> None:
         classes, logits = axes["size"], axes["C"]
         if classes != logits:
-            raise Misfit(f"{logits} logits for a label of {classes} classes", "make the two numbers equal", 0)
+            raise Misfit(f"{logits} logits for a label of {classes} classes", "make the two numbers equal")
 
     def masked(self, axes: Axes) -> str | None:
         return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
@@ -32,6 +33,7 @@ class MSE(Op):
     """Squared error, averaged over everything an example holds."""
 
     name = "mse"
+    example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
     operands = (Operand("prediction", "..."), Operand("target", "..."))
     results = ("",)
     module = TorchModule("modgraph.nn.MSE")
@@ -46,6 +48,7 @@ class Entropy(Op):
     """Entropy of softmax(logits) over the last axis, −Σ p log p, averaged over an example's positions."""
 
     name = "entropy"
+    example = "input x: float[5, 6] y = x -> relu loss entropy(x) output y"
     operands = (Operand("logits", "... C"),)
     results = ("",)
     module = TorchModule("modgraph.nn.Entropy")
@@ -62,6 +65,9 @@ class Importance(Op):
     """
 
     name = "importance"
+    example = (
+        "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r loss importance(r) output y"
+    )
     operands = (Operand("gates", "... N M"),)
     variadic = True
     module = TorchModule("modgraph.nn.Importance", over="over")

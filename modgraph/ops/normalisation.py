@@ -13,6 +13,7 @@ class LayerNorm(Op):
     """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `affine`."""
 
     name = "layer_norm"
+    example = "input x: float[5, 6] y = x -> layer_norm output y"
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES, when="learned"), Weight("bias", "D", ZEROS, when="learned"))
@@ -26,6 +27,7 @@ class RMSNorm(Op):
     """Divide the last axis by its root mean square, then scale by a learned vector."""
 
     name = "rms_norm"
+    example = "input x: float[5, 6] y = x -> rms_norm output y"
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)
@@ -38,6 +40,7 @@ class BatchNorm(Op):
     """Normalise each channel of an image over the batch in training, by running statistics afterwards."""
 
     name = "batch_norm"
+    example = "input x: float[4, 8, 6] y = x -> batch_norm output y"
     operands = IMAGE
     results = ("... C H W",)
     weights = (
@@ -56,6 +59,7 @@ class GroupNorm(Op):
     """Normalise groups of an image's channels, then scale and shift each channel."""
 
     name = "group_norm"
+    example = "input x: float[4, 8, 6] y = x -> group_norm(2) output y"
     operands = IMAGE
     results = ("... C H W",)
     weights = (Weight("weight", "C", ONES), Weight("bias", "C", ZEROS))
@@ -73,6 +77,7 @@ class Dropout(Op):
     """In training, set each value to zero with probability `rate` and scale the rest up by 1 / (1 − rate)."""
 
     name = "dropout"
+    example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
     operands = (Operand("x", "..."),)
     results = ("...",)
     module = TorchModule("torch.nn.Dropout", "rate")

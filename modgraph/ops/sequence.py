@@ -13,6 +13,7 @@ class Embedding(Op):
     """Look up a learned vector for each token id."""
 
     name = "embedding"
+    example = "input x: token[7, 11] y = x -> embedding(4) output y"
     operands = (Operand("x", "...", dtype="token"),)
     results = ("... width",)
     weights = (Weight("weight", "size width", normal(1.0)),)
@@ -25,6 +26,7 @@ class Attention(Op):
     """Multi-head self-attention over the tokens: softmax(Q Kᵀ / √d) V, padding masked."""
 
     name = "attention"
+    example = "input x: float[5, 6] y = x -> attention(2) output y"
     operands = TOKENS
     results = ("... N D",)
     weights = (
@@ -59,6 +61,7 @@ class ClassToken(Op):
     """Put one learned token in front of the others."""
 
     name = "class_token"
+    example = "input x: float[5, 6] y = x -> class_token output y"
     operands = TOKENS
     results = ("... one_more D",)
     weights = (Weight("weight", "D", normal(0.02)),)
@@ -73,6 +76,7 @@ class Position(Op):
     """Add a learned vector to each token by its place."""
 
     name = "position"
+    example = "input x: float[5, 6] y = x -> position output y"
     operands = TOKENS
     results = ("... N D",)
     weights = (Weight("weight", "places D", normal(0.02)),)
@@ -97,6 +101,7 @@ class Select(Op):
     """Take one token, by its place."""
 
     name = "select"
+    example = "input x: float[5, 6] y = x -> select(1) output y"
     operands = TOKENS
     results = ("... D",)
     module = TorchModule("modgraph.nn.Select", "index")

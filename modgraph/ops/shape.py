@@ -15,6 +15,7 @@ class Flatten(Op):
     """Put everything an example holds into one axis."""
 
     name = "flatten"
+    example = "input x: float[5, 6] y = x -> flatten output y"
     module = TorchModule("modgraph.nn.Flatten", "rank")
     affine = True
 
@@ -28,6 +29,7 @@ class Concat(Op):
     """Join several values along their last axis; all other axes agree."""
 
     name = "concat"
+    example = "input x: float[5, 6] y = (x, x) -> concat output y"
     operands = (Operand("x", "..."),)
     variadic = True
     module = TorchModule("modgraph.nn.Concat")
@@ -54,6 +56,7 @@ class Split(Op):
     """Cut the last axis into `parts` of equal length: `a, b = x -> split(2)`."""
 
     name = "split"
+    example = "input x: float[5, 6] y, z = x -> split(2) output y output z"
     operands = VECTORS
     module = TorchModule("modgraph.nn.Split", "parts")
 
@@ -88,6 +91,7 @@ class Mean(_Reduction):
     """The mean over an axis."""
 
     name = "mean"
+    example = "input x: float[5, 6] y = x -> mean output y"
     module = TorchModule("modgraph.nn.Mean", "axis")
     affine = True
 
@@ -96,6 +100,7 @@ class Sum(_Reduction):
     """The sum over an axis."""
 
     name = "sum"
+    example = "input x: float[5, 6] y = x -> sum output y"
     module = TorchModule("modgraph.nn.Sum", "axis")
     affine = True
 
@@ -104,6 +109,7 @@ class Max(_Reduction):
     """The largest value along an axis."""
 
     name = "max"
+    example = "input x: float[5, 6] y = x -> max output y"
     module = TorchModule("modgraph.nn.Max", "axis")
 
 
@@ -151,6 +157,7 @@ class Add(Arithmetic):
     """Sum of two values."""
 
     name, symbol = "add", "+"
+    example = "input x: float[5, 6] y = x + x output y"
     module = ARITHMETIC_MODULE
 
 
@@ -158,6 +165,7 @@ class Subtract(Arithmetic):
     """Difference of two values."""
 
     name, symbol = "subtract", "-"
+    example = "input x: float[5, 6] y = x - 1 output y"
     module = ARITHMETIC_MODULE
 
 
@@ -165,6 +173,7 @@ class Multiply(Arithmetic):
     """Product of two values, element by element."""
 
     name, symbol = "multiply", "*"
+    example = "input x: float[5, 6] y = 2 * x output y"
     module = ARITHMETIC_MODULE
 
 
@@ -172,6 +181,7 @@ class Divide(Arithmetic):
     """Quotient of two values, element by element."""
 
     name, symbol = "divide", "/"
+    example = "input x: float[5] y = 1 / x output y"
     module = ARITHMETIC_MODULE
 
 
@@ -179,6 +189,7 @@ class Power(Arithmetic):
     """One value to the power of another, element by element."""
 
     name, symbol = "power", "**"
+    example = "input x: float[5, 6] y = x ** 2 output y"
     module = ARITHMETIC_MODULE
 
 

@@ -14,6 +14,7 @@ class Agreement(Router):
     """
 
     name = "agreement"
+    example = "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r output y"
     operands = (Operand("tokens", "... N D"),)
     results = ("... M V", "... N M", "... N M")
     records = ("gates", "scores")

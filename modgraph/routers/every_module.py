@@ -14,6 +14,7 @@ class EveryModule(Router):
     """
 
     name = "every_module"
+    example = "input x: float[5, 6] pool p[3] = linear(4) y = x -> p output y"
     operands = (Operand("tokens", "..."),)
     module = TorchModule("modgraph.nn.EveryModule", "rows")
     reference = "modgraph.nn.EveryModuleRoute"

@@ -33,6 +33,7 @@ STATEMENT_KEYWORDS = frozenset(
 DEFINITION_KEYWORDS = frozenset(("MODEL", "BLOCK", "IMPORT"))
 NAME_FOLLOWS = frozenset("INPUT TARGET TOKENIZER MODULE POOL ROUTER MODEL BLOCK REPEAT FOR BY AS DOT".split())
 FOLLOWS_NAME = frozenset("EQUAL COLON ARROW COMMA RPAR RSQB LSQB".split())
+OPERATORS = frozenset("PLUS MINUS STAR SLASH FLOOR PERCENT POWER".split())
 OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))
 CLOSING = frozenset(("RPAR", "RSQB", "RBRACE"))
 ATOM_START = frozenset("NAME INTEGER DECIMAL STRING LPAR LSQB TRUE FALSE".split())
@@ -201,14 +202,22 @@ class _Recovery:
     def _unexpected(self, token: Any) -> UnexpectedText:
         accepted = set(self.parser.accepts())
         found = "the end of the file" if token.type == "$END" else f'"{token}"'
-        advice = ""
-        if self._is_misused_word(token):
-            advice = f'"{token}" is a reserved word: choose another name'
-        elif token.type == "RBRACE" and "$END" in accepted:
-            advice = "one closing brace too many"
-        elif token.type == "$END":
-            advice = "a bracket or brace is not closed"
+        advice = self._advice(token, accepted)
         return UnexpectedText(span=token.span, found=found, expected=_expected(accepted), way_out=advice)
+
+    def _advice(self, token: Any, accepted: set[str]) -> str:
+        """A way out of what is most likely meant."""
+        if self._is_misused_word(token):
+            return f'"{token}" is a reserved word: choose another name'
+        if token.type == "RBRACE" and "$END" in accepted:
+            return "one closing brace too many"
+        if token.type == "$END":
+            return "a bracket or brace is not closed"
+        if token.type in OPERATORS and "ARROW" in accepted:
+            return f"put the pipeline in parentheses: (x -> op) {token} y"
+        if token.type in DEFINITION_KEYWORDS and "RBRACE" in accepted:
+            return f"{token}s stand at the top of the file, outside of the braces"
+        return ""
 
 
 def _expected(accepted: set[str]) -> str:

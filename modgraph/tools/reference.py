@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ops import Declaration, Op, Setting, Weight, shown_value
 from modgraph.ops.declaration import MISSING
+from modgraph.program import loads
 from modgraph.routers import Router
 from modgraph.vocabulary import find_op, find_router
 
@@ -46,7 +47,14 @@ def declaration_page(declaration: type[Declaration]) -> str:
     lines += [f"    {name:7} [{_axes(axes)}]" for name, axes in zip(names, declaration.results, strict=False)]
     lines += [f"    {_setting(setting)}" for setting in declaration.settings().values()]
     lines += [f"    weight  {_weight(weight)}" for weight in declaration.weights]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_example(declaration)])
+
+
+def _example(declaration: type[Declaration]) -> list[str]:
+    """The declared example and what it costs."""
+    cost = loads(f"model example() {{ {declaration.example} }}").cost()
+    counts = f"{cost.parameters:,} parameters, {cost.macs:,} MACs per example"
+    return [f"    example {declaration.example}", f"    costs   {counts}"]
 
 
 def signature_of(declaration: type[Declaration]) -> str:
