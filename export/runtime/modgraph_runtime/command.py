@@ -73,8 +73,7 @@ def summary(bundle: Bundle, name: str, array: Array) -> str:
     port = bundle.outputs.get(name)
     values = array if port is None else bundle.classified(name, array)
     shown = [value if isinstance(value, str) else f"{value:.4g}" for value in values.ravel()[:SHOWN].tolist()]
-    what = "" if port is None or port.target is None else f"{port.target} "
-    return f"{name} {list(array.shape)}: {what}{', '.join(shown)}{', …' if values.size > SHOWN else ''}"
+    return f"{name} {list(array.shape)}: {', '.join(shown)}{', …' if values.size > SHOWN else ''}"
 
 
 class _Parser(argparse.ArgumentParser):

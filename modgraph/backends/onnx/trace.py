@@ -42,7 +42,7 @@ class Traced:
         model = onnx_ir.from_proto(self.proto)
         model.graph.outputs[:] = [value for value in model.graph.outputs if value.name in kept.values()]
         RemoveUnusedNodesPass()(model)
-        return Traced(onnx_ir.to_proto(model), self.tensors_in, kept)
+        return Traced(cleaned(onnx_ir.to_proto(model)), self.tensors_in, kept)
 
 
 class _Positional(Namespace):

@@ -19,8 +19,7 @@ from modgraph.ir import from_json
 from modgraph.tools.compiled import random_batch
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER
 
-LOSSES = ("cross_entropy", "mse", "entropy", "importance")
-EXPORTED = {name: text for name, text in {**OP_EXAMPLES, **ROUTER_EXAMPLES}.items() if name not in LOSSES}
+EXPORTED = {**OP_EXAMPLES, **ROUTER_EXAMPLES}  # of those that only training needs, what remains is exported
 
 
 def agree(model: modgraph.Model, path: Path, sizes: tuple[int, ...] = (1, 3, 64), routing: bool = False) -> None:
