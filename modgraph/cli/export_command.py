@@ -19,13 +19,12 @@ def run(options: argparse.Namespace) -> int:
     from modgraph.training import load_run
 
     run = load_run(options.run_directory)
-    model = run.model()
-    arrays = next(iter(run.test_data().values()))
+    tests = next(iter(run.test_data().values()), None)
     report = export(
-        model,
+        run.model(),
         options.output,
         routing=options.routing,
-        examples=arrays.values,
+        examples=None if tests is None else tests.values,
         description=run.description(),
     )
     if report.warnings:

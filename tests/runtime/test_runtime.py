@@ -74,7 +74,7 @@ def test_arrays_that_do_not_fit_are_refused(bundles: Path, mistake: str) -> None
 def test_tokens_and_lengths_are_checked(bundles: Path) -> None:
     bundle = Bundle(bundles / "words.onnx")
     words = np.zeros((2, 4), int)
-    with pytest.raises(BundleError, match="values from 20 to 20; .* allows 0 to 19"):
+    with pytest.raises(BundleError, match=r"values from 20 to 20; .* allows 0 to 19"):
         bundle.run({"words": words + 20})
     with pytest.raises(BundleError, match="needs int64"):
         bundle.run({"words": words.astype(float)})
