@@ -36,6 +36,7 @@ MULTIPLY: Any = ARITHMETIC["*"]
 
 def evaluate(expression: ast.Expression, here: Here) -> Any:
     """The value of an expression; `POISON` after a mistake, which has then been told."""
+    here.context.spend(1, expression.span)
     match expression:
         case ast.Literal():
             return expression.value
@@ -226,7 +227,7 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
                 found = f"this is {described(value)}"
                 here.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
                 return POISON
-            tensors += _records_of(member, "gates", here)
+            tensors += _records_of(member, bound.op.record, here)
     if not tensors and routers_only:
         name = described(operands[0][0]).split('"')[1]
         here.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
@@ -274,6 +275,8 @@ def _unary(expression: ast.Unary, here: Here) -> Any:
 def _binary(expression: ast.Binary, here: Here) -> Any:
     left, right = evaluate(expression.left, here), evaluate(expression.right, here)
     if not isinstance(left, Entity) and not isinstance(right, Entity):
+        if isinstance(right, tuple):
+            here.context.spend(len(right), expression.span)
         return _folded(expression, here, constants.binary, expression.operator, left, right)
     op: Any = ARITHMETIC.get(expression.operator)
     values = (left, right)

@@ -8,12 +8,14 @@ from modgraph.nn.agreement import (
 )
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
+from modgraph.nn.kernel import KernelDense, KernelFactorised, KernelMessagePassing, TruncatedKernel
 from modgraph.nn.linear import ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
 from modgraph.nn.shape import Arithmetic, Concat, Flatten, LogSoftmax, Max, Mean, Softmax, Split, Sum
+from modgraph.nn.top_k import NoisyTopK, SelectedMessagePassing, SelectedPerModule
 
 __all__ = [
     "MSE",
@@ -35,21 +37,28 @@ __all__ = [
     "Flatten",
     "GroupNorm",
     "Importance",
+    "KernelDense",
+    "KernelFactorised",
+    "KernelMessagePassing",
     "LogSoftmax",
     "Max",
     "MaxPool2d",
     "Mean",
     "ModulatedLinear",
     "ModulatedMLP",
+    "NoisyTopK",
     "PatchEmbed",
     "Pool",
     "Position",
     "Scale",
     "Select",
+    "SelectedMessagePassing",
+    "SelectedPerModule",
     "Softmax",
     "Split",
     "Sum",
     "Tokens",
+    "TruncatedKernel",
     "squared_cv",
     "valid",
 ]

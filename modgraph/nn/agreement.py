@@ -7,8 +7,6 @@ token to a module. The message passing form is the definition; the dense forms c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
@@ -16,15 +14,15 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import scatter, softmax
 
+from modgraph.nn.keys import SMALL, Keys, unit
+from modgraph.nn.messages import WeightedSum, edge_messages, factorised, kept, matrix
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
-
-SMALL = 1e-8
 
 Routed = tuple[Tensor, Tensor, Tensor]
 
 
-class Agreement(nn.Module):
+class Agreement(Keys):
     """The router's weights and settings: keys t_i = Wa s_i, how often to iterate, how to update."""
 
     def __init__(
@@ -36,47 +34,16 @@ class Agreement(nn.Module):
         update: str = "sum",
         residual: bool = False,
     ) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(width, width_in))
-        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
+        super().__init__(width_in, width, bias)
         self.iterations = iterations
         self.normalised = update == "normalised"
         self.residual = residual
-
-    def keys(self, tokens: Tensor) -> Tensor:
-        """Unit vectors along t_i: [..., D] to [..., V]."""
-        return unit(F.linear(tokens, self.weight, self.bias))
-
-    def cosines(self, tokens: Tensor) -> Callable[[Tensor], Tensor]:
-        """A function from values v [..., M, V] to the cosines of all pairs t_i, v_j: [..., N, M].
-
-        Where tokens are narrower than values, t is never made: t·v = s·(Waᵀ v), and |t|² = sᵀ (Waᵀ Wa) s.
-        """
-        if tokens.shape[-1] >= self.weight.shape[0]:
-            keys = self.keys(tokens)
-            return lambda values: torch.einsum("...nv,...mv->...nm", keys, unit(values))
-        bias = self.weight.new_zeros(self.weight.shape[0]) if self.bias is None else self.bias
-        gram = self.weight.T @ self.weight
-        squared = ((tokens @ gram + 2 * (bias @ self.weight)) * tokens).sum(-1, keepdim=True) + bias @ bias
-        size = squared.clamp(min=SMALL**2).sqrt()
-
-        def cosines(values: Tensor) -> Tensor:
-            along = unit(values)
-            products = torch.einsum("...nd,...md->...nm", tokens, along @ self.weight)
-            return (products + (along @ bias).unsqueeze(-2)) / size
-
-        return cosines
 
     def finish(self, first: Tensor, last: Tensor) -> Tensor:
         """The result from v⁰ and the last v."""
         if not self.residual:
             return last
         return F.relu(first + last) if self.iterations else F.relu(first)
-
-
-def unit(x: Tensor) -> Tensor:
-    """Vectors of length one; the zero vector stays."""
-    return F.normalize(x, dim=-1, eps=SMALL)
 
 
 def normalised(values: Tensor, total: Tensor) -> Tensor:
@@ -95,15 +62,15 @@ class AgreementMessagePassing(MessagePassing):  # type: ignore[misc]
         *outer, N, D = tokens.shape
         M = len(pool)
         tokens_SD = tokens.reshape(-1, D)
-        edges = _complete(tokens, M, length)
+        edges = complete(tokens, M, length)
         size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
         sender_E, receiver_E = edges
         module_E = receiver_E % M
 
-        messages = _messages(tokens_SD[sender_E], module_E, pool)
+        messages = edge_messages(tokens_SD[sender_E], module_E, pool)
         score_E = messages.new_zeros(messages.shape[0])
         gate_E = torch.full_like(score_E, 1 / M)
-        first = self.propagate(edges, messages=messages, weight=_shares(receiver_E, size[1], messages), size=size)
+        first = self.propagate(edges, messages=messages, weight=shares(receiver_E, size[1], messages), size=size)
         keys, values = router.keys(tokens_SD), first
         for _ in range(router.iterations):
             score_E = score_E + self.edge_updater(edges, keys=keys, values=unit(values), size=size)
@@ -113,7 +80,7 @@ class AgreementMessagePassing(MessagePassing):  # type: ignore[misc]
                 total = scatter(gate_E, receiver_E, dim_size=size[1])
                 values = normalised(values, total)
         result = router.finish(first, values).reshape(*outer, M, -1)
-        gates, scores = (_matrix(x_E, sender_E, module_E, (*outer, N, M)) for x_E in (gate_E, score_E))
+        gates, scores = (matrix(x_E, sender_E, module_E, (*outer, N, M)) for x_E in (gate_E, score_E))
         return result, gates, scores
 
     def message(self, messages: Tensor, weight: Tensor) -> Tensor:
@@ -125,7 +92,7 @@ class AgreementMessagePassing(MessagePassing):  # type: ignore[misc]
         return (keys_j * values_i).sum(-1)
 
 
-def _complete(tokens: Tensor, M: int, length: Tensor | None) -> Tensor:
+def complete(tokens: Tensor, M: int, length: Tensor | None) -> Tensor:
     """An edge from every real token to every module of its example: [2, E]."""
     outer = tokens.shape[:-1]
     mask = valid(tokens, -2, length)
@@ -135,24 +102,11 @@ def _complete(tokens: Tensor, M: int, length: Tensor | None) -> Tensor:
     return torch.stack((sender_E, sender_E // tokens.shape[-2] * M + module_E))
 
 
-def _messages(tokens_ED: Tensor, module_E: Tensor, pool: Pool) -> Tensor:
-    """f_j(s_i) on every edge, each module on the edges that lead to it."""
-    places = [(module_E == j).nonzero().squeeze(1) for j in range(len(pool))]
-    results = [pool.expert(j)(tokens_ED[place]) for j, place in enumerate(places)]
-    return torch.cat(results)[torch.cat(places).argsort()]
-
-
-def _shares(receiver_E: Tensor, receivers: int, like: Tensor) -> Tensor:
+def shares(receiver_E: Tensor, receivers: int, like: Tensor) -> Tensor:
     """One over the number of edges into the receiver, on every edge."""
     ones = torch.ones(receiver_E.shape, dtype=like.dtype, device=like.device)
     total: Tensor = scatter(ones, receiver_E, dim_size=receivers)
     return ones / total[receiver_E]
-
-
-def _matrix(x_E: Tensor, sender_E: Tensor, module_E: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Values on edges as a matrix of tokens by modules, zero where no edge runs."""
-    matrix = x_E.new_zeros(shape).reshape(-1, shape[-1])
-    return matrix.index_put((sender_E, module_E), x_E).reshape(shape)
 
 
 class _AgreementDense(nn.Module, ABC):
@@ -164,7 +118,7 @@ class _AgreementDense(nn.Module, ABC):
         mask = valid(tokens, -2, length)
         ones = tokens.new_ones(*tokens.shape[:-1], M)
         real = ones if mask is None else ones * mask
-        weighted_sum = self._weighted_sum(tokens, pool)
+        weighted_sum = self.weighted_sum(tokens, pool)
         first = values = weighted_sum(real / real.sum(-2, keepdim=True).clamp(min=1))
         scores, gates = torch.zeros_like(real), real / M
         if router.iterations:
@@ -178,26 +132,19 @@ class _AgreementDense(nn.Module, ABC):
         return router.finish(first, values), gates, scores
 
     @abstractmethod
-    def _weighted_sum(self, tokens: Tensor, pool: Pool) -> Any:
+    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
         """A function from weights c [..., N, M] to Σ_i c_ij f_j(s_i) [..., M, V]."""
 
 
 class AgreementDense(_AgreementDense):
     """For any modules: every message is computed once and kept."""
 
-    def _weighted_sum(self, tokens: Tensor, pool: Pool) -> Any:
-        messages = pool.all(tokens)
-        return lambda c: torch.einsum("...nm,...nmv->...mv", c, messages)
+    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
+        return kept(tokens, pool)
 
 
 class AgreementFactorised(_AgreementDense):
-    """For affine modules, f(Σ c s) + (Σ c − 1) f(0) = Σ c f(s): tokens are summed first, modules run on the sums."""
+    """For affine modules: tokens are summed first, modules run on the sums."""
 
-    def _weighted_sum(self, tokens: Tensor, pool: Pool) -> Any:
-        offset = pool.rows(tokens.new_zeros(len(pool), tokens.shape[-1]))
-
-        def weighted_sum(c: Tensor) -> Tensor:
-            sums = torch.einsum("...nm,...nd->...md", c, tokens)
-            return pool.rows(sums) + (c.sum(-2) - 1).unsqueeze(-1) * offset
-
-        return weighted_sum
+    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
+        return factorised(tokens, pool)

@@ -3,6 +3,8 @@
 from modgraph.ops import activation, image, linear, loss, normalisation, sequence, shape
 from modgraph.ops.axes import Axes, Misfit, derived
 from modgraph.ops.declaration import (
+    ONES,
+    ZEROS,
     Declaration,
     Initial,
     Operand,
@@ -19,6 +21,8 @@ from modgraph.ops.op import Op
 from modgraph.ops.types import Axis, ModuleAxis, TensorType, floats
 
 __all__ = [
+    "ONES",
+    "ZEROS",
     "Axes",
     "Axis",
     "Declaration",

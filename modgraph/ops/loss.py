@@ -57,6 +57,27 @@ class Entropy(Op):
         return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
 
 
+class Load(Op):
+    """CV² of how many tokens each module is likely to get: variance / mean² of Σ over tokens of its load.
+
+    A router's load is smooth in its logits, so that it can be learnt from (Shazeer et al., 2017, appendix A).
+    """
+
+    name = "load"
+    example = (
+        "input x: float[5, 6] pool p[3] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y loss load(r)"
+    )
+    record = "load"
+    operands = (Operand("load", "... N M"),)
+    variadic = True
+    module = TorchModule("modgraph.nn.Importance", over="over")
+
+    over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return (TensorType("float", (), per="batch" if self.over == "batch" else "example"),)
+
+
 class Importance(Op):
     """CV² of how much each module is used: variance / mean² of Σ over tokens of its gates (unbiased variance).
 

@@ -1,6 +1,15 @@
 """The routers of the language: one declaration each, without torch."""
 
-from modgraph.routers import agreement, every_module
+from modgraph.routers import agreement, every_module, noisy_top_k, truncated_kernel
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 
-__all__ = ["Lowering", "PoolFacts", "PoolTypes", "Router", "agreement", "every_module"]
+__all__ = [
+    "Lowering",
+    "PoolFacts",
+    "PoolTypes",
+    "Router",
+    "agreement",
+    "every_module",
+    "noisy_top_k",
+    "truncated_kernel",
+]

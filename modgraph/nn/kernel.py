@@ -1,0 +1,95 @@
+"""Routing by a truncated kernel of signature and token (Rahaman et al., Neural Interpreters, 2021).
+
+affinity_ij = exp(−(1 − cos(signature_j, Wa s_i)) / bandwidth), zero beyond the truncation, and
+v_j = mean_i affinity_ij u_ij.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from modgraph.nn.agreement import complete, shares
+from modgraph.nn.keys import Keys, unit
+from modgraph.nn.messages import WeightedSum, edge_messages, factorised, kept, matrix
+from modgraph.nn.padding import valid
+from modgraph.nn.pool import Pool
+
+Routed = tuple[Tensor, Tensor]
+
+
+class TruncatedKernel(Keys):
+    """A signature for each module, the map from tokens to keys, and the kernel's bandwidth, which is learnt."""
+
+    def __init__(
+        self, width_in: int, width: int, modules: int, truncation: float | None = None, bias: bool = False
+    ) -> None:
+        super().__init__(width_in, width, bias)
+        self.signature = nn.Parameter(torch.empty(modules, width))
+        self.bandwidth = nn.Parameter(torch.ones(()))
+        self.truncation = truncation
+
+    def affinity(self, cosine: Tensor) -> Tensor:
+        """The kernel of a cosine; zero where the distance 1 − cosine is beyond the truncation."""
+        distance = 1 - cosine
+        kernel = torch.exp(-distance / self.bandwidth)
+        return kernel if self.truncation is None else kernel * (distance <= self.truncation)
+
+
+class KernelMessagePassing(MessagePassing):  # type: ignore[misc]
+    """The definition: every token sends f_j(s_i) to every module, weighted by their affinity."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="add", node_dim=0)
+
+    def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, length: Tensor | None = None) -> Routed:
+        """Tokens [..., N, D] give results [..., M, V] and gates [..., N, M]."""
+        *outer, N, D = tokens.shape
+        M = len(pool)
+        tokens_SD = tokens.reshape(-1, D)
+        edges = complete(tokens, M, length)
+        size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
+        sender_E, receiver_E = edges
+        module_E = receiver_E % M
+        cosine_E = (router.keys(tokens_SD)[sender_E] * unit(router.signature)[module_E]).sum(-1)
+        affinity_E = router.affinity(cosine_E)
+        messages = edge_messages(tokens_SD[sender_E], module_E, pool)
+        weight = affinity_E * shares(receiver_E, size[1], messages)
+        values = self.propagate(edges, messages=messages, weight=weight, size=size)
+        return values.reshape(*outer, M, -1), matrix(affinity_E, sender_E, module_E, (*outer, N, M))
+
+    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
+        """What an edge carries."""
+        return messages * weight.unsqueeze(-1)
+
+
+class _KernelDense(nn.Module, ABC):
+    """The kernel over the complete graph with matrices instead of edges."""
+
+    def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, length: Tensor | None = None) -> Routed:
+        """Tokens [..., N, D] give results [..., M, V] and gates [..., N, M]."""
+        mask = valid(tokens, -2, length)
+        real = tokens.new_ones(*tokens.shape[:-1], 1) if mask is None else mask.to(tokens.dtype)
+        affinity = router.affinity(router.cosines(tokens)(router.signature)) * real
+        return self.weighted_sum(tokens, pool)(affinity / real.sum(-2, keepdim=True).clamp(min=1)), affinity
+
+    @abstractmethod
+    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
+        """A function from weights c [..., N, M] to Σ_i c_ij f_j(s_i) [..., M, V]."""
+
+
+class KernelDense(_KernelDense):
+    """For any modules: every message is computed."""
+
+    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
+        return kept(tokens, pool)
+
+
+class KernelFactorised(_KernelDense):
+    """For affine modules: tokens are summed first, modules run on the sums."""
+
+    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
+        return factorised(tokens, pool)

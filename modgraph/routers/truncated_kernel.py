@@ -1,0 +1,49 @@
+"""Routing by a truncated kernel (Rahaman et al., 2021; a baseline of Hu et al., ICLR 2024)."""
+
+from __future__ import annotations
+
+from modgraph.ops import Axes, Initial, Operand, TorchModule, Weight, setting, uniform
+from modgraph.routers.router import Lowering, PoolFacts, Router
+
+
+class TruncatedKernel(Router):
+    """Weight each pair of token and module by a kernel of the module's signature and the token's key.
+
+    affinity_ij = exp(−(1 − cos(signature_j, Wa s_i)) / bandwidth), zero where 1 − cos is beyond the truncation. One
+    vector per module, v_j = mean_i affinity_ij f_j(s_i). The bandwidth is learnt and starts at one.
+    """
+
+    name = "truncated_kernel"
+    example = (
+        "input x: float[5, 6] pool p[3] = linear(4) router r = truncated_kernel(truncation=1) y = x -> p by r output y"
+    )
+    operands = (Operand("tokens", "... N D"),)
+    results = ("... M V", "... N M")
+    records = ("gates",)
+    weights = (
+        Weight("weight", "V D", uniform("D")),
+        Weight("bias", "V", uniform("D"), when="bias"),
+        Weight("signature", "M V", uniform("V")),
+        Weight("bandwidth", "", Initial("ones")),
+    )
+    module = TorchModule("modgraph.nn.TruncatedKernel", "D", "V", "M", truncation="truncation", bias="bias")
+    reference = "modgraph.nn.KernelMessagePassing"
+    soft = True
+
+    truncation: float | None = setting(
+        None, min=0, max=2, doc="distance beyond which the kernel is zero; none if not given"
+    )
+    bias: bool = setting(False, doc="add a learned vector to the keys")
+
+    def masked(self, axes: Axes) -> str | None:
+        return axes["N"] if isinstance(axes["N"], str) else None
+
+    def macs(self, N: int, M: int, D: int, V: int) -> int:
+        return N * D * V + 2 * N * M * V
+
+    def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
+        if not pool.affine:
+            reason = "dense over all pairs: the modules are not affine, so every message is computed"
+            return (Lowering("dense", "modgraph.nn.KernelDense", reason), self.reference_form)
+        reason = "dense and factorised: the modules are affine, so tokens are weighted before the modules run"
+        return (Lowering("dense", "modgraph.nn.KernelFactorised", reason), self.reference_form)

@@ -1,0 +1,152 @@
+"""Routers that choose k modules, and the truncated kernel: equations in numpy, forms against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from torch import nn
+
+from modgraph.nn import (
+    Importance,
+    KernelDense,
+    KernelFactorised,
+    KernelMessagePassing,
+    NoisyTopK,
+    Pool,
+    SelectedMessagePassing,
+    SelectedPerModule,
+    TruncatedKernel,
+)
+from modgraph.nn.top_k import top_k_mask
+
+
+def randomised(module: nn.Module, seed: int) -> nn.Module:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in module.parameters():
+        parameter.data.normal_(0, 0.7, generator=generator)
+    return module
+
+
+def linear_pool(size: int, width_in: int, width: int, seed: int) -> Pool:
+    pool = Pool([nn.Linear(width_in, width) for _ in range(size)]).double()
+    randomised(pool, seed)
+    return pool
+
+
+@given(
+    scores=st.lists(st.lists(st.integers(-2, 2), min_size=4, max_size=4), min_size=1, max_size=5), k=st.integers(1, 4)
+)
+def test_of_equal_scores_the_first_is_chosen(scores: list[list[int]], k: int) -> None:
+    mask = top_k_mask(torch.tensor(scores, dtype=torch.float64), k).numpy()
+    expected = np.zeros_like(mask)
+    np.put_along_axis(expected, np.argsort(-np.array(scores), axis=1, kind="stable")[:, :k], True, axis=1)
+    np.testing.assert_array_equal(mask, expected)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("softmax", ["after_top_k", "before_top_k"])
+def test_noisy_top_k_is_that_of_the_equations(k: int, softmax: str) -> None:
+    router = randomised(NoisyTopK(3, 4, k, softmax=softmax).double(), 0).eval()
+    pool = linear_pool(4, 3, 2, 1)
+    tokens = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    result, gates, scores, selected, load = SelectedPerModule()(tokens, pool, router)
+    Wg, Wn = (router.get_parameter(name).detach().numpy() for name in ("weight", "noise_weight"))
+    for example, token in np.ndindex(2, 5):
+        x = tokens[example, token].numpy()
+        H = Wg @ x
+        deviation = np.log1p(np.exp(Wn @ x)) + 0.01
+        order = np.argsort(-H, kind="stable")
+        chosen = order[:k]
+        e = np.exp(H - H.max())
+        gate = np.zeros(4)
+        gate[chosen] = e[chosen] / (e.sum() if softmax == "before_top_k" else e[chosen].sum())
+        expected_load = []
+        for j in range(4):
+            others = np.sort(np.delete(H, j))[::-1]
+            expected_load.append(1.0 if k == 4 else norm.cdf((H[j] - others[k - 1]) / deviation[j]))
+        messages = [pool.expert(j)(tokens[example, token]).detach().numpy() for j in range(4)]
+        np.testing.assert_allclose(scores[example, token].detach().numpy(), H, atol=1e-12)
+        np.testing.assert_allclose(gates[example, token].detach().numpy(), gate, atol=1e-12)
+        np.testing.assert_array_equal(np.flatnonzero(selected[example, token].numpy()), np.sort(chosen))
+        np.testing.assert_allclose(load[example, token].detach().numpy(), expected_load, atol=1e-10)
+        expected = sum(g * m for g, m in zip(gate, messages, strict=True))
+        np.testing.assert_allclose(result[example, token].detach().numpy(), expected, atol=1e-10)
+
+
+def test_noise_is_added_in_training_alone() -> None:
+    router = randomised(NoisyTopK(3, 4, 1), 0)
+    tokens = torch.zeros(1, 200, 3)
+    torch.manual_seed(0)
+    assert router.train()(tokens)[2].flatten(0, 1).any(0).all()
+    assert router.eval()(tokens)[2].flatten(0, 1).sum(0).tolist() == [200, 0, 0, 0]
+    quiet = NoisyTopK(3, 4, 1, noise=False).train()
+    assert quiet(tokens)[2].flatten(0, 1).sum(0).tolist() == [200, 0, 0, 0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    N=st.integers(1, 7),
+    M=st.integers(1, 5),
+    k=st.integers(1, 5),
+    seed=st.integers(0, 2**16),
+    tied=st.booleans(),
+    lengths=st.one_of(st.none(), st.lists(st.integers(0, 7), min_size=2, max_size=2)),
+)
+def test_forms_agree_in_values_and_gradients(
+    N: int, M: int, k: int, seed: int, tied: bool, lengths: list[int] | None
+) -> None:
+    found = []
+    for form in (SelectedMessagePassing(), SelectedPerModule()):
+        pool = linear_pool(M, 3, 2, seed)
+        router = NoisyTopK(3, M, min(k, M), softmax="before_top_k").double().eval()
+        if not tied:
+            randomised(router, seed + 1)
+        tokens = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        tokens.requires_grad_()
+        length = None if lengths is None else torch.tensor(lengths)
+        results = form(tokens, pool, router, length=length)
+        (results[0].square().sum() + results[4].sum()).backward()
+        named = [*pool.named_parameters(), *router.named_parameters(), ("tokens", tokens)]
+        found.append([*results, *(torch.zeros_like(p) if p.grad is None else p.grad for _, p in named)])
+    for reference, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, reference, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("truncation", [None, 0.8])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("D", "V"), [(3, 5), (5, 3)])
+def test_the_kernel_is_that_of_the_equation(truncation: float | None, bias: bool, D: int, V: int) -> None:
+    router = randomised(TruncatedKernel(D, V, 4, truncation, bias).double(), 0)
+    router.get_parameter("bandwidth").data.fill_(0.6)
+    pool = linear_pool(4, D, V, 1)
+    tokens = torch.randn(2, 6, D, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    length = torch.tensor([6, 4])
+    Wa, signature = (router.get_parameter(name).detach().numpy() for name in ("weight", "signature"))
+    ba = router.get_parameter("bias").detach().numpy() if bias else 0
+    for form in (KernelMessagePassing(), KernelDense(), KernelFactorised()):
+        result, gates = form(tokens, pool, router, length=length)
+        for example, N in enumerate((6, 4)):
+            for j in range(4):
+                total = np.zeros(V)
+                for i in range(N):
+                    t = Wa @ tokens[example, i].numpy() + ba
+                    cosine = t @ signature[j] / np.linalg.norm(t) / np.linalg.norm(signature[j])
+                    affinity = np.exp(-(1 - cosine) / 0.6) * (truncation is None or 1 - cosine <= truncation)
+                    np.testing.assert_allclose(gates[example, i, j].item(), affinity, atol=1e-10)
+                    total += affinity * pool.expert(j)(tokens[example, i]).detach().numpy() / N
+                np.testing.assert_allclose(result[example, j].detach().numpy(), total, atol=1e-10)
+            assert not gates[example, N:].any()
+
+
+def test_balance_losses_are_squared_coefficients_of_variation() -> None:
+    load = torch.rand(3, 5, 4, dtype=torch.float64)
+    total = load.numpy().sum((0, 1))
+    expected = total.var(ddof=1) / total.mean() ** 2
+    np.testing.assert_allclose(Importance("batch")(load).item(), expected)
+    per_example = load.numpy().sum(1)
+    expected_each = per_example.var(1, ddof=1) / per_example.mean(1) ** 2
+    np.testing.assert_allclose(Importance("example")(load).numpy(), expected_each)
