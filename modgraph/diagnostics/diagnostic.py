@@ -7,11 +7,16 @@ code; its docstring is the page that `modgraph explain` prints, and its `example
 from __future__ import annotations
 
 import difflib
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
 from modgraph.diagnostics.source import Span
+
+MOST_DIFFERENCE = 4  # letters by which a name may be longer or shorter than what was meant
+MOST_CANDIDATES = 1000
+MOST_LISTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,15 +132,19 @@ class ModgraphError(Exception):
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that a misspelt one most likely meant."""
-    lowered = {candidate.lower(): candidate for candidate in sorted(known)}
+    similar = [candidate for candidate in known if abs(len(candidate) - len(name)) <= MOST_DIFFERENCE]
+    lowered = {candidate.lower(): candidate for candidate in sorted(similar[:MOST_CANDIDATES])}
     matches = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return lowered[matches[0]] if matches else None
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known are: {known}") -> str:
     """The help line for a misspelt name."""
-    names = sorted(set(known))
+    names = set(known)
     match = closest(name, names)
     if match is not None:
         return f'did you mean "{match}"?'
-    return otherwise.format(known=", ".join(names)) if names else "none are known here"
+    if not names:
+        return "none are known here"
+    listed = heapq.nsmallest(MOST_LISTED, names)
+    return otherwise.format(known=", ".join(listed) + (", …" if len(names) > len(listed) else ""))

@@ -97,6 +97,7 @@ def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -
     name, owner = here.naming.next(op.name, bound.label)
     if shapes and not here.agree_on_weights(owner, shapes, span):
         return POISON
+    here.context.count_weights(len(shapes), span)
     if shapes and here.naming.shifting is not None and bound.label is None:
         here.tell(errors.NamesWouldShift(span=span, name=here.naming.shifting))
     slots = _slots(op, len(tensors))

@@ -17,8 +17,11 @@ from modgraph.ops.types import shown
 MOST_NODES = 30_000
 MOST_ITERATIONS = 20_000
 MOST_MODULES = 65_536
+MOST_WEIGHTS = 200_000  # tensors, in all modules of all pools
+MOST_AXES = 16
+MOST_STEPS = 1_000_000
 DEEPEST_USE = 50
-MOST_ERRORS = 100
+MOST_ERRORS = 50
 
 
 Observer = Callable[[Span, Any], None]  # told what stands at a place: a value, a module, a bound op
@@ -38,6 +41,8 @@ class Context:
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.nodes = 0
         self.iterations = 0
+        self.tensors = 0
+        self.steps = 0
         self.depth = 0
         self.active_blocks: list[int] = []
 
@@ -56,6 +61,21 @@ class Context:
         self.iterations += 1
         if self.iterations > MOST_ITERATIONS:
             self.tell(TooLarge(span=span, what="too many iterations in all", limit=MOST_ITERATIONS))
+            raise Abandoned
+
+    def count_weights(self, count: int, span: Span) -> None:
+        self.tensors += count
+        if self.tensors > MOST_WEIGHTS:
+            self.tell(TooLarge(span=span, what="the model has too many tensors of weights", limit=MOST_WEIGHTS))
+            raise Abandoned
+
+    def spend(self, steps: int, span: Span) -> None:
+        """Count work, so that no text takes long: an expression is a step, and so is a member that is looked at."""
+        self.steps += steps
+        if self.steps > MOST_STEPS:
+            advice = "write fewer iterations or shorter lists"
+            what = "the spec takes too many steps to work out"
+            self.tell(TooLarge(span=span, what=what, limit=MOST_STEPS, way_out=advice))
             raise Abandoned
 
     def enter(self, span: Span) -> None:
@@ -115,7 +135,11 @@ class Here:
             advice = 'give it a name of its own: name="…"'
             self.tell(DuplicateName(span=span, name=node.name, way_out=advice))
             return False
+        if any(len(type_.shape) > MOST_AXES for type_ in node.types):
+            self.tell(TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES))
+            return False
         self.context.count_node(span)
+        self.context.spend(len(node.name), span)
         self.graph.add(node, inputs, uses)
         return True
 

@@ -32,7 +32,7 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, here: Here, scope_o
             here.tell(errors.Arithmetic(span=statement.domain.span, problem=problem, way_out=advice))
         poison_declared(statement.body, here)
         return
-    families: dict[str, dict[Any, Any]] = {name: {} for name in declared(statement.body)}
+    families = _families([statement.body], here)
     for place, value in enumerate(domain):
         here.context.count_iteration(statement.span)
         scope: Scope = scope_of(value if _names_well(value) else place)
@@ -62,7 +62,7 @@ def elaborate_if(statement: ast.If, here: Here) -> None:
             poison_declared(body, here)
         return
     taken = statement.then if condition else statement.otherwise
-    families: dict[str, dict[Any, Any]] = {name: {} for body in bodies for name in declared(body)}
+    families = _families(bodies, here)
     scope = here.scope.inside()
     if taken is not None:
         _elaborate(taken, here.within(scope))
@@ -85,6 +85,13 @@ def _elaborate(body: ast.Body, here: Here) -> None:
     elaborate_body(body, here)
 
 
+def _families(bodies: list[ast.Body], here: Here) -> dict[str, dict[Any, Any]]:
+    """An empty family for every name that some bodies declare."""
+    names = [name for body in bodies for name in declared(body)]
+    here.context.spend(len(names), bodies[0].span)
+    return {name: {} for name in names}
+
+
 def _gather(members: dict[Any, Any], key: Any, entity: Any) -> None:
     """Put what an iteration declared under its key; a family within gives its members one by one."""
     if isinstance(entity, Family):
@@ -98,10 +105,10 @@ def _declare_families(families: dict[str, dict[Any, Any]], here: Here) -> None:
     for name, members in families.items():
         known = here.scope.names.get(name)
         if isinstance(known, Family):
-            members = {**known.members, **{(len(known.members), key): each for key, each in members.items()}}
-        elif known is not None:
-            continue
-        here.scope.declare(name, Family(name, members))
+            round_ = len(known.members)
+            known.members.update({(round_, key): each for key, each in members.items()})
+        elif known is None:
+            here.scope.declare(name, Family(name, members))
 
 
 def poison_declared(body: ast.Body, here: Here) -> None:

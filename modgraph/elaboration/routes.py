@@ -19,7 +19,7 @@ from modgraph.elaboration.entities import (
     Tensor,
 )
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.ir import Graph, InputNode, OutputNode, PoolNode, Result, RouteNode, RouterNode, bind_route
+from modgraph.ir import Graph, InputNode, OpNode, OutputNode, PoolNode, Result, RouteNode, RouterNode, bind_route
 from modgraph.ops import Misfit, ModuleAxis, TensorType
 from modgraph.routers.every_module import EveryModule
 from modgraph.syntax import ast
@@ -102,6 +102,9 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, here: Here) -> 
             here.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
             return POISON
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(regions), span=pool.span)  # type: ignore[arg-type]
+    if node.alike:
+        ops = node.regions[0].of_kind(OpNode)
+        here.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)
     return node if here.add(node, pool.span) else POISON
 
 

@@ -117,7 +117,8 @@ class Graph:
         return router
 
     def routes_of(self, router: str) -> list[RouteNode]:
-        return [route for route in self.of_kind(RouteNode) if self.uses(route.name)["router"] == router]
+        users = (self[name] for name in self._graph.successors(router))
+        return [node for node in users if isinstance(node, RouteNode)]
 
     @property
     def input_types(self) -> dict[str, TensorType]:

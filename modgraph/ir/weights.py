@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import OpNode, PoolNode, RouteNode, RouterNode
-from modgraph.ops import Initial, Signature, Weight
+from modgraph.ops import Initial, Signature
 
 
 @dataclass(frozen=True)
 class GraphWeight:
     """One tensor of the state dict. `owner` is the op, module of a pool or router it belongs to; `scale` is the bound
-    or the deviation of its start."""
+    or the deviation of its start; a `shared` one is the same for all modules of a pool."""
 
     name: str
     owner: str
@@ -23,6 +23,7 @@ class GraphWeight:
     scale: float
     buffer: bool
     frozen: bool = False
+    shared: bool = False
 
     @property
     def count(self) -> int:
@@ -48,36 +49,45 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
 
 
 def _of_router(router: RouterNode, signature: Signature) -> Iterator[GraphWeight]:
+    return _declared(signature, router.name, router.name, None, router.frozen)
+
+
+def _of_op(graph: Graph, node: OpNode, path: str, owner: str) -> Iterator[GraphWeight]:
+    return _declared(graph.signature(node), path, owner, node.initial, node.frozen)
+
+
+def _declared(
+    signature: Signature, path: str, owner: str, initial: Initial | None, frozen: bool
+) -> Iterator[GraphWeight]:
+    """The weights of one declaration below a path; `initial` replaces the start of the first."""
+    shapes = signature.weight_shapes()
     for weight in signature.declaration.all_weights():
-        yield _weight(signature, weight, router.name, router.name, None, router.frozen)
-
-
-def _of_op(graph: Graph, node: OpNode, path: str, owner: str, shared: bool | None = None) -> Iterator[GraphWeight]:
-    """The weights of an op below a path; only those its pool shares, or only the others, if asked."""
-    signature = graph.signature(node)
-    for place, weight in enumerate(signature.declaration.all_weights()):
-        if shared is None or weight.shared == shared:
-            initial = node.initial if place == 0 else None
-            yield _weight(signature, weight, path, owner, initial, node.frozen)
-
-
-def _weight(
-    signature: Signature, weight: Weight, path: str, owner: str, initial: Initial | None, frozen: bool
-) -> GraphWeight:
-    shape = signature.weight_shapes()[weight.name]
-    initial = initial or weight.initial
-    scale = signature.scale_of(initial)
-    return GraphWeight(f"{path}.{weight.name}", owner, shape, initial, scale, weight.buffer, frozen)
+        start = initial or weight.initial
+        initial = None
+        yield GraphWeight(
+            name=f"{path}.{weight.name}",
+            owner=owner,
+            shape=shapes[weight.name],
+            initial=start,
+            scale=signature.scale_of(start),
+            buffer=weight.buffer,
+            frozen=frozen,
+            shared=weight.shared,
+        )
 
 
 def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
-    """`pool.3.linear.weight` for each module, `pool.shared.…` for what they have in common."""
+    """`pool.3.linear.weight` for each module, `pool.shared.…` for what modules of one kind have in common."""
+    regions = [
+        [weight for node in region.of_kind(OpNode) for weight in _of_op(region, node, node.owner, "")]
+        for region in pool.regions
+    ]
     if pool.alike:
-        region, owner = pool.region(0), f"{pool.name}.shared"
-        for node in region.of_kind(OpNode):
-            yield from _of_op(region, node, f"{owner}.{node.owner}", owner, shared=True)
+        yield from (_below(f"{pool.name}.shared", weight) for weight in regions[0] if weight.shared)
     for module in range(pool.size):
-        region, owner = pool.region(module), f"{pool.name}.{module}"
-        for node in region.of_kind(OpNode):
-            shared = False if pool.alike else None
-            yield from _of_op(region, node, f"{owner}.{node.owner}", owner, shared)
+        own = regions[0 if pool.alike else module]
+        yield from (_below(f"{pool.name}.{module}", each) for each in own if not (pool.alike and each.shared))
+
+
+def _below(owner: str, weight: GraphWeight) -> GraphWeight:
+    return replace(weight, name=f"{owner}.{weight.name}", owner=owner)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from modgraph.diagnostics import Diagnostic, Span
 from modgraph.syntax import ast
-from modgraph.syntax.errors import NumberTooLarge, TooDeep
-from modgraph.syntax.limits import INTEGER, TREE_DEPTH
+from modgraph.syntax.errors import NumberTooLarge, TooDeep, TooLong
+from modgraph.syntax.limits import INTEGER, ITEMS, TREE_DEPTH
 
 T = TypeVar("T", bound=ast.Tree)
 Children = list[Any]
@@ -36,6 +36,15 @@ def make(kind: type[T], children: Children, /, **fields: Any) -> T:
     if depth > TREE_DEPTH:
         raise Rejected(TooDeep(span=span, what="this is", limit=TREE_DEPTH))
     return kind(span=span, depth=depth, **fields)
+
+
+def items(children: Children, kind: type[T]) -> tuple[T, ...]:
+    """The members of one bracket, which are not too many."""
+    found = trees(children, kind)
+    if len(found) > ITEMS:
+        advice = "write fewer, or a range: 0..n"
+        raise Rejected(TooLong(span=found[ITEMS].span, what="members in one bracket", limit=ITEMS, way_out=advice))
+    return found
 
 
 def trees(children: Children, kind: type[T]) -> tuple[T, ...]:
@@ -79,7 +88,7 @@ class Builder:
     block = model
 
     def parameters(self, children: Children) -> _Parameters:
-        return make(_Parameters, children, items=trees(children, ast.Parameter))
+        return make(_Parameters, children, items=items(children, ast.Parameter))
 
     def parameter(self, children: Children) -> ast.Parameter:
         return make(ast.Parameter, children, name=str(children[0]), default=children[2] if len(children) > 1 else None)
@@ -161,7 +170,7 @@ class Builder:
         return make(ast.Reference, children, name=str(children[0]), index=index)
 
     def type(self, children: Children) -> ast.TypeOf:
-        return make(ast.TypeOf, children, dtype=str(children[0]), axes=trees(children, ast.Expression))
+        return make(ast.TypeOf, children, dtype=str(children[0]), axes=items(children, ast.Expression))
 
     # ------------------------------------------------------------ expressions
 
@@ -198,7 +207,7 @@ class Builder:
         return make(ast.Unary, children, operator=str(children[0]), operand=children[1])
 
     def call(self, children: Children) -> ast.Call:
-        return make(ast.Call, children, callee=children[0], arguments=trees(children, ast.Argument))
+        return make(ast.Call, children, callee=children[0], arguments=items(children, ast.Argument))
 
     def index(self, children: Children) -> ast.Index:
         return make(ast.Index, children, target=children[0], index=children[2])
@@ -232,10 +241,10 @@ class Builder:
         return make(ast.Literal, children, value=str(children[0]) == "true")
 
     def list(self, children: Children) -> ast.ListOf:
-        return make(ast.ListOf, children, items=trees(children, ast.Expression))
+        return make(ast.ListOf, children, items=items(children, ast.Expression))
 
     def tuple(self, children: Children) -> ast.TupleOf:
-        return make(ast.TupleOf, children, items=trees(children, ast.Expression))
+        return make(ast.TupleOf, children, items=items(children, ast.Expression))
 
     def group(self, children: Children) -> ast.Expression:
         inner: ast.Expression = children[1]

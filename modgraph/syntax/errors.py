@@ -72,12 +72,15 @@ class NumberTooLarge(Diagnostic):
 
 
 class TooLong(Diagnostic):
-    """A spec has more words and signs than any architecture needs."""
+    """A spec has more words and signs, a list more members, or a name more letters than any architecture needs."""
 
     code = "MG115"
-    message = "the text has more than {limit} words and signs"
-    help = "generate less: repeat and for write many layers in a few lines"
+    message = "too many {what}: at most {limit}"
+    help = "{way_out}"
+    example = "model m(sizes=[" + "1, " * 4097 + "]) { input x: float[4] output x }"
+    what: str
     limit: int
+    way_out: str = "generate less: repeat and for write many layers in a few lines"
 
 
 class NothingHere(Diagnostic):

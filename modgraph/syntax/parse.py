@@ -18,6 +18,7 @@ from modgraph.syntax.build import Rejected
 from modgraph.syntax.errors import NothingHere, NotText, TooDeep, TooLong, UnexpectedText, UnreadableFile
 from modgraph.syntax.limits import (
     BRACKET_DEPTH,
+    LETTERS,
     PARSER_STACK,
     REPORTED_SYNTAX_ERRORS,
     SOURCE_BYTES,
@@ -89,7 +90,12 @@ def _bounded(source: Source, report: Report) -> list[PlacedToken] | None:
             report.add(TooDeep(span=token.span, what="brackets are", limit=BRACKET_DEPTH))
             return None
         if len(stream) == TOKENS:
-            report.add(TooLong(span=token.span, limit=TOKENS))
+            report.add(TooLong(span=token.span, what="words and signs", limit=TOKENS))
+            return None
+        if token.type == "NAME" and len(token) > LETTERS:
+            report.add(
+                TooLong(span=token.span, what="letters in a name", limit=LETTERS, way_out="choose a shorter one")
+            )
             return None
         stream.append(token)
     return stream

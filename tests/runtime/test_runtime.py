@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from modgraph_runtime import Bundle, BundleError
+from modgraph_runtime.arrays import read_arrays, write_arrays
 from modgraph_runtime.command import main as runtime_main
 
 import modgraph
@@ -48,6 +52,22 @@ def test_predictions_are_names_of_classes(bundles: Path) -> None:
     image = np.random.default_rng(1).random((3, 1, 28, 28))
     best = bundle.run({"image": image})["logits"].argmax(-1)
     assert bundle.predict({"image": image})["logits"].tolist() == [f"d{digit}" for digit in best]
+
+
+def test_classes_without_names_are_numbers_and_other_values_stay(bundles: Path) -> None:
+    words = np.zeros((2, 4), int)
+    bundle = Bundle(bundles / "words.onnx")
+    assert bundle.predict({"words": words})["logits"].dtype == np.int64
+    assert bundle.outputs["logits"].target == "label"
+
+
+def test_no_examples_give_empty_outputs(bundles: Path) -> None:
+    found = Bundle(bundles / "smn.onnx").run({"image": np.zeros((0, 1, 28, 28))}, routing=True)
+    assert {name: values.shape for name, values in found.items()} == {
+        "logits": (0, 10),
+        "logits.specialist.gates": (0, 64, 2),
+        "logits.specialist.scores": (0, 64, 2),
+    }
 
 
 BAD_INPUTS = {
@@ -104,6 +124,77 @@ def test_manifests_that_were_tampered_with_are_refused(bundles: Path, tmp_path: 
         Bundle(tmp_path / "m.onnx")
 
 
+def tampered(path: Path, out: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """A bundle whose manifest was changed by hand."""
+    proto = onnx.load(path)
+    manifest = json.loads(proto.metadata_props[0].value)
+    change(manifest)
+    onnx.helper.set_model_props(proto, {"modgraph": json.dumps(manifest)})
+    onnx.save(proto, out)
+    return out
+
+
+LIES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "another type": lambda manifest: manifest["inputs"][0].update(dtype="token"),
+    "a type that is none": lambda manifest: manifest["inputs"][0].update(dtype="imaginary"),
+    "a dtype of a list": lambda manifest: manifest["inputs"][0].update(dtype=["float"]),
+    "another shape": lambda manifest: manifest["inputs"][0].update(shape=[1, 28, 27]),
+    "another rank": lambda manifest: manifest["outputs"][0].update(shape=[10, 1]),
+    "a shape of words": lambda manifest: manifest["inputs"][0].update(shape=[1, 28, 2.5]),
+    "a missing input": lambda manifest: manifest["inputs"].clear(),
+    "another tensor": lambda manifest: manifest["outputs"][0].update(tensor="elsewhere"),
+    "classes that are no list": lambda manifest: manifest.update(classes={"logits": 7}),
+    "classes that are no text": lambda manifest: manifest["classes"]["logits"].__setitem__(0, None),
+    "axes that are no object": lambda manifest: manifest.update(axes=[1]),
+    "inputs that are no list": lambda manifest: manifest.update(inputs=5),
+    "a target that is no text": lambda manifest: manifest["outputs"][0].update(target=5),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_manifests_that_say_other_than_the_model_are_refused(bundles: Path, tmp_path: Path, lie: str) -> None:
+    path = tampered(bundles / "smn.onnx", tmp_path / "m.onnx", LIES[lie])
+    with pytest.raises(BundleError, match=r"manifest of .* is damaged"):
+        Bundle(path)
+
+
+def test_what_is_only_told_may_be_missing(bundles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def strip(manifest: dict[str, Any]) -> None:
+        for key in ("preprocessing", "verified", "classes", "model", "pools", "ir"):
+            del manifest[key]
+        manifest["preprocessing"] = "none"
+
+    path = tampered(bundles / "smn.onnx", tmp_path / "m.onnx", strip)
+    assert runtime_main([str(path), "--info"]) == 0
+    assert runtime_main([str(path), "--input", str(bundles / "x.npz")]) == 0
+    assert "logits [5, 10]:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_damaged_files_are_refused_or_read_never_worse(bundles: Path, tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    np.savez_compressed(tmp_path / "x.npz", image=np.zeros((2, 1, 28, 28)))
+    for path, source in ((tmp_path / "f.npz", tmp_path / "x.npz"), (tmp_path / "f.onnx", bundles / "smn.onnx")):
+        content = np.frombuffer(source.read_bytes(), np.uint8).copy()
+        for place in (rng.integers(len(content)), rng.integers(200), len(content) - 1 - rng.integers(200)):
+            content[place] = rng.integers(256)
+        path.write_bytes(content[: len(content) if rng.random() < 0.8 else rng.integers(len(content))].tobytes())
+    with contextlib.suppress(BundleError):
+        read_arrays(str(tmp_path / "f.npz"))
+    with contextlib.suppress(BundleError):
+        Bundle(tmp_path / "f.onnx")
+
+
+def test_any_name_can_be_written(tmp_path: Path) -> None:
+    write_arrays(str(tmp_path / "y.npz"), {"file": np.arange(3), "args": np.ones(2), "r.gates": np.zeros((1, 2))})
+    assert {name: array.shape for name, array in read_arrays(str(tmp_path / "y.npz")).items()} == {
+        "file": (3,),
+        "args": (2,),
+        "r.gates": (1, 2),
+    }
+    assert [path.name for path in tmp_path.iterdir()] == ["y.npz"]
+
+
 @pytest.mark.parametrize("command", [runtime_main, lambda arguments: main(["run", *arguments])])
 def test_the_command_writes_or_summarises(
     command: object, bundles: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -128,6 +219,8 @@ def test_the_command_says_what_is_wrong_in_a_line(
     assert callable(command)
     np.save(tmp_path / "single.npy", np.zeros(3))
     np.savez(tmp_path / "objects.npz", image=np.array([None], dtype=object))
+    np.savez(tmp_path / "empty.npz", image=np.zeros((0, 1, 28, 28)))
+    np.savez(tmp_path / "other.npz", picture=np.zeros((1, 1, 28, 28)))
     (tmp_path / "text.npz").write_text("hello")
     model = str(bundles / "smn.onnx")
     for arguments in (
@@ -138,6 +231,11 @@ def test_the_command_says_what_is_wrong_in_a_line(
         [model, "--input", str(tmp_path / "objects.npz")],
         [model, "--input", str(tmp_path / "text.npz")],
         [model, "--input", str(tmp_path)],
+        [model, "--input", str(tmp_path / "empty.npz")],
+        [model, "--input", str(tmp_path / "other.npz")],
+        [str(bundles / "words.onnx"), "--input", str(bundles / "x.npz"), "--routing"],
+        [str(tmp_path), "--input", str(bundles / "x.npz")],
+        [model, "--input", str(bundles / "x.npz"), "--output", str(tmp_path)],
         [model, "--input", str(bundles / "x.npz"), "--output", str(tmp_path / "no/where.npz")],
     ):
         assert command(arguments) == 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import struct
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -13,8 +15,8 @@ import numpy as np
 
 from modgraph_runtime.ports import Array, BundleError
 
-UNREADABLE = (OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, NotImplementedError)
-DAMAGED = (zipfile.BadZipFile, zlib.error)
+UNREADABLE = (OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError)
+DAMAGED = (SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
 
 
 def read_arrays(path: str) -> dict[str, Array]:
@@ -24,11 +26,14 @@ def read_arrays(path: str) -> dict[str, Array]:
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise BundleError(f'"{path}" holds a single array; save it by name: numpy.savez("{path}", image=…)')
         with file:
-            return {name: file[name] for name in file.files}
+            arrays = {name: file[name] for name in file.files}
     except DAMAGED as error:
         raise BundleError(f'cannot read arrays from "{path}": the file is damaged') from error
     except UNREADABLE as error:
         raise BundleError(f'cannot read arrays from "{path}": {_reason(error)}') from error
+    if wrong := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
+        raise BundleError(f'cannot read arrays from "{path}": "{wrong[0]}" is no array')
+    return arrays
 
 
 def _reason(error: BaseException) -> str:

@@ -26,6 +26,7 @@ ORT_ERRORS = (
     ort_errors.NotImplemented,
     ort_errors.RuntimeException,
     RuntimeError,
+    ValueError,
 )
 KINDS = {"float": "tensor(float)", "token": "tensor(int64)", "class": "tensor(int64)", "length": "tensor(int64)"}
 
@@ -53,14 +54,14 @@ class Bundle:
             self.targets = frozenset(map(str, self.manifest.get("targets", ())))
             self._hold(self.inputs, self._session.get_inputs())
             self._hold({**self.outputs, **self.routing}, self._session.get_outputs())
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise BundleError(f'the manifest of "{path}" is damaged: {error}') from error
 
     def _read_manifest(self) -> dict[str, Any]:
-        text = self._session.get_modelmeta().custom_metadata_map.get(MANIFEST_KEY)
-        if text is None:
-            raise BundleError(f'"{self.path}" is an ONNX model, but not a bundle: it has no manifest')
         try:
+            text = self._session.get_modelmeta().custom_metadata_map.get(MANIFEST_KEY)
+            if text is None:
+                raise BundleError(f'"{self.path}" is an ONNX model, but not a bundle: it has no manifest')
             manifest = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise BundleError(f'the manifest of "{self.path}" is damaged: it is not JSON') from error
@@ -124,13 +125,14 @@ def _session(path: Path, threads: int) -> ort.InferenceSession:
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
     try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except ORT_ERRORS as error:
         raise BundleError(f'"{path}" is no ONNX model that can be loaded: {_first_line(error)}') from error
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """What onnxruntime says, without its codes."""
+    return (str(error).splitlines() or [type(error).__name__])[0].rpartition(" : ")[2]
 
 
 def _empty(port: Port, lengths: Mapping[str, int]) -> Array:
