@@ -28,6 +28,21 @@ class UnknownOp(Diagnostic):
     suggestion: str
 
 
+class SelectsTooMany(Diagnostic):
+    """A router sends each token to more modules than the pool has."""
+
+    code = "MG203"
+    message = 'router "{router}" selects k={k} of a pool of {size}'
+    help = 'lower k, or raise the size of "{pool}"'
+    example = (
+        "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = noisy_top_k(k=3) y = x -> p by r output y }"
+    )
+    router: str
+    k: int
+    pool: str
+    size: int
+
+
 class UnknownArgument(Diagnostic):
     """An op or router is given an argument it does not have."""
 
@@ -396,6 +411,20 @@ class SingleModule(Caution):
     help = "raise the pool's size"
     example = "model m() { input x: float[4] pool p[1] = linear(4) router r = agreement(1) y = x -> p by r output y }"
     router: str
+
+
+class SelectsAll(Caution):
+    """A router that chooses modules is set to choose all of them: each token is computed by every module."""
+
+    code = "MG408"
+    message = 'router "{router}" selects all {size} modules of "{pool}"'
+    help = "lower k, or take a router that mixes all modules"
+    example = (
+        "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y }"
+    )
+    router: str
+    pool: str
+    size: int
 
 
 class NoBalance(Caution):

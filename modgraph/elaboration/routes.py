@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.diagnostics import Span
+from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Here
 from modgraph.elaboration.entities import (
@@ -33,9 +33,22 @@ def apply_route(
     node = _pool_node(pool, tokens.type, span, here)
     if isinstance(node, Poison):
         return POISON
-    if node.size == 1 and router.router.senders:
-        here.tell(errors.SingleModule(span=span, router=router.path))
+    if not _can_choose(node, router, span, here):
+        return POISON
     return _route(node, router, (tokens, *others), span, here)
+
+
+def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, here: Here) -> bool:
+    """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
+    chosen = router.router.active_modules(pool.size)
+    if chosen > pool.size:
+        facts: Any = {"router": router.path, "k": chosen, "pool": pool.name, "size": pool.size}
+        here.tell(errors.SelectsTooMany(span=router.span, notes=(Note(text="used here", span=span),), **facts))
+    elif pool.size == 1:
+        here.tell(errors.SingleModule(span=span, router=router.path))
+    elif chosen == pool.size and not router.router.soft:
+        here.tell(errors.SelectsAll(span=router.span, router=router.path, pool=pool.name, size=pool.size))
+    return chosen <= pool.size
 
 
 def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, here: Here) -> Any:
