@@ -60,6 +60,36 @@ def test_smn_agrees_with_its_routing_at_every_batch_size(parameters: dict[str, o
     agree(model, tmp_path / "smn.onnx", routing=True)
 
 
+ORDINARY = {
+    "mlp": """input x: float[6] target label: class[3]
+        logits = x -> linear(16) -> relu -> dropout(0.5) -> linear(16) -> relu -> linear(3)
+        output logits loss cross_entropy(logits, label)""",
+    "cnn": """input x: float[3, 16, 12] target label: class[3]
+        h = x -> conv(8, kernel=3, padding=1) -> batch_norm -> relu -> max_pool(2)
+        h = h + (h -> conv(8, kernel=3, padding=1) -> batch_norm -> relu)
+        logits = h -> avg_pool(2) -> flatten -> linear(3)
+        output logits loss cross_entropy(logits, label)""",
+    "tagger": """input words: token[time, 20]
+        h = words -> embedding(8) -> position(length=12)
+        h = h + (h -> layer_norm -> attention(2, causal=true))
+        tags = h -> linear(4) output tags""",
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_networks_agree_with_weights_and_statistics_as_trained(name: str, tmp_path: Path) -> None:
+    model = modgraph.loads(f"model m() {{ {ORDINARY[name]} }}").build().train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        computed = model.compute(random_batch(model, 8))
+        sum((value.square().mean() for value in computed.outputs.values()), torch.zeros(())).backward()
+        optimizer.step()
+    report = modgraph.export(model, tmp_path / "m.onnx")
+    assert report.verified.worst < 1e-5
+    agree(model, tmp_path / "m.onnx")
+
+
 @pytest.mark.parametrize("form", ["dense", "message_passing"])
 def test_a_transformer_agrees_whichever_form_it_was_trained_in(form: str, tmp_path: Path) -> None:
     model = modgraph.loads(TRANSFORMER).build(lowering=form)
