@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from modgraph.cli.common import add_overrides, load_spec
-from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 from modgraph.files import write_atomically
 from modgraph.ir import to_json
 from modgraph.passes import NoSuchLowering
@@ -56,5 +57,8 @@ def run(options: argparse.Namespace) -> int:
     elif suffix == ".onnx":
         from modgraph.backends.onnx import export
 
-        print(export(model, options.output))
+        report = export(model, options.output)
+        if report.warnings:
+            print(render_all(report.warnings), file=sys.stderr)
+        print(report)
     return 0
