@@ -131,11 +131,15 @@ class ModgraphError(Exception):
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a misspelt one most likely meant."""
+    """The known name that a misspelt one most likely meant, or the only one that it is a word of."""
+    known = set(known)
     similar = [candidate for candidate in known if abs(len(candidate) - len(name)) <= MOST_DIFFERENCE]
     lowered = {candidate.lower(): candidate for candidate in sorted(similar[:MOST_CANDIDATES])}
     matches = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
-    return lowered[matches[0]] if matches else None
+    if matches:
+        return lowered[matches[0]]
+    longer = [candidate for candidate in known if name.lower() in candidate.lower().split("_")]
+    return longer[0] if len(longer) == 1 else None
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known are: {known}") -> str:
