@@ -17,10 +17,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.training.run import data_overrides, load_run
+    from modgraph.training.run import data_overrides, load_run, threads
 
     run = load_run(options.run_directory, **data_overrides(overrides(options)))
-    metrics = _of_bundle(run, options.bundle) if options.bundle else _of_model(run)
+    with threads(run.recipe.train.threads):
+        metrics = _of_bundle(run, options.bundle) if options.bundle else _of_model(run)
     print(json.dumps(metrics) if options.json else _table(metrics))
     return 0
 

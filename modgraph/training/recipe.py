@@ -86,6 +86,7 @@ class Train(Section):
     batch: int = setting(64, min=1, max=1_000_000, doc="examples a step")
     seed: int = setting(0, min=0, doc="of weights, order and noise")
     optimizer: Optimizer = DEFAULT_OPTIMIZER()
+    threads: int = setting(1, min=1, max=1024, doc="processor threads; the last bits of a sum depend on them")
     schedule: str = setting("constant", choices=("constant", "cosine"), doc="of the learning rate, over all steps")
     early_stop: EarlyStop | None = None
 
