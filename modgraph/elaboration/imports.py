@@ -10,6 +10,8 @@ from modgraph.elaboration.entities import POISON, BlockEntity
 from modgraph.elaboration.scope import Scope
 from modgraph.syntax import ast, parse, read
 
+DEEPEST_IMPORT = 50
+
 
 class Imports:
     """Reads each file once. `root` is the folder of the spec: what lies outside is told."""
@@ -17,12 +19,13 @@ class Imports:
     def __init__(self, root: Path, report: Report) -> None:
         self.root = root.resolve()
         self.report = report
-        self.scopes: dict[Path, Scope | None] = {}
+        self.scopes: dict[Path, Scope | None] = {}  # none for a file that cannot be read
+        self.reading: list[Path] = []
 
     def scope_of(self, file: ast.File, path: Path) -> Scope:
         """The blocks that a file defines and imports, by name."""
         scope = Scope()
-        self.scopes[path.resolve()] = None  # being read: coming back here is a circle
+        self.reading.append(path.resolve())
         for statement in file.imports:
             self._import(statement, path, scope)
         for block in file.definitions:
@@ -30,7 +33,7 @@ class Imports:
                 if block.name in scope.names:
                     self.report.add(errors.DuplicateName(span=block.name_span, name=block.name))
                 scope.declare(block.name, BlockEntity(block, scope))
-        self.scopes[path.resolve()] = scope
+        self.scopes[self.reading.pop()] = scope
         return scope
 
     def _import(self, statement: ast.Import, importer: Path, scope: Scope) -> None:
@@ -49,12 +52,17 @@ class Imports:
     def _file(self, statement: ast.Import, importer: Path) -> Scope | None:
         try:
             path = (importer.parent / statement.path).resolve()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RuntimeError):  # the last for links that lead back to themselves
             path = importer.parent / statement.path
+        if path in self.reading:
+            self.report.add(errors.CircularImport(span=statement.span, path=statement.path))
+            return None
         if path in self.scopes:
-            if self.scopes[path] is None:
-                self.report.add(errors.CircularImport(span=statement.span, path=statement.path))
             return self.scopes[path]
+        if len(self.reading) > DEEPEST_IMPORT:
+            what = "files import each other too deep"
+            self.report.add(errors.TooLarge(span=statement.span, what=what, limit=DEEPEST_IMPORT))
+            return None
         if not path.is_relative_to(self.root):
             self.report.add(errors.OutsideProject(span=statement.span, path=str(path)))
         return self._read(statement, path)

@@ -144,6 +144,7 @@ def message_rank(template: Any, here: Here) -> int:
     from modgraph.elaboration.apply import callable_of
 
     terms: list[Any] = [template]
+    seen: set[str] = set()
     while terms:
         term = terms.pop(0)
         if isinstance(term, Bound) and term.op.message_rank is not None:
@@ -151,7 +152,8 @@ def message_rank(template: Any, here: Here) -> int:
         if isinstance(term, Template):
             inside = here.within(term.scope)
             terms = [callable_of(stage.term, inside) for stage in term.stages] + terms
-        if isinstance(term, ModuleEntity):
+        if isinstance(term, ModuleEntity) and term.path not in seen:
+            seen.add(term.path)
             terms.insert(0, term.template)
         if isinstance(term, BlockUse):
             return _block_rank(term)

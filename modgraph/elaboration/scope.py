@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from modgraph.elaboration.entities import BlockEntity, Bound, ModuleEntity, PoolEntity, Template
+
+MOST_SUGGESTED = 1000
 
 
 class Scope:
@@ -80,8 +83,10 @@ class Scope:
         self.names[name] = value
 
     def visible(self, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
+        """The names to suggest for a misspelt one: of each scope the latest."""
         outer = self.outer.visible(wanted) if self.outer is not None else []
-        return [name for name, value in self.names.items() if wanted(value)] + outer
+        latest = islice(reversed(self.names.items()), MOST_SUGGESTED)
+        return [name for name, value in latest if wanted(value)] + outer
 
     def weights_below(self, name: str) -> str:
         """Where the weights of a thing declared here stand."""

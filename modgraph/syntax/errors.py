@@ -17,7 +17,7 @@ class UnreadableFile(Diagnostic):
 
 
 class NotText(Diagnostic):
-    """A spec is a text in UTF-8 without NUL characters, at most 4 MiB long."""
+    """A spec is a text in UTF-8 without NUL characters, at most 2 MiB long."""
 
     code = "MG102"
     message = '"{path}" is not a spec: {reason}'

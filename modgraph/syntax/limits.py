@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SOURCE_BYTES = 4 * 2**20
+SOURCE_BYTES = 2 * 2**20
 BRACKET_DEPTH = 100
 TREE_DEPTH = 100
 PARSER_STACK = 2000  # grammar symbols that are open at once

@@ -70,9 +70,10 @@ def parse(source: Source, report: Report) -> ast.File | None:
     if (reason := _unreadable(source.text.encode("utf-8", "surrogatepass"))) is not None:
         report.add(NotText(path=source.name, reason=reason, limit=SOURCE_BYTES))
         return None
+    earlier = len(report.errors)
     stream = _bounded(source, report)
     file = _Recovery(source, report).run(stream) if stream is not None else None
-    if report.errors or file is None:
+    if len(report.errors) > earlier or file is None:
         return None
     if not file.definitions:
         report.add(NothingHere(span=Span(source, 0, 1)))
@@ -84,6 +85,7 @@ def _bounded(source: Source, report: Report) -> list[PlacedToken] | None:
     """The tokens of a text, or None where there are too many or brackets are nested too deep, which is told."""
     stream: list[PlacedToken] = []
     depth = 0
+    most = len(report.errors) + REPORTED_SYNTAX_ERRORS
     for token in tokens(source, report):
         depth = max(0, depth + (token.type in OPENING) - (token.type in CLOSING))
         if depth > BRACKET_DEPTH:
@@ -98,7 +100,7 @@ def _bounded(source: Source, report: Report) -> list[PlacedToken] | None:
             )
             return None
         stream.append(token)
-    return stream
+    return stream if len(report.errors) < most else None
 
 
 def _unreadable(content: bytes) -> str | None:

@@ -35,7 +35,7 @@ class PlacedToken(Token):
 
 
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
-    """The tokens of a text, stray characters reported."""
+    """The tokens of a text, stray characters reported; it ends where there are too many of them."""
     parser: Any = language().parser
     lexer = parser.lexer
     state = LexerState(TextSlice.cast_from(source.text))
@@ -45,9 +45,10 @@ def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
             yield PlacedToken.of(lexer.next_token(state, None), source)
         except UnexpectedCharacters as error:
             at = error.pos_in_stream or 0
+            report.add(_stray(source, at))
             strays += 1
-            if strays <= REPORTED_SYNTAX_ERRORS:
-                report.add(_stray(source, at))
+            if strays == REPORTED_SYNTAX_ERRORS:
+                return
             state.line_ctr.feed(source.text[at : at + 1], test_newline=True)
         except EOFError:
             return
