@@ -10,7 +10,7 @@ from modgraph.diagnostics import Diagnostic, Report, Span
 from modgraph.elaboration.entities import Tensor
 from modgraph.elaboration.errors import DuplicateName, SharedWithOtherShapes, TooLarge
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.ir import Graph, InputNode, Node, Result
+from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode
 from modgraph.ops import TensorType
 from modgraph.ops.types import shown
 
@@ -39,6 +39,7 @@ class Context:
         self.observe = observe
         self.used: set[str] = set()
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
+        self.named: dict[str, Node] = {}
         self.nodes = 0
         self.iterations = 0
         self.tensors = 0
@@ -100,11 +101,24 @@ class BlockCall:
     outputs: list[Any] = field(default_factory=list)
 
 
+@dataclass
+class ScanBody:
+    """A scan while its body is elaborated: where it stands, what it has read of there, what it has yielded.
+
+    `read` gives results of the graph around it by the inputs of the region that stand for them.
+    """
+
+    outer: Here
+    read: dict[str, Result] = field(default_factory=dict)
+    yields: list[Any] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Here:
     """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get.
 
-    `call` is the use of the block it stands in, if it stands in one; `region` whether it is inside a pool's module.
+    `call` is the use of the block it stands in, if it stands in one; `region` whether it is inside a pool's module;
+    `scan` the scan whose body it is in.
     """
 
     context: Context
@@ -113,6 +127,7 @@ class Here:
     naming: Naming
     call: BlockCall | None = None
     region: bool = False
+    scan: ScanBody | None = None
 
     def tell(self, diagnostic: Diagnostic) -> None:
         self.context.tell(diagnostic)
@@ -131,7 +146,7 @@ class Here:
         uses: dict[str, str] | None = None,
     ) -> bool:
         """Add a node to the graph; false, with a message, if its name is taken."""
-        if node.name in self.graph:
+        if node.name in self.graph or (not self.region and node.name in self.context.named):
             advice = 'give it a name of its own: name="…"'
             self.tell(DuplicateName(span=span, name=node.name, way_out=advice))
             return False
@@ -140,11 +155,39 @@ class Here:
             return False
         self.context.count_node(span)
         self.context.spend(len(node.name), span)
-        self.graph.add(node, inputs, uses)
+        self.graph.add(node, {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}, uses)
+        if not self.region:
+            self.context.named[node.name] = node
+        return True
+
+    def reached(self, result: Result, span: Span) -> Result:
+        """A result as this graph has it: inside a scan, one of the graph around it comes in through an input."""
+        if self.scan is None or result.node in self.graph:
+            return result
+        for name, known in self.scan.read.items():
+            if known == result:
+                return Result(name)
+        name = f"outer.{result.node}" + (f".{result.index}" if result.index else "")
+        while name in self.graph or name in self.context.named:
+            name += "_"
+        self.context.count_node(span)
+        self.graph.add(InputNode(name=name, types=(self.scan.outer.graph.type_of(result),), span=span))
+        self.scan.read[name] = result
+        return Result(name)
+
+    def shares(self, name: str) -> bool:
+        """Whether a pool or router is in this graph; one that a scan or the graph around it has is taken over."""
+        node = self.context.named.get(name)
+        if not isinstance(node, PoolNode | RouterNode):
+            return False
+        if name not in self.graph:
+            self.graph.add(node)
         return True
 
     def length_of(self, axis: str, span: Span) -> Result:
         """The input that carries the length of a symbolic axis, made when first needed."""
+        if self.scan is not None:
+            return self.scan.outer.length_of(axis, span)
         name = f"{axis}_length"
         if name not in self.graph:
             self.add(InputNode(name=name, types=(TensorType("length", (), None),), span=span), span)
@@ -152,7 +195,8 @@ class Here:
 
     def agree_on_weights(self, owner: str, shapes: dict[str, tuple[int, ...]], span: Span) -> bool:
         """Whether the weights of an owner have the shapes its earlier uses gave them."""
-        earlier: dict[str, Any] = self.context.weights.setdefault((id(self.graph), owner), shapes)
+        home = id(self.graph if self.scan is None else self.scan.outer.graph)
+        earlier: dict[str, Any] = self.context.weights.setdefault((home, owner), shapes)
         for name, shape in shapes.items():
             if earlier.get(name) != shape:
                 self.tell(

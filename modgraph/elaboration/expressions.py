@@ -25,7 +25,6 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.scope import is_value
-from modgraph.ir import Result
 from modgraph.ops.shape import ARITHMETIC
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, find_router
@@ -236,11 +235,12 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
 
 
 def _records_of(router: RouterEntity, record: str, here: Here) -> list[Tensor]:
-    """A record of every route so far that uses a router."""
-    if record not in router.router.records or router.path not in here.graph:
+    """A record of every route so far that uses a router; inside a scan, those of this step and those outside."""
+    if record not in router.router.records:
         return []
-    index = 1 + router.router.records.index(record)
-    return [Tensor(Result(route.name, index), route.types[index]) for route in here.graph.routes_of(router.path)]
+    graphs = [here.graph] if here.scan is None else [here.scan.outer.graph, here.graph]
+    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, record)]
+    return [Tensor(result, graph.type_of(result)) for graph, result in results]
 
 
 def _unknown_call(call: ast.Call, name: str, here: Here) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modgraph.diagnostics import Report
 from modgraph.elaboration import errors
-from modgraph.ir import Graph, LossNode, OpNode, OutputNode, RouteNode, RouterNode
+from modgraph.ir import Graph, LossNode, OpNode, OutputNode, RouteNode, RouterNode, ScanNode
 from modgraph.ops.loss import Importance
 
 
@@ -12,20 +12,32 @@ def find_weaknesses(graph: Graph, report: Report) -> None:
     """Warn of weights that no output and no loss depends on."""
     ends = [node.name for node in graph if isinstance(node, OutputNode | LossNode)]
     live = graph.ancestors(ends)
+    _find_dead(graph, live, report)
+    for scan in graph.of_kind(ScanNode):
+        records = {f"output.{name}" for name in scan.region.records()}
+        ends = [node.name for node in scan.region.of_kind(OutputNode) if node.name not in records]
+        _find_dead(scan.region, scan.region.ancestors(ends if scan.name in live else ()), report)
+    if graph.losses:
+        _find_unbalanced(graph, report)
+
+
+def _find_dead(graph: Graph, live: set[str], report: Report) -> None:
     for node in graph:
         if isinstance(node, OpNode) and node.name not in live and node.op.all_weights():
             report.add(errors.Dead(span=node.span, name=node.owner))
         elif isinstance(node, RouteNode) and node.name not in live:
             report.add(errors.Dead(span=node.span, name=graph.pool_of(node).name))
-    if graph.losses:
-        _find_unbalanced(graph, report)
 
 
 def _find_unbalanced(graph: Graph, report: Report) -> None:
     """Warn of routers that want a balance loss and have none."""
-    statistics = [node.name for node in graph.of_kind(OpNode) if isinstance(node.op, Importance)]
-    watched = {result.node for name in statistics for result in graph.inputs(name).values()}
-    for router in graph.of_kind(RouterNode):
-        routes = {route.name for route in graph.routes_of(router.name)}
+    watched: set[str] = set()
+    for graph_ in (part.graph for part in graph.parts()):
+        names = {result: name.rpartition(".")[0] for name, result in graph_.records().items()}
+        statistics = [node.name for node in graph_.of_kind(OpNode) if isinstance(node.op, Importance)]
+        watched |= {names[result] for name in statistics for result in graph_.inputs(name).values() if result in names}
+    routers = {router.name: router for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
+    for router in routers.values():
+        routes = {route.name for part in graph.parts() for route in part.routes_of(router.name)}
         if router.router.balanced and not routes & watched:
             report.add(errors.NoBalance(span=router.span, router=router.name))

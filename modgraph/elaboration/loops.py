@@ -123,7 +123,7 @@ def declared(body: ast.Body) -> Iterator[str]:
         match statement:
             case ast.Module() | ast.Pool() | ast.Router():
                 yield statement.name
-            case ast.Repeat() | ast.For() | ast.Frozen():
+            case ast.Repeat() | ast.For() | ast.Frozen() | ast.Scan():
                 yield from declared(statement.body)
             case ast.If():
                 yield from declared(statement.then)

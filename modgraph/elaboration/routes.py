@@ -77,7 +77,7 @@ def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], spa
         return POISON
     if not here.agree_on_weights(router.path, shapes, span):
         return POISON
-    if router.path not in here.graph:
+    if not here.shares(router.path):
         frozen = router.frozen
         here.add(RouterNode(name=router.path, router=router.router, span=router.span, frozen=frozen), span)
     name, _ = here.naming.next(pool.name.rpartition(".")[2])
@@ -93,7 +93,7 @@ def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], spa
 
 def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, here: Here) -> PoolNode | Poison:
     """The node of a pool, made when it is first used: its message type is known from then on."""
-    if pool.path in here.graph:
+    if here.shares(pool.path):
         node = here.graph[pool.path]
         assert isinstance(node, PoolNode)
         return node

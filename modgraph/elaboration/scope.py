@@ -69,6 +69,15 @@ class Scope:
             scope = scope.outer
         return None
 
+    def bound(self, name: str) -> Any | None:
+        """What a name is bound to in this body, or None."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = None if scope.is_body else scope.outer
+        return None
+
     def declare(self, name: str, value: Any) -> None:
         self.names[name] = value
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Here
-from modgraph.elaboration.entities import POISON, Entity, Poison, described
+from modgraph.elaboration.entities import POISON, Entity, Poison, PoolEntity, described
 from modgraph.elaboration.expressions import constant
-from modgraph.ops import Axis, TensorType
+from modgraph.ops import Axis, ModuleAxis, TensorType
 from modgraph.syntax import ast
 
 SIZED = {"token": "vocabulary", "class": "number of classes"}
@@ -33,9 +33,11 @@ def elaborate_type(type_: ast.TypeOf, here: Here) -> TensorType | Poison:
 
 
 def _axis(axis: ast.Expression, here: Here) -> Axis | Poison:
-    """A length, or a name that nothing else has: a symbolic axis."""
+    """A length, the name of a pool for an axis of its modules, or a name that nothing else has: a symbolic axis."""
     if isinstance(axis, ast.Name):
         known = here.scope.find(axis.name)
+        if isinstance(known, PoolEntity):
+            return ModuleAxis.of(known.size, known.path)
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
             return axis.name
     length = constant(axis, here, "an axis")

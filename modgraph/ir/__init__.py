@@ -1,8 +1,9 @@
 """The one typed graph that every stage after the parser reads."""
 
-from modgraph.ir.graph import Graph, bind_route, facts_of
+from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.json_form import UnreadableGraph, from_json, to_json
 from modgraph.ir.node import (
+    SCAN_SLOTS,
     InputNode,
     LossNode,
     Node,
@@ -12,12 +13,14 @@ from modgraph.ir.node import (
     Result,
     RouteNode,
     RouterNode,
+    ScanNode,
     TargetNode,
 )
 from modgraph.ir.text_form import to_text
 from modgraph.ir.weights import GraphWeight, weights_of
 
 __all__ = [
+    "SCAN_SLOTS",
     "Graph",
     "GraphWeight",
     "InputNode",
@@ -25,10 +28,12 @@ __all__ = [
     "Node",
     "OpNode",
     "OutputNode",
+    "Part",
     "PoolNode",
     "Result",
     "RouteNode",
     "RouterNode",
+    "ScanNode",
     "TargetNode",
     "UnreadableGraph",
     "bind_route",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import networkx
@@ -19,6 +20,7 @@ from modgraph.ir.node import (
     Result,
     RouteNode,
     RouterNode,
+    ScanNode,
     TargetNode,
 )
 from modgraph.ops import ModuleAxis, Signature, TensorType
@@ -120,6 +122,29 @@ class Graph:
         users = (self[name] for name in self._graph.successors(router))
         return [node for node in users if isinstance(node, RouteNode)]
 
+    def parts(self) -> list[Part]:
+        """This graph, and the regions of its scans: all that holds nodes with names of the whole model."""
+        return [Part(self), *(Part(scan.region, scan) for scan in self.of_kind(ScanNode))]
+
+    def pools(self) -> dict[str, PoolNode]:
+        """Every pool by name, those used in scans alone included."""
+        return {pool.name: pool for part in self.parts() for pool in part.graph.of_kind(PoolNode)}
+
+    def records(self) -> dict[str, Result]:
+        """What routes record, by `route.record`; of a route inside a scan, the records of all steps."""
+        return {
+            f"{route.name}.{record}": part.outside(f"{route.name}.{record}", Result(route.name, index))
+            for part in self.parts()
+            for route in part.graph.of_kind(RouteNode)
+            for index, record in enumerate(part.graph.router_of(route).router.records, start=1)
+        }
+
+    def records_of(self, router: str, record: str) -> list[Result]:
+        """One record of every route that uses a router."""
+        routes = [route for part in self.parts() for route in part.routes_of(router)]
+        records = self.records()
+        return [records[f"{route.name}.{record}"] for route in routes]
+
     @property
     def input_types(self) -> dict[str, TensorType]:
         return {node.name: node.types[0] for node in self.of_kind(InputNode)}
@@ -169,13 +194,34 @@ class Graph:
         return to_text(self)
 
 
+@dataclass(frozen=True)
+class Part:
+    """A graph, and the scan it is the region of, if it is one."""
+
+    graph: Graph
+    scan: ScanNode | None = None
+
+    def outside(self, output: str, inside: Result) -> Result:
+        """Where one of the region's outputs is to be had outside: a result of the scan."""
+        return inside if self.scan is None else Result(self.scan.name, self.scan.stacked.index(output))
+
+    def routes_of(self, router: str) -> list[RouteNode]:
+        """The routes here that use a router, if it is used here."""
+        return self.graph.routes_of(router) if router in self.graph else []
+
+    def facts_of(self, route: RouteNode) -> PoolFacts:
+        """What a router may know of the pool of a route."""
+        return facts_of(self.graph.pool_of(route), in_scan=self.scan is not None)
+
+
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:
     """A router bound to a pool and to what it routes. Raises `Misfit`."""
     size = ModuleAxis.of(pool.size, pool.name)
     return router.bind_pool(PoolTypes(pool.name, size, pool.message, pool.result), tokens, *others)
 
 
-def facts_of(pool: PoolNode) -> PoolFacts:
+def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
     """What a router may know of a pool."""
-    ops = [node for region in pool.regions for node in region.of_kind(OpNode)]
-    return PoolFacts(size=pool.size, affine=all(node.op.affine for node in ops))
+    ops = [node.op for region in pool.regions for node in region.of_kind(OpNode)]
+    gathers = pool.alike and all(op.gathers or not op.all_weights() for op in ops)
+    return PoolFacts(size=pool.size, affine=all(op.affine for op in ops), gathers=gathers, in_scan=in_scan)

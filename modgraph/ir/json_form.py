@@ -16,6 +16,7 @@ from modgraph.ir.node import (
     Result,
     RouteNode,
     RouterNode,
+    ScanNode,
     TargetNode,
 )
 from modgraph.ops import Declaration, Initial, TensorType
@@ -43,9 +44,19 @@ def from_json(record: Any) -> Graph:
         for entry in record["nodes"]:
             inputs = {slot: Result(node, index) for slot, node, index in entry.get("inputs", ())}
             graph.add(_node_from_json(entry), inputs, entry.get("uses"))
+        _check_shared(graph)
     except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
         raise UnreadableGraph(f"it is damaged or of another version: {error}") from error
     return graph
+
+
+def _check_shared(graph: Graph) -> None:
+    """What a scan shares with the graph around it or with another scan is the same thing."""
+    known: dict[str, Node] = {}
+    for node in (node for part in graph.parts() for node in part.graph):
+        assert not isinstance(node, ScanNode) or node.name in graph, "a scan stands in a scan"
+        if isinstance(node, PoolNode | RouterNode):
+            assert known.setdefault(node.name, node) == node, f"{node.name} is two things"
 
 
 def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
@@ -63,6 +74,9 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
             entry |= {"size": node.size, "regions": [to_json(region) for region in node.regions]}
         case RouteNode():
             entry["lowering"] = node.lowering
+        case ScanNode():
+            entry |= {"variable": node.variable, "states": [*node.states], "stacked": [*node.stacked]}
+            entry["region"] = to_json(node.region)
     if inputs := graph.inputs(node.name):
         entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
     if uses := graph.uses(node.name):
@@ -94,9 +108,19 @@ def _node_from_json(entry: dict[str, Any]) -> Node:
             return PoolNode(**common, size=entry["size"], regions=regions)
         case "route":
             return RouteNode(**common, lowering=entry["lowering"])
+        case "scan":
+            return _scan_from_json(entry, common)
         case kind:
             simple = {"input": InputNode, "target": TargetNode, "output": OutputNode, "loss": LossNode}
             return simple[kind](**common)
+
+
+def _scan_from_json(entry: dict[str, Any], common: dict[str, Any]) -> ScanNode:
+    region, states, stacked = from_json(entry["region"]), tuple(entry["states"]), tuple(entry["stacked"])
+    assert {entry["variable"], *states} <= {*region.input_types}, "a scan's variable and states are its region's inputs"
+    assert {*stacked, *(f"next.{state}" for state in states)} == {*region.outputs}, "a scan has its region's outputs"
+    assert len(stacked) == len(common["types"]), "a scan has a type for each result"
+    return ScanNode(**common, region=region, variable=entry["variable"], states=states, stacked=stacked)
 
 
 def _known(declaration: type[Any] | None, entry: dict[str, Any]) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, RouterNode
+from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
 from modgraph.ops import shown_value
 
 
 def to_text(graph: Graph, indent: str = "") -> str:
-    """`name: type = kind … (slot <- source)`, regions indented below their pool."""
+    """`name: type = kind … (slot <- source)`, regions indented below their pool or scan."""
     given = ", ".join(f"{name}={shown_value(value)}" for name, value in graph.parameters.items())
     lines = [f"{indent}graph {graph.name}({given}) {{"]
     for name in graph.canonical():
@@ -34,5 +34,9 @@ def _lines(graph: Graph, node: Node, indent: str) -> list[str]:
         case RouteNode():
             uses = graph.uses(node.name)
             return [f"{head}route {uses['pool']} by {uses['router']}{operands} lowering {node.lowering}"]
+        case ScanNode():
+            states = f" with {', '.join(node.states)}" if node.states else ""
+            what = f"scan {node.variable}{states} as {', '.join(node.stacked)}"
+            return [f"{head}{what}{operands}", to_text(node.region, indent + "  ")]
         case _:
             return [f"{head}{node.kind}{operands}"]

@@ -14,11 +14,12 @@ HEAD = re.compile(r"graph (?P<name>\w*)\((?P<parameters>.*)\) \{")
 LINE = re.compile(r"(?P<name>[\w.]+)(?:: (?P<types>[^=]+))? = (?P<rest>.+)")
 TYPE = re.compile(r"(?P<dtype>\w+)(?:\[(?P<inside>[^\]]*)\])?(?P<batch> over batch)?")
 DECLARED = re.compile(r"(?P<is>\w+)(?:\((?P<settings>(?:[^()\"]|\"(?:[^\"\\]|\\.)*\")*)\))?")
-SLOTS = re.compile(r" \((?P<slots>\w+ <- [^)]*)\)")
+SLOTS = re.compile(r" \((?P<slots>[\w.]+ <- [^)]*)\)")
 POOL = re.compile(r"pool\[(?P<size>\d{1,6})\](?P<unlike> of unlike modules)?")
 DECLARED_TAIL = re.compile(
     r"(?: of (?P<owner>[\w.]+))?(?: init (?P<kind>\w+)\((?P<scale>[^)]*)\))?(?P<frozen> frozen)?"
 )
+SCAN = re.compile(r"scan (?P<variable>[\w.]+)(?: with (?P<states>[\w., ]+?))? as (?P<stacked>[\w., ]+)")
 ROUTE = re.compile(r"route (?P<pool>[\w.]+) by (?P<router>[\w.]+)")
 
 
@@ -58,6 +59,10 @@ def _node(line: str, number: int, lines: Iterator[tuple[int, str]]) -> dict[str,
             size = int(pool["size"])
             regions = [_graph(lines) for _ in range(size if pool["unlike"] else 1)]
             entry |= {"size": size, "regions": regions}
+        case "scan":
+            scan = _match(SCAN, rest, number).groupdict()
+            entry |= {key: text.split(", ") if text else [] for key, text in scan.items()}
+            entry |= {"variable": scan["variable"], "region": _graph(lines)}
         case "route":
             entry["uses"] = _match(ROUTE, rest, number, whole=False).groupdict()
             entry["lowering"] = rest.partition(" lowering ")[2]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import OpNode, PoolNode, RouteNode, RouterNode
+from modgraph.ir.node import OpNode, PoolNode, RouteNode, RouterNode, ScanNode
 from modgraph.ops import Initial, Signature
 
 
@@ -33,6 +33,7 @@ class GraphWeight:
 def weights_of(graph: Graph) -> list[GraphWeight]:
     """Every weight and buffer once, in the order of the graph."""
     found: dict[str, GraphWeight] = {}
+    weights: Iterable[GraphWeight]
     for node in graph:
         match node:
             case OpNode():
@@ -41,6 +42,8 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
                 weights = _of_router(graph.router_of(node), graph.signature(node))
             case PoolNode():
                 weights = _pooled(node)
+            case ScanNode():
+                weights = weights_of(node.region)
             case _:
                 continue
         for weight in weights:

@@ -11,12 +11,14 @@ class Op(Declaration):
     """One operation on tensors.
 
     `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
+    `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
     `training_only` says that it is the identity outside training.
     """
 
     registry: ClassVar[dict[str, type[Op]]] = {}
 
     affine: ClassVar[bool] = False
+    gathers: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
     record: ClassVar[str] = "gates"  # what it reads of a router that stands for its operand
 

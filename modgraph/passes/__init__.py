@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from modgraph.ir import Graph
-from modgraph.passes.determinize import Determinize, InferenceOnly
+from modgraph.passes.determinize import Determinize
+from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
-from modgraph.passes.lower import Lower, NoSuchLowering
+from modgraph.passes.lower import Lower, NoSuchLowering, choices
 
 TRAINING: tuple[Pass, ...] = (Lower(),)
 INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower())
@@ -29,4 +30,5 @@ __all__ = [
     "NoSuchLowering",
     "Pass",
     "apply_passes",
+    "choices",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Graph, LossNode, Node, OpNode, PoolNode, Result, RouterNode, TargetNode
+from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouterNode, ScanNode
 from modgraph.passes.infrastructure import Pass, rebuilt
 
 
@@ -16,11 +16,11 @@ class Determinize(Pass):
     name: ClassVar[str] = "determinize"
 
     def __call__(self, graph: Graph) -> Graph:
-        moved = {}
+        moved: dict[Result, Result] = {}
         for node in graph.of_kind(OpNode):
             if node.op.training_only:
                 (source,) = graph.inputs(node.name).values()
-                moved[Result(node.name)] = source
+                moved[Result(node.name)] = moved.get(source, source)
 
         def changed(node: Node) -> Node | None:
             match node:
@@ -28,6 +28,8 @@ class Determinize(Pass):
                     return None
                 case PoolNode():
                     return replace(node, regions=tuple(map(self, node.regions)))
+                case ScanNode():
+                    return replace(node, region=self(node.region))
                 case RouterNode():
                     return replace(node, router=node.router.deterministic())
                 case _:
@@ -36,18 +38,3 @@ class Determinize(Pass):
         return rebuilt(graph, changed, moved)
 
 
-@dataclass(frozen=True)
-class InferenceOnly(Pass):
-    """Leave out targets, losses, and what only they need."""
-
-    name: ClassVar[str] = "inference"
-
-    def __call__(self, graph: Graph) -> Graph:
-        kept = graph.ancestors(f"output.{name}" for name in graph.outputs)
-        kept |= {node.name for node in graph if node.kind == "input"}
-        needless = {node.name for node in graph if isinstance(node, TargetNode | LossNode)}
-
-        def changed(node: Node) -> Node | None:
-            return node if node.name in kept and node.name not in needless else None
-
-        return rebuilt(graph, changed)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from modgraph.ir import Graph, Node, Result
+from modgraph.ir import SCAN_SLOTS, Graph, Node, Result, ScanNode
 
 
 class Pass(ABC):
@@ -31,12 +31,13 @@ def rebuilt(
     for node in graph:
         changed = change(node)
         if changed is not None:
-            inputs = {slot: _final(result, moved or {}) for slot, result in graph.inputs(node.name).items()}
-            copy.add(changed, inputs, graph.uses(node.name))
+            inputs = {slot: (moved or {}).get(result, result) for slot, result in graph.inputs(node.name).items()}
+            copy.add(changed, _kept(inputs, changed), graph.uses(node.name))
     return copy
 
 
-def _final(result: Result, moved: Mapping[Result, Result]) -> Result:
-    while result in moved:
-        result = moved[result]
-    return result
+def _kept(inputs: dict[str, Result], node: Node) -> dict[str, Result]:
+    """What still flows into a scan whose region may have lost inputs."""
+    if not isinstance(node, ScanNode):
+        return inputs
+    return {slot: result for slot, result in inputs.items() if slot in SCAN_SLOTS or slot in node.region}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Graph, Node, RouteNode, facts_of
+from modgraph.ir import Graph, Node, Part, RouteNode, ScanNode
 from modgraph.passes.infrastructure import Pass, rebuilt
 from modgraph.routers import Lowering
 
@@ -26,17 +26,34 @@ class Lower(Pass):
     form: str | None = None
 
     def __call__(self, graph: Graph) -> Graph:
+        return self._lowered(Part(graph))
+
+    def _lowered(self, part: Part) -> Graph:
         def chosen(node: Node) -> Node:
-            if not isinstance(node, RouteNode):
-                return node
-            return replace(node, lowering=self.choice(graph, node).form)
+            match node:
+                case RouteNode():
+                    return replace(node, lowering=self.choice(part, node).form)
+                case ScanNode():
+                    return replace(node, region=self._lowered(Part(node.region, node)))
+                case _:
+                    return node
 
-        return rebuilt(graph, chosen)
+        return rebuilt(part.graph, chosen)
 
-    def choice(self, graph: Graph, route: RouteNode) -> Lowering:
-        forms = graph.router_of(route).router.lowerings(facts_of(graph.pool_of(route)))
+    def choice(self, part: Part, route: RouteNode) -> Lowering:
+        """The form of a route."""
+        forms = part.graph.router_of(route).router.lowerings(part.facts_of(route))
         for form in forms:
             if self.form in (None, form.form):
                 return form
         known = ", ".join(form.form for form in forms)
         raise NoSuchLowering(f'route "{route.name}" has no form "{self.form}"; it has: {known}')
+
+
+def choices(graph: Graph) -> dict[str, Lowering]:
+    """The form that each route of a lowered graph has, by the route's name."""
+    return {
+        route.name: Lower(route.lowering).choice(part, route)
+        for part in graph.parts()
+        for route in part.graph.of_kind(RouteNode)
+    }

@@ -5,7 +5,7 @@ Axis letters: N senders (tokens), M modules of the pool, D width of a token, V w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from modgraph.ops import Axis, Declaration, Misfit, Signature, TensorType
@@ -17,6 +17,8 @@ class PoolFacts:
 
     size: int
     affine: bool
+    gathers: bool = False  # modules of one kind, whose weights can be taken by index
+    in_scan: bool = False  # used once for each step of a sequence, where nothing may depend on how many chose a module
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Router(Declaration):
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         """This router over a pool, for what it routes and its extra operands. Raises `Misfit`."""
         rank = len(pool.message.shape)
-        if len(tokens.shape) == rank:
+        single = len(tokens.shape) == rank
+        if single:
             tokens = tokens.with_shape((1, *tokens.shape))
         if tokens.shape[len(tokens.shape) - rank :] != pool.message.shape:
             raise Misfit(f'the modules of pool "{pool.name}" take {pool.message}, not {tokens}', operand=0)
@@ -80,7 +83,20 @@ class Router(Declaration):
         elif "V" in " ".join(self.results).split():
             reason = f'it needs modules that yield vectors, and those of "{pool.name}" yield {pool.result}'
             raise Misfit(reason, "end the pool's modules with: -> flatten")
-        return self.bind(tokens, *others, **known)
+        signature = self.bind(tokens, *others, **known)
+        return replace(signature, results=self._for_one(signature.results)) if single else signature
+
+    def _for_one(self, results: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The results for a value without an axis of senders, whose own result has none either."""
+        value, *records = results
+        if self.one_for_each_sender:
+            value = value.with_shape((*value.shape[:-2], value.shape[-1]))
+        return (value, *records)
+
+    @property
+    def one_for_each_sender(self) -> bool:
+        """Whether a route yields a vector for each sender, rather than for each module."""
+        return bool(self.senders and self.results[0].split()[-2:] == ["N", "V"])
 
     def deterministic(self) -> Router:
         """The same router without noise, sampling and capacity: for inference."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model, generator_for
 from modgraph.ir import RouteNode
 from modgraph.ops import TensorType
-from modgraph.passes import Lower
+from modgraph.passes import choices
 from modgraph.program import Program
 
 BATCH = 2
@@ -28,10 +28,11 @@ def compile_report(program: Program, model: Model) -> str:
         lines.append(f"output {name}: {list(output.shape)} from a batch of {BATCH}")
     for name, loss in computed.losses.items():
         lines.append(f"{name}: {loss.item():.6g}")
-    for route in model.graph.of_kind(RouteNode):
-        uses = model.graph.uses(route.name)
-        form = Lower(route.lowering).choice(model.graph, route)
-        lines.append(f"route {route.name} ({uses['pool']} by {uses['router']}): {form.form}; {form.reason}")
+    forms = choices(model.graph)
+    for part in model.graph.parts():
+        for route in part.graph.of_kind(RouteNode):
+            uses, form = part.graph.uses(route.name), forms[route.name]
+            lines.append(f"route {route.name} ({uses['pool']} by {uses['router']}): {form.form}; {form.reason}")
     return "\n".join(lines)
 
 

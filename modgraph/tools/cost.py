@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, bind_route, weights_of
+from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, ScanNode, bind_route, weights_of
 from modgraph.ops import Signature, TensorType
 from modgraph.ops.declaration import product
 
@@ -65,6 +65,10 @@ def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[st
             return [(node.name, 0, 0)]
         case RouteNode():
             return _route_macs(graph, node, lengths)
+        case ScanNode():
+            steps = _fixed(node.types[0], lengths).shape[0]
+            inner = [each for inside in node.region for each in _macs_of(node.region, inside, lengths)]
+            return [(name, steps * macs, steps * active) for name, macs, active in inner]
         case _:
             return []
 

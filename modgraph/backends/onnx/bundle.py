@@ -20,8 +20,8 @@ from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, write_atomically
-from modgraph.ir import Graph, PoolNode, RouteNode
-from modgraph.passes import INFERENCE, Lower, apply_passes
+from modgraph.ir import Graph, Node, ScanNode
+from modgraph.passes import INFERENCE, apply_passes, choices
 
 LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
 
@@ -87,7 +87,7 @@ def export(
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
-    pools = {pool.name: pool.size for pool in inference.graph.of_kind(PoolNode)}
+    pools = {name: pool.size for name, pool in inference.graph.pools().items()}
     return Report(target, len(content), verified, pools, _lowerings(inference.graph), _warnings(verified))
 
 
@@ -100,7 +100,7 @@ def deterministic(model: Model) -> Model:
     inference.to_empty(device="cpu")
     weights = model.state_dict()
     inference.load_state_dict({name: weights[name] for name in inference.state_dict()})
-    return inference.eval()
+    return inference.eval().requires_grad_(False)
 
 
 def _check_place(target: Path) -> None:
@@ -123,7 +123,7 @@ def _check_model(model: Model) -> None:
     graph, found = model.graph, list[Diagnostic]()
     for name, result in graph.outputs.items():
         sources = sorted(graph.ancestors([result.node]))
-        wide = [node for node in sources if any(type_.per == "batch" for type_ in graph[node].types)]
+        wide = [node for node in sources if _over_batch(graph[node])]
         if wide:
             found.append(OfWholeBatch(output=name, node=wide[0]))
     weights = model.state_dict()
@@ -137,8 +137,14 @@ def _check_model(model: Model) -> None:
         raise ModgraphError(found)
 
 
+def _over_batch(node: Node) -> bool:
+    """Whether a node, or one inside a scan, yields a statistic of the batch."""
+    inside = any(map(_over_batch, node.region)) if isinstance(node, ScanNode) else False
+    return inside or any(type_.per == "batch" for type_ in node.types)
+
+
 def _lowerings(graph: Graph) -> dict[str, str]:
-    return {route.name: Lower(route.lowering).choice(graph, route).reason for route in graph.of_kind(RouteNode)}
+    return {name: form.reason for name, form in choices(graph).items()}
 
 
 def _warnings(verified: Verified) -> tuple[Diagnostic, ...]:

@@ -98,9 +98,10 @@ def symbolic_axes(graph: Graph) -> list[str]:
 def longest(graph: Graph) -> dict[str, int]:
     """Axes that cannot have any length, since a learned vector belongs to each place along them."""
     found: dict[str, int] = {}
-    for node in graph.of_kind(OpNode):
+    nodes = [(part.graph, node) for part in graph.parts() for node in part.graph.of_kind(OpNode)]
+    for place, node in nodes:
         if isinstance(node.op, Position) and node.op.length is not None:
-            axis = graph.signature(node).axes["N"]
+            axis = place.signature(node).axes["N"]
             if isinstance(axis, str):
                 found[axis] = min(found.get(axis, node.op.length), node.op.length)
     return found

@@ -16,7 +16,7 @@ from modgraph.backends.onnx.trace import OPSET, Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, PoolNode, Result, to_json
+from modgraph.ir import Graph, OpNode, Result, to_json
 from modgraph.ops import TensorType
 from modgraph.ops.activation import Identity, LogSoftmax, Softmax
 from modgraph.ops.loss import CrossEntropy
@@ -73,8 +73,7 @@ def manifest_of(
         },
         "preprocessing": description.preprocessing,
         "pools": {
-            pool.name: {"size": pool.size, "unreached": verified.unreached[pool.name]}
-            for pool in graph.of_kind(PoolNode)
+            name: {"size": pool.size, "unreached": verified.unreached[name]} for name, pool in graph.pools().items()
         },
         "verified": {
             "batches": list(verified.batches),

@@ -15,15 +15,32 @@ from torch import Tensor
 from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.torch import Model
 from modgraph.ir import Graph, PoolNode, RouteNode
+from modgraph.routers import Router
 
 CLOSE = 1e-5  # a gap between scores below which rounding may decide
 ROUNDS = 4  # of replacing close calls; what is still close then is compared all the same
 
 
-def discrete_routes(graph: Graph) -> list[RouteNode]:
-    """The routes whose decisions can be compared."""
-    routers = ((route, graph.router_of(route).router) for route in graph.of_kind(RouteNode))
-    return [route for route, router in routers if not router.soft and "selected" in router.records]
+@dataclass(frozen=True)
+class DecidedRoute:
+    """A route, the pool it sends to, and the router that decides."""
+
+    name: str
+    pool: PoolNode
+    router: Router
+
+    @property
+    def comparable(self) -> bool:
+        return not self.router.soft and "selected" in self.router.records
+
+
+def decided_routes(graph: Graph) -> list[DecidedRoute]:
+    """All routes, those inside scans included."""
+    return [
+        DecidedRoute(route.name, part.graph.pool_of(route), part.graph.router_of(route).router)
+        for part in graph.parts()
+        for route in part.graph.of_kind(RouteNode)
+    ]
 
 
 @dataclass
@@ -35,13 +52,12 @@ class Decisions:
     reached: dict[str, set[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        graph = self.model.graph
-        self.routes = discrete_routes(graph)
-        self.reached = {pool.name: set() for pool in graph.of_kind(PoolNode)}
-        for route in graph.of_kind(RouteNode):
-            if graph.router_of(route).router.soft:
-                pool = graph.pool_of(route)
-                self.reached[pool.name].update(range(pool.size))
+        routes = decided_routes(self.model.graph)
+        self.routes = [route for route in routes if route.comparable]
+        self.reached = {name: set() for name in self.model.graph.pools()}
+        for route in routes:
+            if route.router.soft:
+                self.reached[route.pool.name].update(range(route.pool.size))
 
     def clear_calls(self, examples: Examples, size: int, lengths: Lengths) -> dict[str, Tensor]:
         """A batch of examples whose decisions hang on no rounding; others are replaced, and counted."""
@@ -65,12 +81,12 @@ class Decisions:
         for route in self.routes:
             selected = routing[f"{route.name}.selected"]
             modules = selected.bool().flatten(0, -2).any(0).nonzero().flatten().tolist()
-            self.reached[self.model.graph.pool_of(route).name].update(modules)
+            self.reached[route.pool.name].update(modules)
 
     def unreached(self) -> dict[str, list[int]]:
         """The modules of each pool that no example reached."""
-        pools = self.model.graph.of_kind(PoolNode)
-        return {pool.name: sorted(set(range(pool.size)) - self.reached[pool.name]) for pool in pools}
+        pools = self.model.graph.pools()
+        return {name: sorted(set(range(pool.size)) - self.reached[name]) for name, pool in pools.items()}
 
     def _close(self, batch: Mapping[str, Tensor]) -> Tensor:
         """Which examples have a close call: [B]."""
