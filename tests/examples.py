@@ -43,3 +43,62 @@ model sequence(width=6) {
   loss cross_entropy(logits, label)
 }
 """
+
+GRU = """
+model gru(hidden=6, modules=3, k=1, vocabulary=20) {
+  input  words: token[time, vocabulary]
+  target next: class[time, vocabulary]
+  pool   transition[modules] = linear(hidden)
+  router controller = noisy_top_k(k)
+  scan words -> embedding(5) as x with h: float[hidden] {
+    z, r = (x, h) -> concat -> linear(2 * hidden) -> sigmoid -> split(2)
+    n    = (x, r * h) -> concat -> transition by controller -> tanh
+    h    = (1 - z) * h + z * n
+    yield h
+  } as states
+  logits = states -> linear(vocabulary)
+  output logits
+  loss cross_entropy(logits, next)
+  loss 0.1 * importance(controller)
+}
+"""
+
+TWO_SCANS = """
+block rnn(width) {
+  input  x: float[time, dim]
+  pool   cell[2] = linear(width) -> tanh
+  router choose = noisy_top_k(1, softmax="before_top_k")
+  scan x as v with h: float[width] {
+    h = (v, h) -> concat -> cell by choose
+    yield h
+  } as states
+  output states
+  loss 0.1 * importance(choose)
+}
+
+model two(width=4, depth=2) {
+  input  frames: float[time, 3]
+  input  context: float[width]
+  module enc = linear(width) -> tanh
+  pool   mixed = [linear(width), linear(5) -> gelu -> linear(width), identity]
+  router pick = noisy_top_k(2)
+  x = frames -> enc
+  repeat layers[i] in 0..depth {
+    x = x + (x -> rnn(width))
+  }
+  a, b = context -> split(2)
+  scan x as v with h: float[width] = context, n: float[width] {
+    q = ((v, h, a) -> concat -> linear(3) -> enc) + v
+    repeat mix[j] in 0..2 { q = q + (q -> mixed by pick) }
+    if width > 2 { n = n + 0.1 * q }
+    h = (h, n) -> concat -> linear(width) -> tanh
+    yield (h, q * h)
+  } as states, products
+  final = states -> last
+  mean_product = products -> mean
+  output final
+  output mean_product
+  output states
+  loss importance(pick)
+}
+"""

@@ -360,9 +360,7 @@ class NotAState(Diagnostic):
     code = "MG234"
     message = '"{name}" is bound outside this scan and is no state of it: binding it again would change nothing there'
     help = "carry it from step to step, … with {name}: float[…] = {name} {{ … }}, or choose another name"
-    example = (
-        "model m() { input x: float[5, 4] total = x -> mean scan x as v { total = total + v yield total } as y output y }"
-    )
+    example = "model m() { input x: float[5, 4] t = x -> mean scan x as v { t = t + v yield t } as y output y }"
     name: str
 
 

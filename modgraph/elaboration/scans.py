@@ -93,21 +93,15 @@ def _scan(statement: ast.Scan, here: Here) -> list[Any] | None:
     names = here.scope.next_binding(statement.names[0])
     sequence = _sequence(statement, here.under(names))
     inside = _inside(names, here)
+    inside.scope.declare(statement.variable, _slice(sequence, join(names.node, statement.variable), inside))
     states = [_state(carry, names, inside) for carry in statement.carries]
-    if isinstance(sequence, Poison) or any(state is None for state in states):
-        return None
-    variable = join(names.node, statement.variable)
-    step = sequence.type.with_shape(sequence.type.shape[1:])
-    inside.add(InputNode(name=variable, types=(step,), span=statement.sequence.span), statement.sequence.span)
-    inside.scope.declare(statement.variable, Tensor(Result(variable), step, statement.sequence.span))
-    told = len(here.context.report.errors)
     elaborate_body(statement.body, inside)
     _show_declared(statement.body, inside.scope, here)
     sound = [state for state in states if state is not None and _carries_on(state, inside)]
     yields = _yields(statement, inside)
-    if yields is None or len(here.context.report.errors) > told or len(sound) < len(states):
+    if isinstance(sequence, Poison) or yields is None or len(sound) < len(states):
         return None
-    return _finish(names, variable, sequence, sound, dict(zip(statement.names, yields, strict=True)), inside)
+    return _finish(names, statement, sequence, sound, yields, inside)
 
 
 def _sequence(statement: ast.Scan, here: Here) -> Tensor | Poison:
@@ -115,7 +109,17 @@ def _sequence(statement: ast.Scan, here: Here) -> Tensor | Poison:
     if isinstance(value, Tensor) and (not value.type.shape or value.type.per == "batch"):
         here.tell(errors.NoTimeAxis(span=statement.sequence.span, found=str(value.type)))
         return POISON
-    return value
+    return replace(value, span=statement.sequence.span) if isinstance(value, Tensor) else POISON
+
+
+def _slice(sequence: Tensor | Poison, name: str, inside: Here) -> Tensor | Poison:
+    """What the body sees of the sequence: one step of it."""
+    if isinstance(sequence, Poison):
+        return POISON
+    step = sequence.type.with_shape(sequence.type.shape[1:])
+    inside.graph.add(InputNode(name=name, types=(step,), span=sequence.span))
+    inside.context.named[name] = inside.graph[name]
+    return Tensor(Result(name), step, sequence.span)
 
 
 def _inside(names: Naming, here: Here) -> Here:
@@ -202,13 +206,15 @@ def _show_declared(body: ast.Body, scope: Scope, here: Here) -> None:
 
 
 def _finish(
-    names: Naming, variable: str, sequence: Tensor, states: list[State], yields: dict[str, Tensor], inside: Here
+    names: Naming, statement: ast.Scan, sequence: Tensor, states: list[State], yields: list[Tensor], inside: Here
 ) -> list[Any] | None:
-    """The node of a scan whose body is done."""
+    """The node of a scan whose body is done; the values of its names."""
     assert inside.scan is not None
     region, outer = inside.graph, inside.scan.outer
-    axis, span = sequence.type.shape[0], sequence.span or states[0].carry.span
-    stacked = {name: inside.reached(value.result, span) for name, value in yields.items()} | region.records()
+    axis, span = sequence.type.shape[0], statement.sequence.span
+    named = zip(statement.names, yields, strict=True)
+    stacked = {name: inside.reached(value.result, span) for name, value in named}
+    stacked |= sorted(region.records().items())
     for name, result in stacked.items():
         region.add(OutputNode(name=f"output.{name}", span=span), {"x": result})
     node = ScanNode(
@@ -216,7 +222,7 @@ def _finish(
         types=tuple(_over(axis, region.type_of(result)) for result in stacked.values()),
         span=span,
         region=region,
-        variable=variable,
+        variable=join(names.node, statement.variable),
         states=tuple(state.value.result.node for state in states),
         stacked=tuple(stacked),
     )
@@ -224,11 +230,12 @@ def _finish(
     if isinstance(axis, str):
         inputs["length"] = outer.length_of(axis, span)
     inputs |= {state.value.result.node: state.start for state in states if state.start is not None}
-    if not outer.add(node, span, inputs | inside.scan.read):
+    inputs |= sorted(inside.scan.read.items())
+    if not outer.add(node, span, inputs):
         return None
     if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(region)):
         outer.tell(errors.NamesWouldShift(span=span, name=names.shifting))
-    return [Tensor(Result(node.name, at), node.types[at], value.span) for at, value in enumerate(yields.values())]
+    return [Tensor(Result(node.name, at), node.types[at], value.span) for at, value in enumerate(yields)]
 
 
 def _over(axis: Axis, step: TensorType) -> TensorType:

@@ -106,12 +106,12 @@ SCAN_SLOTS = ("sequence", "length")  # of a scan, besides those named after its 
 class ScanNode(Node):
     """A region run once for each step of a sequence's first axis, with the same weights.
 
-    The region's input `variable` is one step's slice, its inputs `states` are carried along: each begins at zero, or at
-    what flows into the slot of its name, and goes on as the region's output `next.<state>`. Every other input is a value
-    from outside, under the slot of its name. The results are the region's outputs `stacked` over time: what is yielded,
-    and what routes record (`<route>.<record>`). Weights are called by their names in the whole model, so that pools,
-    routers and modules may be those of the graph around it. Past the `length` of an example, states stay and results
-    are zero.
+    The region's input `variable` is one step's slice, its inputs `states` are carried along: each begins at zero, or
+    at what flows into the slot of its name, and goes on as the region's output `next.<state>`. Every other input is a
+    value from outside, under the slot of its name. The results are the region's outputs `stacked` over time: what is
+    yielded, and what routes record (`<route>.<record>`). Weights are called by their names in the whole model, so that
+    pools, routers and modules may be those of the graph around it. Past the `length` of an example, states stay and
+    results are zero.
     """
 
     kind = "scan"

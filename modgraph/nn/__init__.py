@@ -9,13 +9,14 @@ from modgraph.nn.agreement import (
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.kernel import KernelDense, KernelFactorised, KernelMessagePassing, TruncatedKernel
-from modgraph.nn.linear import ModulatedLinear, ModulatedMLP, Scale
+from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
 from modgraph.nn.padding import valid
-from modgraph.nn.pool import Pool
+from modgraph.nn.pool import Gathered, Pool
+from modgraph.nn.scan import scan
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
-from modgraph.nn.shape import Arithmetic, Concat, Flatten, LogSoftmax, Max, Mean, Softmax, Split, Sum
-from modgraph.nn.top_k import NoisyTopK, SelectedMessagePassing, SelectedPerModule
+from modgraph.nn.shape import Arithmetic, Concat, Flatten, Last, LogSoftmax, Max, Mean, Softmax, Split, Sum
+from modgraph.nn.top_k import NoisyTopK, SelectedGathered, SelectedMasked, SelectedMessagePassing, SelectedPerModule
 
 __all__ = [
     "MSE",
@@ -35,11 +36,14 @@ __all__ = [
     "EveryModule",
     "EveryModuleRoute",
     "Flatten",
+    "Gathered",
     "GroupNorm",
     "Importance",
     "KernelDense",
     "KernelFactorised",
     "KernelMessagePassing",
+    "Last",
+    "Linear",
     "LogSoftmax",
     "Max",
     "MaxPool2d",
@@ -52,6 +56,8 @@ __all__ = [
     "Position",
     "Scale",
     "Select",
+    "SelectedGathered",
+    "SelectedMasked",
     "SelectedMessagePassing",
     "SelectedPerModule",
     "Softmax",
@@ -59,6 +65,7 @@ __all__ = [
     "Sum",
     "Tokens",
     "TruncatedKernel",
+    "scan",
     "squared_cv",
     "valid",
 ]

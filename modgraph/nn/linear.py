@@ -12,12 +12,37 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
+Taken = Callable[..., Tensor]  # modules [E] and messages [E, ...] to results [E, ...]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "tanh": torch.tanh,
     "silu": F.silu,
 }
+
+
+class Linear(nn.Linear):
+    """torch's linear map."""
+
+    @staticmethod
+    def gathered(modules: Sequence[nn.Linear]) -> Taken:
+        """The maps of many modules as one: on messages [E, ..., D], the map that each is sent to [E]."""
+        weight_MVD = torch.stack(tuple(module.weight for module in modules))
+        biases = tuple(module.bias for module in modules if module.bias is not None)
+        bias_MV = torch.stack(biases) if biases else None
+
+        def linear(module_E: Tensor, x: Tensor) -> Tensor:
+            rows = x.unsqueeze(1) if x.dim() == 2 else x.flatten(1, -2)
+            y = torch.bmm(rows, weight_MVD[module_E].transpose(1, 2))
+            y = y if bias_MV is None else y + bias_MV[module_E].unsqueeze(1)
+            return y.squeeze(1) if x.dim() == 2 else y.reshape(*x.shape[:-1], -1)
+
+        return linear
+
+
+def beside(own_E: Tensor, x: Tensor) -> Tensor:
+    """One vector [E, C] for each message [E, ..., D], shaped so that it broadcasts against them."""
+    return own_E.reshape(-1, *[1] * (x.dim() - 2), own_E.shape[-1])
 
 
 class ModulatedMap(nn.Module):
@@ -69,6 +94,18 @@ class Coded(nn.Module):
         result: Tensor = modules[0]._shared[0](x, codes)
         return result
 
+    @staticmethod
+    def gathered(modules: Sequence[Any]) -> Taken:
+        """The maps of many modules as one: on messages [E, ..., D], the map that each is sent to [E]."""
+        codes_MC = torch.stack([module.code for module in modules])
+        shared = modules[0]._shared[0]
+
+        def modulated(module_E: Tensor, x: Tensor) -> Tensor:
+            result: Tensor = shared(x, beside(codes_MC[module_E], x))
+            return result
+
+        return modulated
+
 
 class ModulatedLinear(ModulatedMap):
     """A modulated map with a code of its own; in a pool, `Shared` is held once and each module is an `Own`."""
@@ -109,3 +146,9 @@ class Scale(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x * self.weight
+
+    @staticmethod
+    def gathered(modules: Sequence[Any]) -> Taken:
+        """The scales of many modules as one: on messages [E, ..., D], the scale that each is sent to [E]."""
+        weight_MD = torch.stack([module.weight for module in modules])
+        return lambda module_E, x: x * beside(weight_MD[module_E], x)

@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+
+def taken_by_index(column: Sequence[nn.Module]) -> Callable[..., Tensor]:
+    """One function for modules of one kind: of modules [E] and messages [E, ...]; their weights are stacked here.
+
+    A class says how it is done (`gathered`); modules without weights are all the same.
+    """
+    gathered = getattr(type(column[0]), "gathered", None)
+    if gathered is not None:
+        function: Callable[..., Tensor] = gathered(column)
+        return function
+    assert not any(True for _ in column[0].parameters()), f"no form by index for {type(column[0]).__name__}"
+    return lambda module_E, *values: column[0](*values)
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """A pool whose modules are taken by index: `chosen` takes modules [E] and messages [E, ...] to results."""
+
+    pool: Pool
+    chosen: Callable[[Tensor, Tensor], Tensor]
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    @property
+    def rank(self) -> int:
+        return self.pool.rank
 
 
 class Pool(nn.Module):
@@ -45,6 +74,10 @@ class Pool(nn.Module):
         shape = list(x.shape)
         shape[axis] = self.size
         return self.rows(x.expand(shape))
+
+    def gathered(self) -> Gathered:
+        """The same modules with their weights stacked, once, so that they are taken by index."""
+        return Gathered(self, taken_by_index([self.expert(j) for j in range(self.size)]))
 
     def rows(self, x: Tensor) -> Tensor:
         """Module j on row j of x [..., M, message]: [..., M, result]."""

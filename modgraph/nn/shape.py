@@ -89,6 +89,16 @@ class Max(_Reduction):
         return torch.where(mask.any(self.axis), largest, 0.0)
 
 
+class Last(_Reduction):
+    """The last value along an axis, padding left out; the last of nothing is zero."""
+
+    def forward(self, x: Tensor, length: Tensor | None = None) -> Tensor:
+        real, earlier = (valid(x, self.axis, each) for each in (length, None if length is None else length - 1))
+        if real is None or earlier is None:
+            return x.select(self.axis, -1)
+        return x.masked_fill(earlier | ~real, 0).sum(self.axis)
+
+
 class Arithmetic(nn.Module):
     """left ∘ right, one of them perhaps a constant.
 

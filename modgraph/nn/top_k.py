@@ -15,7 +15,7 @@ from torch_geometric.nn import MessagePassing
 
 from modgraph.nn.messages import edge_messages
 from modgraph.nn.padding import valid
-from modgraph.nn.pool import Pool
+from modgraph.nn.pool import Gathered, Pool
 
 Decision = tuple[Tensor, Tensor, Tensor, Tensor]
 Routed = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -112,3 +112,40 @@ class SelectedPerModule(nn.Module):
         for places, values in parts:
             total = total.index_add(0, places, values)
         return total.reshape(*gates.shape[:-1], *result), gates, scores, selected, load
+
+
+class SelectedGathered(nn.Module):
+    """The weights of the chosen modules taken by index: only what is chosen is computed, by operations whose sizes do
+    not depend on the choice. For modules of one kind that can be stacked."""
+
+    @staticmethod
+    def prepared(pool: Pool) -> Gathered:
+        """What all steps of a scan have in common: the stacked weights."""
+        return pool.gathered()
+
+    def forward(self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, length: Tensor | None = None) -> Routed:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        gates, scores, selected, load = router(tokens, length)
+        gathered = pool if isinstance(pool, Gathered) else pool.gathered()
+        M, message = len(pool), tokens.shape[tokens.dim() - pool.rank :]
+        tokens_S, gates_SM = tokens.reshape(-1, *message), gates.reshape(-1, M)
+        left_SM, total = selected.reshape(-1, M), None
+        for _ in range(int(router.k)):  # type: ignore[arg-type]
+            module_S = left_SM.argmax(-1)
+            left_SM = left_SM.scatter(-1, module_S.unsqueeze(-1), 0)
+            values = gathered.chosen(module_S, tokens_S)
+            part = values.flatten(1) * gates_SM.gather(-1, module_S.unsqueeze(-1))
+            total = part if total is None else total + part
+        assert total is not None
+        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, load
+
+
+class SelectedMasked(nn.Module):
+    """Every module on every token, what was not chosen weighted by zero: for modules that cannot be taken by index."""
+
+    def forward(self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None) -> Routed:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        gates, scores, selected, load = router(tokens, length)
+        values = pool.all(tokens)
+        weight = gates.reshape(*gates.shape, *[1] * pool.result_rank)
+        return (values * weight).sum(-pool.result_rank - 1), gates, scores, selected, load

@@ -23,8 +23,9 @@ class Linear(Op):
         Weight("weight", "width D", uniform("D")),
         Weight("bias", "width", uniform("D"), when="bias"),
     )
-    module = TorchModule("torch.nn.Linear", "D", "width", bias="bias")
+    module = TorchModule("modgraph.nn.Linear", "D", "width", bias="bias")
     affine = True
+    gathers = True
 
     width: int = setting(min=1, doc="length of the result's last axis")
     bias: bool = setting(True, doc="add a learned vector")
@@ -52,6 +53,7 @@ class ModulatedLinear(Op):
     )
     module = TorchModule("modgraph.nn.ModulatedLinear", "D", "width", "code_width")
     affine = True
+    gathers = True
 
     width: int = setting(min=1, doc="length of the result's last axis")
     code: int | None = setting(None, min=1, doc="length of a code; the width if not given")
@@ -75,6 +77,7 @@ class ModulatedMLP(Op):
     operands = VECTORS
     results = ("... width",)
     module = TorchModule("modgraph.nn.ModulatedMLP", "D", "widths", "code_width", activation="activation")
+    gathers = True
 
     widths: tuple[int, ...] = setting(min=1, doc="widths of the layers, the result's last")
     activation: str = setting("relu", choices=("relu", "gelu", "tanh", "silu"), doc="between layers")
@@ -118,3 +121,4 @@ class Scale(Op):
     weights = (Weight("weight", "D", ONES),)
     module = TorchModule("modgraph.nn.Scale", "D")
     affine = True
+    gathers = True

@@ -113,6 +113,15 @@ class Max(_Reduction):
     module = TorchModule("modgraph.nn.Max", "axis")
 
 
+class Last(_Reduction):
+    """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
+
+    name = "last"
+    example = "input x: float[time, 6] y = x -> last output y"
+    module = TorchModule("modgraph.nn.Last", "axis")
+    affine = True
+
+
 ARITHMETIC_MODULE = TorchModule(
     "modgraph.nn.Arithmetic", "symbol", "left_rank", "right_rank", left="left", right="right"
 )

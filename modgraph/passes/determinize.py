@@ -36,5 +36,3 @@ class Determinize(Pass):
                     return node
 
         return rebuilt(graph, changed, moved)
-
-

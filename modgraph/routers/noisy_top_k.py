@@ -50,4 +50,16 @@ class NoisyTopK(Router):
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         reason = "each module runs once, on the tokens that chose it"
-        return (Lowering("per_module", "modgraph.nn.SelectedPerModule", reason), self.reference_form)
+        forms = (Lowering("per_module", "modgraph.nn.SelectedPerModule", reason), self.reference_form)
+        return (*in_scan(pool), *forms) if pool.in_scan else forms
+
+
+def in_scan(pool: PoolFacts) -> tuple[Lowering, ...]:
+    """The forms for one step of a scan, which is exported once for all: no size may depend on what is chosen."""
+    reason = "every module runs and is masked, selection saves nothing: "
+    reason += "modules in a scan are taken by index, and these cannot be"
+    masked = Lowering("masked", "modgraph.nn.SelectedMasked", reason)
+    if not pool.gathers:
+        return (masked,)
+    reason = "the weights of the chosen modules are taken by index, at each step of the scan"
+    return (Lowering("gathered", "modgraph.nn.SelectedGathered", reason), masked)

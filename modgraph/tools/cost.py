@@ -66,7 +66,7 @@ def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[st
         case RouteNode():
             return _route_macs(graph, node, lengths)
         case ScanNode():
-            steps = _fixed(node.types[0], lengths).shape[0]
+            steps = product(_fixed(node.types[0], lengths).shape[:1])
             inner = [each for inside in node.region for each in _macs_of(node.region, inside, lengths)]
             return [(name, steps * macs, steps * active) for name, macs, active in inner]
         case _:

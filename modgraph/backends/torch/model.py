@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from modgraph.backends.torch.construct import Namespace, construct, resolve
+from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.initial import initialise
-from modgraph.backends.torch.pool import CompiledPool
-from modgraph.backends.torch.run import Step, Values, needed, plan, run
-from modgraph.ir import Graph, OpNode, PoolNode, Result, RouteNode, RouterNode, facts_of, weights_of
+from modgraph.backends.torch.nodes import Nodes
+from modgraph.backends.torch.run import Step, Values, needed, run
+from modgraph.ir import Graph, Part, Result, weights_of
 from modgraph.passes import Lower
 
 
@@ -42,30 +40,8 @@ class Model(Namespace):
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
-        self.steps = plan(graph, self._computes())
+        self.steps = Nodes(self).steps(Part(graph))
         self._plans: dict[tuple[Result, ...], list[Step]] = {}
-
-    def _computes(self) -> dict[str, Callable[..., Any]]:
-        """Registers the modules of all nodes, and says how each node is computed."""
-        graph, made, computes = self.graph, dict[str, Any](), dict[str, Callable[..., Any]]()
-        for node in graph:
-            match node:
-                case OpNode():
-                    if node.owner not in made:
-                        made[node.owner] = self.put(node.owner, construct(graph.signature(node)))
-                    computes[node.name] = made[node.owner]
-                case PoolNode():
-                    made[node.name] = self.put(node.name, CompiledPool(node))
-                case RouteNode():
-                    router = graph.router_of(node)
-                    if router.name not in made:
-                        made[router.name] = self.put(router.name, construct(graph.signature(node)))
-                    route = resolve(_form(graph, node, router).route)()
-                    pool = made[graph.pool_of(node).name]
-                    tokens = graph.type_of(graph.inputs(node.name)["tokens"])
-                    single = router.router.senders and len(tokens.shape) == pool.rank
-                    computes[node.name] = partial(_route, route, pool, made[router.name], single)
-        return computes
 
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
         """The model's output, or its outputs by name if it has several. Raises `TypeError` for wrong inputs."""
@@ -92,12 +68,8 @@ class Model(Namespace):
         return self._run(wanted, self._values(dict(batch)))
 
     def routing_results(self) -> dict[str, Result]:
-        """The records that routers keep, by `route.record`."""
-        return {
-            f"{route.name}.{record}": Result(route.name, index)
-            for route in self.graph.of_kind(RouteNode)
-            for index, record in enumerate(self.graph.router_of(route).router.records, start=1)
-        }
+        """The records that routers keep, by `route.record`; of a route in a scan, [time, …]."""
+        return self.graph.records()
 
     def _run(self, wanted: tuple[Result, ...], values: Values) -> list[Tensor]:
         if wanted not in self._plans:
@@ -132,24 +104,6 @@ class Model(Namespace):
                 x = given[name]
                 return torch.full(x.shape[:1], x.shape[1 + type_.shape.index(axis)], device=x.device)
         raise TypeError(f'{self.graph.name} needs the input "{axis}_length"')
-
-
-def _form(graph: Graph, route: RouteNode, router: RouterNode) -> Any:
-    forms = (*router.router.lowerings(facts_of(graph.pool_of(route))), router.router.reference_form)
-    return next(form for form in forms if form.form == route.lowering)
-
-
-def _route(
-    route: Any,
-    pool: CompiledPool,
-    router: Any,
-    single: bool,
-    tokens: Tensor,
-    *others: Tensor,
-    length: Tensor | None = None,
-) -> Any:
-    """One route; a value without an axis of senders is a single sender."""
-    return route(tokens.unsqueeze(-pool.rank - 1) if single else tokens, pool, router, *others, length=length)
 
 
 def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:

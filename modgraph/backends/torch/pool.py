@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 from modgraph.backends.torch.construct import Namespace, expert_module, shared_parts
 from modgraph.backends.torch.run import Step, plan, run
 from modgraph.ir import Graph, OpNode, PoolNode
-from modgraph.nn import Pool
+from modgraph.nn import Gathered, Pool
+from modgraph.nn.pool import taken_by_index
 
 
 class Expert(Namespace):
@@ -41,7 +43,8 @@ class CompiledPool(Pool):
         shared = shared_parts(node)
         experts = [Expert(node.region(module), shared) for module in range(node.size)]
         super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
-        self.steps = _columns(node.region(0), experts) if node.alike else None
+        self.columns = _columns(node.region(0), experts) if node.alike else {}
+        self.steps = _by_rows(node.region(0), self.columns) if node.alike else None
         self.output = node.region(0).outputs["output"]
 
     def rows(self, x: Tensor) -> Tensor:
@@ -50,14 +53,30 @@ class CompiledPool(Pool):
             return super().rows(x)
         return run(self.steps, {"x": (x,)}, (self.output,))[0]
 
+    def gathered(self) -> Gathered:
+        """The same modules with their weights stacked, once, so that they are taken by index."""
+        assert self.steps is not None, "unlike modules have no weights in common"
+        steps = self.steps
+        taken = {name: taken_by_index(column) for name, column in self.columns.items()}
 
-def _columns(region: Graph, experts: list[Expert]) -> list[Step]:
+        def chosen(module_E: Tensor, x: Tensor) -> Tensor:
+            each = [replace(step, compute=partial(taken[step.node], module_E)) for step in steps]
+            return run(each, {"x": (x,)}, (self.output,))[0]
+
+        return Gathered(self, chosen)
+
+
+def _columns(region: Graph, experts: list[Expert]) -> dict[str, list[nn.Module]]:
+    """The same op of every module, by its name."""
+    return {op.name: [expert.ops[op.name] for expert in experts] for op in region.of_kind(OpNode)}
+
+
+def _by_rows(region: Graph, columns: dict[str, list[nn.Module]]) -> list[Step]:
     """The steps of a region, each op done for all modules."""
     computes: dict[str, Callable[..., Any]] = {}
     for op in region.of_kind(OpNode):
-        column = [expert.ops[op.name] for expert in experts]
         ranks = len(region.signature(op).operands[0].shape), len(op.types[0].shape)
-        computes[op.name] = partial(rows_of, column, *ranks)
+        computes[op.name] = partial(rows_of, columns[op.name], *ranks)
     return plan(region, computes)
 
 

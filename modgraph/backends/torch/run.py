@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
-from modgraph.ir import Graph, OpNode, Result, RouteNode
+from modgraph.backends.torch.route import CompiledRoute
+from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode
 
 Values = dict[str, tuple[Tensor, ...]]
 
@@ -33,7 +34,7 @@ def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]
     """The steps of a graph in order."""
     steps = []
     for node in graph:
-        if isinstance(node, OpNode | RouteNode):
+        if isinstance(node, OpNode | RouteNode | ScanNode):
             inputs = graph.inputs(node.name)
             length = inputs.pop("length", None)
             steps.append(Step(node.name, tuple(inputs.values()), length, computes[node.name]))
@@ -44,6 +45,12 @@ def needed(graph: Graph, steps: list[Step], wanted: Iterable[Result]) -> list[St
     """The steps that some results depend on."""
     names = graph.ancestors(result.node for result in wanted)
     return [step for step in steps if step.node in names]
+
+
+def begun(steps: list[Step]) -> list[Step]:
+    """Steps that will run many times with the same weights: what depends on these alone is made once."""
+    routes = [step.compute.begun() if isinstance(step.compute, CompiledRoute) else step.compute for step in steps]
+    return [replace(step, compute=compute) for step, compute in zip(steps, routes, strict=True)]
 
 
 def run(steps: list[Step], values: Values, wanted: Iterable[Result]) -> list[Tensor]:

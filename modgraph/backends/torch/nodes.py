@@ -1,0 +1,59 @@
+"""How each node of a graph is computed: torch modules, made once for each name of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from modgraph.backends.torch.construct import Namespace, construct, resolve
+from modgraph.backends.torch.pool import CompiledPool
+from modgraph.backends.torch.route import CompiledRoute
+from modgraph.backends.torch.run import Step, plan
+from modgraph.backends.torch.scan import CompiledScan
+from modgraph.ir import Graph, OpNode, Part, PoolNode, RouteNode, ScanNode
+
+
+class Nodes:
+    """Registers the modules of a graph and of its scans in a model. Things of one name are one module."""
+
+    def __init__(self, model: Namespace) -> None:
+        self.model = model
+        self.made: dict[str, Any] = {}
+
+    def steps(self, part: Part) -> list[Step]:
+        """The steps of a graph in order."""
+        graph, computes = part.graph, dict[str, Callable[..., Any]]()
+        for node in graph:
+            match node:
+                case OpNode():
+                    computes[node.name] = self._once(node.owner, partial(construct, graph.signature(node)))
+                case PoolNode():
+                    self._once(node.name, partial(CompiledPool, node))
+                case RouteNode():
+                    computes[node.name] = self._route(part, node)
+                case ScanNode():
+                    computes[node.name] = self._scan(graph, node)
+        return plan(graph, computes)
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        if name not in self.made:
+            self.made[name] = self.model.put(name, make())
+        return self.made[name]
+
+    def _route(self, part: Part, node: RouteNode) -> CompiledRoute:
+        graph = part.graph
+        router, pool = graph.router_of(node), graph.pool_of(node)
+        tokens = graph.type_of(graph.inputs(node.name)["tokens"])
+        forms = (*router.router.lowerings(part.facts_of(node)), router.router.reference_form)
+        return CompiledRoute(
+            form=resolve(next(form for form in forms if form.form == node.lowering).route)(),
+            pool=self.made[pool.name],
+            router=self._once(router.name, partial(construct, graph.signature(node))),
+            single=router.router.senders and len(tokens.shape) == len(pool.message.shape),
+            result_rank=len(pool.result.shape),
+            one_for_each_sender=router.router.one_for_each_sender,
+        )
+
+    def _scan(self, graph: Graph, node: ScanNode) -> CompiledScan:
+        return CompiledScan(node, self.steps(Part(node.region, node)), list(graph.inputs(node.name)), self.model)

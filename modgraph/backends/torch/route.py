@@ -1,0 +1,35 @@
+"""A route: its router's form over a pool's modules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRoute:
+    """One place where a router sends messages through a pool. A value without an axis of senders is a single sender;
+    a result for each sender then has none either."""
+
+    form: Any
+    pool: Any
+    router: Any
+    single: bool
+    result_rank: int
+    one_for_each_sender: bool
+
+    def __call__(self, tokens: Tensor, *others: Tensor, length: Tensor | None = None) -> Any:
+        if not self.single:
+            return self.form(tokens, self.pool, self.router, *others, length=length)
+        results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others, length=length)
+        if not self.one_for_each_sender:
+            return results
+        value, *records = results
+        return (value.squeeze(-self.result_rank - 1), *records)
+
+    def begun(self) -> CompiledRoute:
+        """The same for all steps of a scan: what depends on weights alone is made here, once."""
+        prepared = getattr(self.form, "prepared", None)
+        return self if prepared is None else replace(self, pool=prepared(self.pool))

@@ -1,0 +1,53 @@
+"""A scan whose steps are compiled from its region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.backends.torch.run import Step, Values, begun, run
+from modgraph.ir import ScanNode
+from modgraph.nn import scan
+
+
+class CompiledScan:
+    """Runs the steps of a region along a sequence. It has no weights: they are the model's, under its names."""
+
+    def __init__(self, node: ScanNode, steps: list[Step], slots: Sequence[str], model: nn.Module) -> None:
+        outputs = node.region.outputs
+        self.node = node
+        self.steps = steps
+        self.slots = [slot for slot in slots if slot != "length"]
+        self.wanted = [outputs[f"next.{state}"] for state in node.states] + [outputs[name] for name in node.stacked]
+        self.model = model
+
+    def __call__(self, *operands: Tensor, length: Tensor | None = None) -> tuple[Tensor, ...]:
+        """What flows into the slots, batch first, gives the region's stacked outputs [B, T, ...]."""
+        given = dict(zip(self.slots, operands, strict=True))
+        sequence = given.pop("sequence")
+        starts = [given.pop(state, None) for state in self.node.states]
+        states = [
+            self._zeros(sequence, state) if start is None else start
+            for state, start in zip(self.node.states, starts, strict=True)
+        ]
+        constant: Values = {name: (value,) for name, value in given.items()}
+        steps = begun(self.steps)
+
+        def step(x: Tensor, states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            values = constant | {self.node.variable: (x,)}
+            values |= {name: (state,) for name, state in zip(self.node.states, states, strict=True)}
+            found = run(steps, values, self.wanted)
+            return found[: len(states)], found[len(states) :]
+
+        return tuple(scan(step, sequence, states, length))
+
+    def _zeros(self, sequence: Tensor, state: str) -> Tensor:
+        shape = self.node.region[state].types[0].shape
+        return torch.zeros(sequence.shape[0], *shape, dtype=self._dtype(sequence), device=sequence.device)  # type: ignore[arg-type]
+
+    def _dtype(self, sequence: Tensor) -> torch.dtype:
+        """That of the sequence, or of the model's weights if it is one of ids."""
+        tensors = (sequence, *self.model.parameters())
+        return next((each.dtype for each in tensors if each.is_floating_point()), torch.get_default_dtype())
