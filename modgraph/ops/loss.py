@@ -5,10 +5,12 @@ A model's loss is the sum of its `loss` statements; what is per example is avera
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from modgraph.ops.axes import Axes, Misfit
-from modgraph.ops.declaration import Operand, TorchModule, setting
+from modgraph.ops.declaration import Operand, Signature, TorchModule, setting
 from modgraph.ops.op import Op
-from modgraph.ops.types import TensorType
+from modgraph.ops.types import Axis, TensorType
 
 
 class CrossEntropy(Op):
@@ -57,7 +59,25 @@ class Entropy(Op):
         return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
 
 
-class Load(Op):
+class _Balance(Op):
+    """CV² of what each module got, summed over routes; their tokens may differ in number."""
+
+    variadic = True
+    module = TorchModule("modgraph.nn.Importance", over="over")
+
+    over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
+
+    def bind(self, *found: TensorType, **known: Axis) -> Signature:
+        signature = super().bind(*found[:1], **known)
+        for type_ in found[1:]:
+            super().bind(type_, **known)
+        return replace(signature, operands=found)
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return (TensorType("float", (), per="batch" if self.over == "batch" else "example"),)
+
+
+class Load(_Balance):
     """CV² of how many tokens each module is likely to get: variance / mean² of Σ over tokens of its load.
 
     A router's load is smooth in its logits, so that it can be learnt from (Shazeer et al., 2017, appendix A).
@@ -69,16 +89,9 @@ class Load(Op):
     )
     record = "load"
     operands = (Operand("load", "... N M"),)
-    variadic = True
-    module = TorchModule("modgraph.nn.Importance", over="over")
-
-    over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
-
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        return (TensorType("float", (), per="batch" if self.over == "batch" else "example"),)
 
 
-class Importance(Op):
+class Importance(_Balance):
     """CV² of how much each module is used: variance / mean² of Σ over tokens of its gates (unbiased variance).
 
     Takes a router (`importance(agree)`), and sums over the routes that use it. Over the batch, the gates of all
@@ -90,10 +103,3 @@ class Importance(Op):
         "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r loss importance(r) output y"
     )
     operands = (Operand("gates", "... N M"),)
-    variadic = True
-    module = TorchModule("modgraph.nn.Importance", over="over")
-
-    over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
-
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        return (TensorType("float", (), per="batch" if self.over == "batch" else "example"),)

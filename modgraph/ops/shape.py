@@ -117,7 +117,7 @@ class Last(_Reduction):
     """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
 
     name = "last"
-    example = "input x: float[time, 6] y = x -> last output y"
+    example = "input x: float[5, 6] y = x -> last output y"
     module = TorchModule("modgraph.nn.Last", "axis")
     affine = True
 

@@ -111,10 +111,12 @@ def test_names_of_torch_are_names_like_any_other() -> None:
 
     text = (
         "model m() { input x: float[4] tokenizer forward = linear(4) module train = linear(4) "
-        "parameters = x -> forward -> train modules = parameters -> linear(4) output modules }"
+        "parameters = x -> forward -> train modules = parameters -> linear(4) "
+        'steps = modules -> linear(4, name="graph") -> relu pool p[2] = linear(4, name="steps") -> relu '
+        "steps = steps -> p -> mean output steps }"
     )
     program: Program = loads(text)
     model = program.build()
-    assert sum(p.numel() for p in model.parameters()) == program.cost().parameters == 60
+    assert sum(p.numel() for p in model.parameters()) == program.cost().parameters == 120
     assert model(torch.zeros(2, 4)).shape == (2, 4)
     model.load_state_dict(model.state_dict())

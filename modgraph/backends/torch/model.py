@@ -40,8 +40,9 @@ class Model(Namespace):
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
-        self.steps = Nodes(self).steps(Part(graph))
         self._plans: dict[tuple[Result, ...], list[Step]] = {}
+        self.steps: list[Step] = []
+        self.steps.extend(Nodes(self).steps(Part(graph)))  # weights may be called "steps" too: not set a second time
 
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
         """The model's output, or its outputs by name if it has several. Raises `TypeError` for wrong inputs."""

@@ -24,12 +24,13 @@ class Expert(Namespace):
         super().__init__()
         self.output = region.outputs["output"]
         self.ops: dict[str, nn.Module] = {}
+        self.steps: list[Step] = []
         made: dict[str, nn.Module] = {}
         for node in region.of_kind(OpNode):
             if node.owner not in made:
                 made[node.owner] = self.put(node.owner, expert_module(region, node, shared))
             self.ops[node.name] = made[node.owner]
-        self.steps = plan(region, self.ops)
+        self.steps.extend(plan(region, self.ops))
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., message] gives [..., result]."""

@@ -1,0 +1,103 @@
+"""Scans in ONNX Runtime: one Scan node, batch and time of any size, padded examples, decisions as in torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from modgraph_runtime import Bundle
+
+import modgraph
+from modgraph.backends.onnx import deterministic
+from modgraph.backends.torch import Model
+from tests.examples import GRU, TWO_SCANS
+
+
+def randomised(program: modgraph.Program) -> Model:
+    model = program.build()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.7, generator=generator)
+    return model
+
+
+def agree(model: Model, path: Path) -> None:
+    """Hold a bundle against torch at lengths that it was never verified at, padding among them."""
+    bundle, inference = Bundle(path), deterministic(model)
+    for batch, time in ((1, 1), (3, 13), (64, 4)):
+        inputs = {}
+        for name, type_ in inference.graph.input_types.items():
+            shape = (batch, *(time if isinstance(axis, str) else axis for axis in type_.shape))
+            limit = time + 1 if type_.dtype == "length" else type_.size
+            inputs[name] = torch.randn(shape) if limit is None else torch.randint(limit, shape)
+        computed = inference.compute(inputs, losses=False, routing=True)
+        found = bundle.run({name: value.numpy() for name, value in inputs.items()}, routing=True)
+        for name, theirs in {**computed.outputs, **computed.routing}.items():
+            scale = max(float(theirs.abs().max()), 1e-6)
+            assert np.abs(found[name] - theirs.numpy()).max() <= 2e-5 * scale, (name, batch, time)
+
+
+def nodes_of(path: Path) -> list[onnx.NodeProto]:
+    return list(onnx.load(path).graph.node)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_gru_with_a_routed_candidate_is_one_scan_that_computes_what_is_chosen(k: int, tmp_path: Path) -> None:
+    model = randomised(modgraph.loads(GRU, k=k))
+    report = modgraph.export(model, tmp_path / "gru.onnx", routing=True)
+    assert report.verified.lengths == ({"time": 5}, {"time": 8})
+    assert report.verified.unreached == {"transition": []}
+    assert "taken by index" in str(report)
+    agree(model, tmp_path / "gru.onnx")
+    nodes = nodes_of(tmp_path / "gru.onnx")
+    (scan,) = (node for node in nodes if node.op_type == "Scan")
+    body = next(attribute.g for attribute in scan.attribute if attribute.name == "body")
+    assert (
+        sum(node.op_type in ("MatMul", "Gemm") for node in body.node) == 3 + k
+    )  # gates, two of the router, the chosen
+    assert not any(node.op_type == "Concat" and len(node.input) == 3 for node in body.node), "weights stacked each step"
+
+
+def test_two_scans_with_unlike_modules_repeats_and_values_from_outside(tmp_path: Path) -> None:
+    model = randomised(modgraph.loads(TWO_SCANS))
+    report = modgraph.export(model, tmp_path / "two.onnx", routing=True)
+    assert "selection saves nothing" in str(report)
+    agree(model, tmp_path / "two.onnx")
+    assert sum(node.op_type == "Scan" for node in nodes_of(tmp_path / "two.onnx")) == 3
+    ports = {port["name"]: port["shape"] for port in Bundle(tmp_path / "two.onnx").manifest["routing"]}
+    assert ports["states.mix.1.q.mixed.selected"] == ["time", 1, 3]
+
+
+ROUTED = {
+    "agreement": ("router r = agreement(2)", "p by r -> mean"),
+    "truncated_kernel": ("router r = truncated_kernel(truncation=1)", "p by r -> mean"),
+    "every_module": ("", "p -> mean -> mean"),
+}
+
+
+@pytest.mark.parametrize("name", ROUTED)
+def test_dense_routers_agree_inside_a_scan_over_a_fixed_axis(name: str, tmp_path: Path) -> None:
+    router, stages = ROUTED[name]
+    text = f"""model m() {{ input x: float[4, 3, 5] pool p[2] = linear(5) {router}
+      scan x as v with h: float[5] {{ h = (v + h) -> {stages} yield h }} as s
+      output s }}"""
+    model = randomised(modgraph.loads(text))
+    modgraph.export(model, tmp_path / "m.onnx", routing=True)
+    agree(model, tmp_path / "m.onnx")
+
+
+def test_what_only_losses_need_of_a_scan_is_left_out(tmp_path: Path) -> None:
+    text = """model m() { input x: float[time, 4] target y: class[time, 2]
+      scan x as v with h: float[4], g: float[4] {
+        h = h + v  g = g + v -> linear(4) -> dropout(0.5)
+        yield h yield v -> linear(2) yield g -> linear(2)
+      } as s, used, helper
+      output used  loss cross_entropy(helper, y)  loss cross_entropy(used, y) output s }"""
+    model = randomised(modgraph.loads(text))
+    modgraph.export(model, tmp_path / "m.onnx")
+    assert {name.split(".")[1] for name in deterministic(model).state_dict()} == {"yield2"}
+    agree(model, tmp_path / "m.onnx")
