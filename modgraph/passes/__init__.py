@@ -11,7 +11,7 @@ from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower, NoSuchLowering, choices
 
 TRAINING: tuple[Pass, ...] = (Lower(),)
-INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower())
+INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exported=True))
 
 
 def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:

@@ -16,7 +16,8 @@ class NoSuchLowering(ValueError):
 
 @dataclass(frozen=True)
 class Lower(Pass):
-    """Give every route the asked form, or by default the best its router offers for its pool.
+    """Give every route the asked form, or by default the best its router offers for its pool; `exported`, the best of
+    those that a bundle can hold.
 
     Raises `NoSuchLowering`.
     """
@@ -24,6 +25,7 @@ class Lower(Pass):
     name: ClassVar[str] = "lower"
 
     form: str | None = None
+    exported: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
         return self._lowered(Part(graph))
@@ -44,7 +46,7 @@ class Lower(Pass):
         """The form of a route."""
         forms = part.graph.router_of(route).router.lowerings(part.facts_of(route))
         for form in forms:
-            if self.form in (None, form.form):
+            if self.form in (None, form.form) and (form.exports or not self.exported):
                 return form
         known = ", ".join(form.form for form in forms)
         raise NoSuchLowering(f'route "{route.name}" has no form "{self.form}"; it has: {known}')

@@ -51,13 +51,16 @@ class NoisyTopK(Router):
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         reason = "each module runs once, on the tokens that chose it"
         forms = (Lowering("per_module", "modgraph.nn.SelectedPerModule", reason), self.reference_form)
-        return (*in_scan(pool), *forms) if pool.in_scan else forms
+        if not pool.in_scan:
+            return forms
+        per_module, reference = (replace(form, exports=False) for form in forms)
+        return (per_module, *exported_in_scan(pool), reference)
 
 
-def in_scan(pool: PoolFacts) -> tuple[Lowering, ...]:
-    """The forms for one step of a scan, which is exported once for all: no size may depend on what is chosen."""
+def exported_in_scan(pool: PoolFacts) -> tuple[Lowering, ...]:
+    """The forms for a bundle, which has one step of a scan for all: no size in it may depend on what is chosen."""
     reason = "every module runs and is masked, selection saves nothing: "
-    reason += "modules in a scan are taken by index, and these cannot be"
+    reason += "in an exported scan modules are taken by index, and these cannot be"
     masked = Lowering("masked", "modgraph.nn.SelectedMasked", reason)
     if not pool.gathers:
         return (masked,)

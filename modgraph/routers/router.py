@@ -33,11 +33,13 @@ class PoolTypes:
 
 @dataclass(frozen=True)
 class Lowering:
-    """One way to compute a route. `form` is its name, `route` the import path of the torch module."""
+    """One way to compute a route. `form` is its name, `route` the import path of the torch module; `exports` says
+    whether it can stand in a bundle."""
 
     form: str
     route: str
     reason: str
+    exports: bool = True
 
 
 class Router(Declaration):

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
-from modgraph.ir import RouteNode
+from modgraph.ir import Graph, RouteNode
 from modgraph.ops import TensorType
-from modgraph.passes import choices
+from modgraph.passes import INFERENCE, apply_passes, choices
 from modgraph.program import Program
 
 BATCH = 2
@@ -28,12 +28,21 @@ def compile_report(program: Program, model: Model) -> str:
         lines.append(f"output {name}: {list(output.shape)} from a batch of {BATCH}")
     for name, loss in computed.losses.items():
         lines.append(f"{name}: {loss.item():.6g}")
-    forms = choices(model.graph)
-    for part in model.graph.parts():
+    return "\n".join([*lines, *_routes(model.graph)])
+
+
+def _routes(graph: Graph) -> list[str]:
+    """How each route is computed, and how in a bundle where that is another way."""
+    lines = []
+    here, exported = choices(graph), choices(apply_passes(graph, INFERENCE))
+    for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
-            uses, form = part.graph.uses(route.name), forms[route.name]
+            uses, form = part.graph.uses(route.name), here[route.name]
             lines.append(f"route {route.name} ({uses['pool']} by {uses['router']}): {form.form}; {form.reason}")
-    return "\n".join(lines)
+            other = exported.get(route.name, form)
+            if not form.exports and other.form != form.form:
+                lines.append(f"route {route.name} when exported: {other.form}; {other.reason}")
+    return lines
 
 
 def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:

@@ -11,9 +11,15 @@ import pytest
 
 from modgraph.ir import UnreadableGraph, from_json, to_json
 from modgraph.program import load, loads
-from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER
+from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER, TWO_SCANS
 
-SPECS = {"smn": Path("specs/smn.mod").read_text(), "transformer": TRANSFORMER, "sequence": SEQUENCE}
+SPECS = {
+    "smn": Path("specs/smn.mod").read_text(),
+    "transformer": TRANSFORMER,
+    "sequence": SEQUENCE,
+    "gru": GRU,
+    "two": TWO_SCANS,
+}
 ALL = {**SPECS, **OP_EXAMPLES, **ROUTER_EXAMPLES}
 
 

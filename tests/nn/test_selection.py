@@ -10,13 +10,17 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from torch import nn
 
+import modgraph
 from modgraph.nn import (
     Importance,
     KernelDense,
     KernelFactorised,
     KernelMessagePassing,
+    Linear,
     NoisyTopK,
     Pool,
+    SelectedGathered,
+    SelectedMasked,
     SelectedMessagePassing,
     SelectedPerModule,
     TruncatedKernel,
@@ -32,7 +36,7 @@ def randomised(module: nn.Module, seed: int) -> nn.Module:
 
 
 def linear_pool(size: int, width_in: int, width: int, seed: int) -> Pool:
-    pool = Pool([nn.Linear(width_in, width) for _ in range(size)]).double()
+    pool = Pool([Linear(width_in, width) for _ in range(size)]).double()
     randomised(pool, seed)
     return pool
 
@@ -100,7 +104,7 @@ def test_forms_agree_in_values_and_gradients(
     N: int, M: int, k: int, seed: int, tied: bool, lengths: list[int] | None
 ) -> None:
     found = []
-    for form in (SelectedMessagePassing(), SelectedPerModule()):
+    for form in (SelectedMessagePassing(), SelectedPerModule(), SelectedGathered(), SelectedMasked()):
         pool = linear_pool(M, 3, 2, seed)
         router = NoisyTopK(3, M, min(k, M), softmax="before_top_k").double().eval()
         if not tied:
@@ -112,8 +116,31 @@ def test_forms_agree_in_values_and_gradients(
         (results[0].square().sum() + results[4].sum()).backward()
         named = [*pool.named_parameters(), *router.named_parameters(), ("tokens", tokens)]
         found.append([*results, *(torch.zeros_like(p) if p.grad is None else p.grad for _, p in named)])
-    for reference, ours in zip(*found, strict=True):
-        torch.testing.assert_close(ours, reference, atol=1e-10, rtol=0)
+    for other in found[1:]:
+        for reference, ours in zip(found[0], other, strict=True):
+            torch.testing.assert_close(ours, reference, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "linear(4, bias=false)",
+        "linear(6) -> gelu -> scale -> linear(4)",
+        "modulated_linear(4, code=3)",
+        "modulated_mlp([5, 4]) -> tanh",
+        "flatten -> linear(12)",
+    ],
+)
+def test_modules_taken_by_index_give_what_each_gives_alone(modules: str) -> None:
+    shape = "5, 3, 4" if "flatten" in modules else "5, 4"
+    text = f"model m() {{ input x: float[{shape}] pool p[4] = {modules} y = x -> p output y }}"
+    pool = randomised(modgraph.loads(text).build().double(), 0).get_submodule("p")
+    assert isinstance(pool, Pool)
+    tokens = torch.randn(9, *([3, 4] if "flatten" in modules else [4]), dtype=torch.float64)
+    module_E = torch.tensor([3, 0, 1, 2, 2, 0, 3, 1, 1])
+    chosen = pool.gathered().chosen(module_E, tokens)
+    alone = [pool.expert(int(j))(tokens[at : at + 1]) for at, j in enumerate(module_E)]
+    torch.testing.assert_close(chosen, torch.cat(alone), atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("truncation", [None, 0.8])

@@ -6,11 +6,12 @@ import pytest
 import torch
 
 import modgraph
+from modgraph.backends.torch.construct import resolve
 from modgraph.ir import OpNode, RouteNode, weights_of
 from modgraph.ops import Declaration, Op, TensorType
 from modgraph.routers import Router
 from modgraph.tools.compiled import random_batch
-from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES
+from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN
 
 EXAMPLES = {**OP_EXAMPLES, **ROUTER_EXAMPLES}
 DECLARATIONS: dict[str, type[Declaration]] = {**Op.registry, **Router.registry}
@@ -53,6 +54,32 @@ def test_inferred_types_are_those_of_the_values(name: str, training: bool) -> No
     for key, value in values.items():
         assert tuple(value.shape) == (3, *graph.type_of(results[key]).shape)
     assert all(loss.shape == () for loss in computed.losses.values())
+
+
+@pytest.mark.parametrize("name", ROUTERS_IN_SCAN)
+def test_every_router_routes_inside_a_scan_in_all_its_forms(name: str) -> None:
+    program = modgraph.loads(ROUTERS_IN_SCAN[name])
+    part = program.ir.parts()[-1]
+    (route,) = part.graph.of_kind(RouteNode)
+    x = torch.randn(3, 4, 5, 6, dtype=torch.float64)
+    found = []
+    for form in part.graph.router_of(route).router.lowerings(part.facts_of(route)):
+        model = program.build(lowering=form.form).double().eval()
+        found.append(model.compute({"xs": x, "time_length": torch.tensor([4, 0, 2])}, routing=True))
+    results = {**program.ir.outputs, **program.ir.records()}
+    for computed in found:
+        for name_, value in {**computed.outputs, **computed.routing}.items():
+            inferred = program.ir.type_of(results[name_]).shape
+            assert value.shape == (3, *(4 if axis == "time" else axis for axis in inferred))
+            torch.testing.assert_close(value, {**found[0].outputs, **found[0].routing}[name_], atol=1e-10, rtol=0)
+            assert not value[1].any() and not value[2, 2:].any()
+
+
+@pytest.mark.parametrize("name", Op.registry)
+def test_an_op_that_says_so_can_be_taken_by_index(name: str) -> None:
+    op = Op.registry[name]
+    module = resolve(op.module.path)
+    assert op.gathers == hasattr(getattr(module, "Own", module), "gathered")
 
 
 @pytest.mark.parametrize("name", OP_EXAMPLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from modgraph_runtime import Bundle
 import modgraph
 from modgraph.backends.onnx import deterministic
 from modgraph.backends.torch import Model
-from tests.examples import GRU, TWO_SCANS
+from tests.examples import GRU, ROUTERS_IN_SCAN, TWO_SCANS
 
 
 def randomised(program: modgraph.Program) -> Model:
@@ -72,22 +73,30 @@ def test_two_scans_with_unlike_modules_repeats_and_values_from_outside(tmp_path:
     assert ports["states.mix.1.q.mixed.selected"] == ["time", 1, 3]
 
 
-ROUTED = {
-    "agreement": ("router r = agreement(2)", "p by r -> mean"),
-    "truncated_kernel": ("router r = truncated_kernel(truncation=1)", "p by r -> mean"),
-    "every_module": ("", "p -> mean -> mean"),
-}
-
-
-@pytest.mark.parametrize("name", ROUTED)
-def test_dense_routers_agree_inside_a_scan_over_a_fixed_axis(name: str, tmp_path: Path) -> None:
-    router, stages = ROUTED[name]
-    text = f"""model m() {{ input x: float[4, 3, 5] pool p[2] = linear(5) {router}
-      scan x as v with h: float[5] {{ h = (v + h) -> {stages} yield h }} as s
-      output s }}"""
-    model = randomised(modgraph.loads(text))
+@pytest.mark.parametrize("name", ROUTERS_IN_SCAN)
+def test_every_router_agrees_inside_a_scan(name: str, tmp_path: Path) -> None:
+    model = randomised(modgraph.loads(ROUTERS_IN_SCAN[name]))
     modgraph.export(model, tmp_path / "m.onnx", routing=True)
     agree(model, tmp_path / "m.onnx")
+
+
+def test_states_may_start_anywhere_and_the_axis_may_be_fixed(tmp_path: Path) -> None:
+    text = """model m() { input x: float[4, 3] input start: float[3]
+      scan x as v with h: float[3] = start, still: float[3] = start {
+        h = (h + v) * start + still yield h yield h yield v
+      } as y, same, given
+      output y output same output given }"""
+    model = randomised(modgraph.loads(text))
+    modgraph.export(model, tmp_path / "m.onnx")
+    agree(model, tmp_path / "m.onnx")
+
+
+def test_a_loop_that_was_traced_at_one_length_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["modgraph.nn.scan"]
+    monkeypatch.setattr(module, "_exported", module._looped)
+    with pytest.raises(modgraph.ModgraphError):
+        modgraph.export(randomised(modgraph.loads(GRU)), tmp_path / "gru.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_only_losses_need_of_a_scan_is_left_out(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def gru_in_numpy(weights: dict[str, Array], words: Array, lengths: list[int], k:
 
 
 @pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("lowering", [None, "masked", "per_module", "message_passing"])
+@pytest.mark.parametrize("lowering", [None, "gathered", "masked", "message_passing"])
 def test_a_gru_with_a_routed_candidate_is_that_of_the_equations(k: int, lowering: str | None) -> None:
     model = randomised(modgraph.loads(GRU, k=k), lowering=lowering)
     words, lengths = words_of(4, 7), [7, 3, 0, 1]
@@ -85,7 +85,7 @@ def test_a_gru_with_a_routed_candidate_is_that_of_the_equations(k: int, lowering
     more=st.integers(0, 4),
     cut=st.integers(0, 6),
     k=st.integers(1, 3),
-    lowering=st.sampled_from([None, "masked", "per_module"]),
+    lowering=st.sampled_from([None, "gathered", "masked"]),
     fill=st.integers(0, 19),
 )
 def test_an_example_does_not_depend_on_its_padding(
@@ -241,5 +241,6 @@ def test_the_report_says_where_selection_saves_nothing() -> None:
 
     program = modgraph.loads(TWO_SCANS)
     lines = compile_report(program, program.build()).splitlines()
-    assert sum(": masked; every module runs" in line for line in lines) == 2
-    assert sum(": gathered; " in line for line in lines) == 2
+    assert sum(": per_module; " in line for line in lines) == 4
+    assert sum(" when exported: masked; every module runs" in line for line in lines) == 2
+    assert sum(" when exported: gathered; " in line for line in lines) == 2
