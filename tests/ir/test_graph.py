@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from modgraph.ir import UnreadableGraph, from_json, to_json
+from modgraph.ir.text_parse import parse_text
 from modgraph.program import load, loads
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER, TWO_SCANS
 
@@ -76,9 +77,29 @@ def test_show_prints_the_graph_of_smn(request: pytest.FixtureRequest) -> None:
     assert golden.read_text() == text
 
 
-def test_damaged_json_is_unreadable_and_nothing_else() -> None:
+@pytest.mark.parametrize("name", SPECS)
+def test_text_reads_back_to_the_same_graph(name: str) -> None:
+    graph = loads(SPECS[name]).ir
+    assert parse_text(str(graph)) == graph
+    assert str(parse_text(str(graph))) == str(graph)
+
+
+def test_a_scan_that_shares_something_with_another_of_its_name_is_unreadable() -> None:
+    text = (
+        "model m() { input x: float[3, 4] pool p[2] = linear(4) y = x -> p scan y as v { yield v -> p } as s output s }"
+    )
+    record = to_json(loads(text).ir)
+    (scan,) = (node for node in record["nodes"] if node["kind"] == "scan")
+    (pool,) = (node for node in scan["region"]["nodes"] if node["kind"] == "pool")
+    pool["size"] = 3
+    with pytest.raises(UnreadableGraph, match="p is two things"):
+        from_json(record)
+
+
+@pytest.mark.parametrize("name", ["smn", "two"])
+def test_damaged_json_is_unreadable_and_nothing_else(name: str) -> None:
     rng = random.Random(0)
-    record = to_json(loads(SMN).ir)
+    record = to_json(loads(SPECS[name]).ir)
     for _ in range(500):
         damaged = copy.deepcopy(record)
         _damage(damaged, rng)

@@ -1,0 +1,78 @@
+"""Passes go into scans: before and after as text, and equal in numbers."""
+
+from __future__ import annotations
+
+import torch
+
+import modgraph
+from modgraph.backends.onnx import deterministic
+from modgraph.ir import Graph, ScanNode
+from modgraph.passes import INFERENCE, Determinize, InferenceOnly, Lower, apply_passes
+from tests.examples import GRU, TWO_SCANS
+
+BODY = """model m() {
+  input x: float[time, 4]  input context: float[4]  target y: class[time, 2]
+  scan x as v with h: float[4], g: float[4] = context, f: float[4] {
+    h = h + (v -> linear(4) -> dropout(0.5))
+    f = f + g
+    g = g + v
+    yield g -> linear(2)
+    yield h -> dropout(0.1) -> dropout(0.2)
+    yield f
+  } as helper, s, total
+  loss cross_entropy(helper, y)
+  output s
+}"""
+
+
+def scan_of(graph: Graph) -> ScanNode:
+    (scan,) = graph.of_kind(ScanNode)
+    return scan
+
+
+def test_inference_leaves_out_results_states_and_inputs_that_no_output_needs() -> None:
+    before = modgraph.loads(BODY).ir
+    after = InferenceOnly()(before)
+    scan = scan_of(after)
+    assert (scan.stacked, scan.states) == (("s",), ("helper.h",))
+    assert set(scan.region.input_types) == {"helper.v", "helper.h"}
+    assert set(after.inputs("helper")) == {"sequence", "length"}
+    assert set(after.inputs("output.s")["x"].node for _ in [0]) == {"helper"}
+    assert after.inputs("output.s")["x"].index == 0 != before.inputs("output.s")["x"].index
+    assert set(scan.region.outputs) == {"s", "next.helper.h"}
+
+
+def test_states_that_the_needed_ones_depend_on_stay() -> None:
+    text = BODY.replace("output s", "output total")
+    scan = scan_of(InferenceOnly()(modgraph.loads(text).ir))
+    assert (scan.stacked, scan.states) == (("total",), ("helper.g", "helper.f"))
+
+
+def test_determinize_takes_dropout_and_noise_out_of_the_body() -> None:
+    scan = scan_of(Determinize()(modgraph.loads(BODY).ir))
+    assert not any("dropout" in node.name for node in scan.region)
+    assert scan.region.outputs["s"].node == "helper.h.add"
+    assert "noisy_top_k(noise=false)" in str(Determinize()(modgraph.loads(GRU).ir))
+
+
+def test_lower_names_forms_for_training_and_others_for_bundles() -> None:
+    forms = {
+        exported: str(Lower(exported=exported)(modgraph.loads(TWO_SCANS).ir)).count("lowering per_module")
+        for exported in (False, True)
+    }
+    assert forms == {False: 4, True: 0}
+    text = str(Lower(exported=True)(modgraph.loads(TWO_SCANS).ir))
+    assert (text.count("lowering gathered"), text.count("lowering masked")) == (2, 2)
+
+
+def test_what_a_route_records_stays_for_inference() -> None:
+    graph = apply_passes(modgraph.loads(GRU).ir, INFERENCE)
+    assert set(graph.records()) == set(modgraph.loads(GRU).ir.records())
+
+
+def test_the_passes_of_inference_change_no_number() -> None:
+    model = modgraph.loads(TWO_SCANS).build().eval()
+    frames, context, length = torch.randn(3, 5, 3), torch.randn(3, 4), torch.tensor([5, 0, 3])
+    expected, found = (each(frames, context, length) for each in (model, deterministic(model)))
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, atol=1e-6, rtol=0)
