@@ -159,5 +159,9 @@ def _declarations(file: ast.File) -> Iterator[tuple[str, Span]]:
                 pending.append(tree.body)
             case ast.If():
                 pending += [body for body in (tree.then, tree.otherwise) if body is not None]
-            case ast.Frozen() | ast.Scan():
+            case ast.Scan():
+                yield from ((carry.name, carry.span) for carry in tree.carries)
+                yield from ((name, tree.sequence.span) for name in (tree.variable, *tree.names))
+                pending.append(tree.body)
+            case ast.Frozen():
                 pending.append(tree.body)
