@@ -13,11 +13,11 @@ from typing import Any
 import onnx
 import onnx_ir
 import torch
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 from torch import Tensor
 
 from modgraph.backends.errors import CannotExport
 from modgraph.backends.onnx.examples import Examples, symbolic_axes
+from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace
 from modgraph.diagnostics import ModgraphError
@@ -41,7 +41,7 @@ class Traced:
         kept = {name: tensor for name, tensor in self.tensors_out.items() if name in outputs}
         model = onnx_ir.from_proto(self.proto)
         model.graph.outputs[:] = [value for value in model.graph.outputs if value.name in kept.values()]
-        RemoveUnusedNodesPass()(model)
+        trim(model)
         return Traced(cleaned(onnx_ir.to_proto(model)), self.tensors_in, kept)
 
 
@@ -105,6 +105,7 @@ def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str])
     """Give inputs and outputs the spec's names; what the exporter called so gets another name."""
     ends = {*graph.inputs, *graph.outputs}
     inner = [value for node in graph.all_nodes() for value in node.outputs] + list(graph.initializers.values())
+    inner += [value for part in graph.subgraphs() for value in (*part.inputs, *part.initializers.values())]
     taken = {value.name for value in inner} | {*inputs, *outputs}
     for value in inner:
         if value.name in (*inputs, *outputs) and value not in ends:

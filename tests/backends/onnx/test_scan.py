@@ -26,7 +26,7 @@ def randomised(program: modgraph.Program) -> Model:
     return model
 
 
-def agree(model: Model, path: Path) -> None:
+def agree(model: Model, path: Path, routing: bool = True) -> None:
     """Hold a bundle against torch at lengths that it was never verified at, padding among them."""
     bundle, inference = Bundle(path), deterministic(model)
     for batch, time in ((1, 1), (3, 13), (64, 4)):
@@ -35,8 +35,8 @@ def agree(model: Model, path: Path) -> None:
             shape = (batch, *(time if isinstance(axis, str) else axis for axis in type_.shape))
             limit = time + 1 if type_.dtype == "length" else type_.size
             inputs[name] = torch.randn(shape) if limit is None else torch.randint(limit, shape)
-        computed = inference.compute(inputs, losses=False, routing=True)
-        found = bundle.run({name: value.numpy() for name, value in inputs.items()}, routing=True)
+        computed = inference.compute(inputs, losses=False, routing=routing)
+        found = bundle.run({name: value.numpy() for name, value in inputs.items()}, routing=routing)
         for name, theirs in {**computed.outputs, **computed.routing}.items():
             scale = max(float(theirs.abs().max()), 1e-6)
             assert np.abs(found[name] - theirs.numpy()).max() <= 2e-5 * scale, (name, batch, time)
@@ -61,6 +61,25 @@ def test_a_gru_with_a_routed_candidate_is_one_scan_that_computes_what_is_chosen(
         sum(node.op_type in ("MatMul", "Gemm") for node in body.node) == 3 + k
     )  # gates, two of the router, the chosen
     assert not any(node.op_type == "Concat" and len(node.input) == 3 for node in body.node), "weights stacked each step"
+
+
+def test_a_bundle_without_routing_computes_none_of_its_records(tmp_path: Path) -> None:
+    model = randomised(modgraph.loads(GRU))
+    modgraph.export(model, tmp_path / "gru.onnx")
+    agree(model, tmp_path / "gru.onnx", routing=False)
+    (scan,) = (node for node in nodes_of(tmp_path / "gru.onnx") if node.op_type == "Scan")
+    assert len(scan.output) == 2
+    assert "controller.noise_weight" not in {each.name for each in onnx.load(tmp_path / "gru.onnx").graph.initializer}
+
+
+def test_names_of_a_traced_step_are_the_users_to_take(tmp_path: Path) -> None:
+    name = "clone_scan_combine_graph_0__subgraph_in"
+    text = f"""model m() {{ input {name}: float[time, 3]
+      scan {name} as v with h: float[3] {{ h = h + v yield h }} as clone_scan_combine_graph_0
+      output clone_scan_combine_graph_0 }}"""
+    model = randomised(modgraph.loads(text))
+    modgraph.export(model, tmp_path / "m.onnx")
+    agree(model, tmp_path / "m.onnx")
 
 
 def test_two_scans_with_unlike_modules_repeats_and_values_from_outside(tmp_path: Path) -> None:
