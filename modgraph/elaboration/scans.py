@@ -69,6 +69,13 @@ def _yielded(value: Any, span: Span, here: Here) -> Tensor | Poison:
     return replace(value, span=span)
 
 
+def stands_in_scan(statement: ast.Statement, what: str, way_out: str, here: Here) -> bool:
+    """Tell of what belongs outside of a scan's body."""
+    if here.scan is not None:
+        here.tell(errors.NotInScan(span=statement.span, what=what, way_out=way_out))
+    return here.scan is not None
+
+
 def carried_out(name: str, here: Here) -> bool:
     """Whether binding a name in a scan would seem to change the value that the scan's surroundings call so."""
     if here.scan is None or here.call is not None or here.scope.bound(name) is not None:

@@ -24,7 +24,7 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.expressions import constant, evaluate, tensor
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
-from modgraph.elaboration.scans import carried_out, elaborate_scan, elaborate_yield
+from modgraph.elaboration.scans import carried_out, elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.scope import is_callable
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import InputNode, LossNode, OutputNode, Result, TargetNode
@@ -40,15 +40,8 @@ def elaborate_body(body: ast.Body, here: Here) -> None:
         STATEMENTS[type(statement)](statement, here)
 
 
-def _stands_in_scan(statement: ast.Statement, what: str, way_out: str, here: Here) -> bool:
-    """Tell of what belongs outside of a scan's body."""
-    if here.scan is not None:
-        here.tell(errors.NotInScan(span=statement.span, what=what, way_out=way_out))
-    return here.scan is not None
-
-
 def _target(statement: ast.Target, here: Here) -> None:
-    if _stands_in_scan(statement, "a target", "declare it before the scan", here):
+    if stands_in_scan(statement, "a target", "declare it before the scan", here):
         _remember(statement.reference, None, POISON, here)
         return
     reference = statement.reference
@@ -70,7 +63,7 @@ def _input(statement: ast.Input, here: Here) -> None:
         given = POISON if isinstance(type_, Poison) else take_operand(type_, statement.span, here)
         here.scope.declare(statement.name, given)
         return
-    if _stands_in_scan(statement, "an input", "declare it before the scan", here):
+    if stands_in_scan(statement, "an input", "declare it before the scan", here):
         here.scope.declare(statement.name, POISON)
         return
     if here.scope.outer is not None and not here.scope.is_body:
@@ -247,7 +240,7 @@ def _named_after(name: str, here: Here) -> Here:
 
 
 def _output(statement: ast.Output, here: Here) -> None:
-    if here.call is None and _stands_in_scan(statement, "an output", "yield it, and output what was yielded", here):
+    if here.call is None and stands_in_scan(statement, "an output", "yield it, and output what was yielded", here):
         return
     name = statement.name
     if name is None:
@@ -274,7 +267,7 @@ def _loss(statement: ast.Loss, here: Here) -> None:
     if here.region:
         here.tell(errors.NotInRegion(span=statement.span, what="a loss"))
         return
-    if _stands_in_scan(statement, "a loss", "yield what it is of, and take the loss of what was yielded", here):
+    if stands_in_scan(statement, "a loss", "yield what it is of, and take the loss of what was yielded", here):
         return
     place = _named_after("loss" if statement.name is None else f"loss.{statement.name}", here)
     value = evaluate(statement.value, place)
