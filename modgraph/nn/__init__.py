@@ -15,6 +15,7 @@ from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
 from modgraph.nn.shape import Arithmetic, Concat, Flatten, LogSoftmax, Max, Mean, Softmax, Split, Sum
+from modgraph.nn.shard import Dropout, Shard, sharded, standard_normal, whole_batch_sum
 from modgraph.nn.top_k import NoisyTopK, SelectedMessagePassing, SelectedPerModule
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Concat",
     "Conv2d",
     "CrossEntropy",
+    "Dropout",
     "Entropy",
     "EveryModule",
     "EveryModuleRoute",
@@ -54,11 +56,15 @@ __all__ = [
     "Select",
     "SelectedMessagePassing",
     "SelectedPerModule",
+    "Shard",
     "Softmax",
     "Split",
     "Sum",
     "Tokens",
     "TruncatedKernel",
+    "sharded",
     "squared_cv",
+    "standard_normal",
     "valid",
+    "whole_batch_sum",
 ]

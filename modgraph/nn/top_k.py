@@ -16,6 +16,7 @@ from torch_geometric.nn import MessagePassing
 from modgraph.nn.messages import edge_messages
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
+from modgraph.nn.shard import standard_normal
 
 Decision = tuple[Tensor, Tensor, Tensor, Tensor]
 Routed = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -51,7 +52,7 @@ class NoisyTopK(nn.Module):
         """Gates, scores (without noise), choices and loads, [..., N, M]; zero for padding."""
         scores = F.linear(tokens, self.weight)
         deviation = F.softplus(F.linear(tokens, self.noise_weight)) + LEAST_NOISE
-        noisy = scores + torch.randn_like(scores) * deviation if self.noise and self.training else scores
+        noisy = scores + standard_normal(scores) * deviation if self.noise and self.training else scores
         selected = top_k_mask(noisy, self.k)
         if self.softmax_first:
             gates = noisy.softmax(-1) * selected

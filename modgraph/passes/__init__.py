@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from modgraph.ir import Graph
 from modgraph.passes.determinize import Determinize, InferenceOnly
-from modgraph.passes.infrastructure import Pass
+from modgraph.passes.infrastructure import Pass, rebuilt
 from modgraph.passes.lower import Lower, NoSuchLowering
 
 TRAINING: tuple[Pass, ...] = (Lower(),)
@@ -29,4 +29,5 @@ __all__ = [
     "NoSuchLowering",
     "Pass",
     "apply_passes",
+    "rebuilt",
 ]
