@@ -73,6 +73,6 @@ def _content(trace: Trace, suffix: str, examples: int) -> bytes:
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) and len(text) < 10):
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
         raise argparse.ArgumentTypeError(f"a whole number from 1, not {text}")
     return int(text)

@@ -18,6 +18,14 @@ class Places:
     columns: int
     in_front: int = 0
 
+    @property
+    def tokens(self) -> int:
+        return self.in_front + self.rows * self.columns
+
+    def behind(self, more: int) -> Places:
+        """The same places with more tokens in front."""
+        return replace(self, in_front=self.in_front + more)
+
 
 def places_of_tokens(graph: Graph) -> dict[str, Places]:
     """Places of the tokens that each node yields, by its name, for those whose tokens have any."""
@@ -29,16 +37,13 @@ def places_of_tokens(graph: Graph) -> dict[str, Places]:
     return found
 
 
-def places_of_senders(graph: Graph, route: RouteNode) -> Places | None:
-    """Places of the tokens that a route takes."""
-    return places_of_tokens(graph).get(graph.inputs(route.name)["tokens"].node)
-
-
 def _made(graph: Graph, node: Node) -> Places | None:
     """The places of tokens that a node makes of an image."""
-    grid = graph.signature(node).axes.call(node.op.grid) if isinstance(node, OpNode) else None
-    image = _image_above(graph, node) if grid is not None else None
-    return None if image is None else Places(image, *grid)
+    if not isinstance(node, OpNode):
+        return None
+    grid: tuple[int, int] | None = graph.signature(node).axes.call(node.op.grid)
+    image = None if grid is None else _image_above(graph, node)
+    return Places(image, *grid) if grid is not None and image is not None else None
 
 
 def _image_above(graph: Graph, node: Node) -> str | None:
@@ -55,9 +60,10 @@ def _kept(graph: Graph, node: Node, found: dict[str, Places]) -> Places | None:
         return None
     in_front = node.op.in_front if isinstance(node, OpNode) else 0
     for source in graph.inputs(node.name).values():
-        places, shape = found.get(source.node), graph.type_of(source).shape
-        if places is not None and len(shape) > 1 and node.types[0].shape[-2] == shape[-2] + in_front:
-            return replace(places, in_front=places.in_front + in_front)
+        if source.node in found:
+            places = found[source.node].behind(in_front)
+            if node.types[0].shape[-2] == places.tokens:
+                return places
     return None
 
 

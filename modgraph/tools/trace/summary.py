@@ -62,7 +62,7 @@ def _of_round(route: RouteTrace, at: int) -> RoundSummary:
     gates = _real(route.gates[at], route.gates[at])
     chosen = _real(route.records.get("selected", route.gates)[at], route.gates[at])
     shares = gates / gates.sum(-1, keepdims=True)
-    entropy = -np.sum(shares * np.log(np.where(shares > 0, shares, 1)), axis=-1)
+    entropy = np.sum(shares * np.log(1 / np.where(shares > 0, shares, 1)), axis=-1)
     return RoundSummary(
         use=(chosen.sum(0) / max(chosen.sum(), 1e-300)).tolist(),
         largest_gate=_mean(gates.max(-1)),
@@ -84,10 +84,13 @@ def _table(summary: RouteSummary) -> str:
     shown = shown_rounds(len(summary.rounds))
     rounds = [summary.rounds[at] for at in shown]
     rows = [["", *(f"round {at + 1}" for at in shown)]] if len(summary.rounds) > 1 else []
-    for module in range(len(rounds[0].use)):
-        rows.append([f"{summary.pool}.{module}", *(f"{each.use[module]:.1%}" for each in rounds)])
-    rows.append(["largest gate", *(f"{each.largest_gate:.3f}" for each in rounds)])
-    rows.append(["entropy (nats)", *(f"{each.entropy:.3f}" for each in rounds)])
-    name = max(len(row[0]) for row in rows)
-    lines = ["  " + row[0].ljust(name) + "".join(cell.rjust(10) for cell in row[1:]) for row in rows]
-    return "\n".join([f"{summary.route}: {summary.pool} by {summary.router}", *lines])
+    for module, shares in enumerate(zip(*(each.use for each in rounds), strict=True)):
+        rows += [[f"{summary.pool}.{module}", *(f"{share:.1%}" for share in shares)]]
+    rows += [["largest gate", *(f"{each.largest_gate:.3f}" for each in rounds)]]
+    rows += [["entropy (nats)", *(f"{each.entropy:.3f}" for each in rounds)]]
+    return "\n".join([f"{summary.route}: {summary.pool} by {summary.router}", *_aligned(rows)])
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widest = max(len(row[0]) for row in rows)
+    return ["  " + row[0].ljust(widest) + "".join(cell.rjust(10) for cell in row[1:]) for row in rows]
