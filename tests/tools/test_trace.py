@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from modgraph.tools.trace.places import Places, places_of_tokens
 from modgraph.tools.trace.record import record
 from modgraph.tools.trace.rounds import shown_rounds
 from modgraph.tools.trace.summary import as_json, as_table
-from modgraph.tools.trace.trace import Trace, trace_run
+from modgraph.tools.trace.trace import Trace, Verdict, trace_run
 from modgraph.training import load_run
 from modgraph.training.data import Arrays
 from modgraph.training.run import finish, start
@@ -319,6 +320,13 @@ def test_pictures_are_written_by_suffix(transformer: Path, tmp_path: Path, suffi
     assert main(["trace", str(transformer), "-o", str(path), "--examples", "1"]) == 0
     assert path.read_bytes().startswith(head)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_names_of_classes_are_no_formulas(digits: Path) -> None:
+    trace = trace_run(load_run(digits)).first(1)
+    assert trace.verdict is not None
+    names = tuple("$\\frac{" for _ in trace.verdict.true)
+    assert picture_of(replace(trace, verdict=Verdict(names, names)), ".png") != picture_of(trace, ".png")
 
 
 def test_odd_names_and_images_are_drawn() -> None:
