@@ -46,7 +46,8 @@ class UnknownTraceSuffix(Diagnostic):
 class NotOfAnImage(Diagnostic):
     """A picture lays gates over an image, so the tokens of a route must be places of an input [C, H, W].
 
-    `tokens` and `patch_embed` make such tokens. An op that mixes or reduces the axis of tokens loses their places.
+    `tokens` and `patch_embed` make such tokens. An op that reduces the axis of tokens or changes
+    its length loses their places.
     """
 
     code = "MG805"
