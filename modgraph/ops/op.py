@@ -18,6 +18,7 @@ class Op(Declaration):
 
     affine: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
+    in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
     record: ClassVar[str] = "gates"  # what it reads of a router that stands for its operand
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -30,6 +31,13 @@ class Op(Declaration):
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
         return 0
+
+    def grid(self, *axes: Any, **settings: Any) -> tuple[int, int] | None:
+        """Rows and columns of the image whose places its tokens are, row by row, if it makes tokens of an image.
+
+        Overriding methods name the axes and settings they need.
+        """
+        return None
 
     @property
     def message_rank(self) -> int | None:

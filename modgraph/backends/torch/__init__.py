@@ -1,6 +1,6 @@
 """Compiles a graph to a torch module."""
 
 from modgraph.backends.torch.initial import generator_for
-from modgraph.backends.torch.model import Computed, Model, build
+from modgraph.backends.torch.model import CompiledRoute, Computed, Model, build
 
-__all__ = ["Computed", "Model", "build", "generator_for"]
+__all__ = ["CompiledRoute", "Computed", "Model", "build", "generator_for"]

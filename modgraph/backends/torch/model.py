@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace, construct, resolve
 from modgraph.backends.torch.initial import initialise
@@ -30,6 +29,21 @@ class Computed:
     def loss(self) -> Tensor:
         """The sum of the declared losses."""
         return torch.stack(list(self.losses.values())).sum()
+
+
+@dataclass(frozen=True)
+class CompiledRoute:
+    """How one route is computed. A value without an axis of senders is a `single` sender."""
+
+    form: nn.Module
+    pool: CompiledPool
+    router: nn.Module
+    single: bool
+
+    def __call__(self, tokens: Tensor, *others: Tensor, length: Tensor | None = None) -> Any:
+        if self.single:
+            tokens = tokens.unsqueeze(-self.pool.rank - 1)
+        return self.form(tokens, self.pool, self.router, *others, length=length)
 
 
 class Model(Namespace):
@@ -60,11 +74,11 @@ class Model(Namespace):
                     router = graph.router_of(node)
                     if router.name not in made:
                         made[router.name] = self.put(router.name, construct(graph.signature(node)))
-                    route = resolve(_form(graph, node, router).route)()
+                    form = resolve(_form(graph, node, router).route)()
                     pool = made[graph.pool_of(node).name]
                     tokens = graph.type_of(graph.inputs(node.name)["tokens"])
                     single = router.router.senders and len(tokens.shape) == pool.rank
-                    computes[node.name] = partial(_route, route, pool, made[router.name], single)
+                    computes[node.name] = CompiledRoute(form, pool, made[router.name], single)
         return computes
 
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
@@ -137,19 +151,6 @@ class Model(Namespace):
 def _form(graph: Graph, route: RouteNode, router: RouterNode) -> Any:
     forms = (*router.router.lowerings(facts_of(graph.pool_of(route))), router.router.reference_form)
     return next(form for form in forms if form.form == route.lowering)
-
-
-def _route(
-    route: Any,
-    pool: CompiledPool,
-    router: Any,
-    single: bool,
-    tokens: Tensor,
-    *others: Tensor,
-    length: Tensor | None = None,
-) -> Any:
-    """One route; a value without an axis of senders is a single sender."""
-    return route(tokens.unsqueeze(-pool.rank - 1) if single else tokens, pool, router, *others, length=length)
 
 
 def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:
