@@ -23,6 +23,7 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.expressions import constant, evaluate, tensor
+from modgraph.elaboration.growth import elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
 from modgraph.elaboration.scope import is_callable
 from modgraph.elaboration.typing import elaborate_type
@@ -292,6 +293,7 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Here], None]] = {
     ast.If: elaborate_if,
     ast.Frozen: elaborate_frozen,
     ast.Scan: _later('"scan"'),
-    ast.Grow: _later('"grow"'),
+    ast.Grow: _later('"grow … when"'),
+    ast.GrowBy: elaborate_grow_by,
     ast.Yield: _later('"yield"'),
 }

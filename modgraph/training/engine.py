@@ -80,7 +80,7 @@ class Engine:
         """Write a checkpoint of this very moment. Raises `ModgraphError`."""
         means = Means.joined(self.processes.gather(self.means))
         if self.processes.leads:
-            facts = {**asdict(self.progress), "means": asdict(means)}
+            facts = {**self.progress.facts(), "means": asdict(means)}
             state = optimizer_tensors(self.optimizer, list(self.named))
             weights = dict(self.model.state_dict())
             checkpoint = Checkpoint(self.progress.epoch, self.progress.step, weights, state, facts)
@@ -93,10 +93,13 @@ class Engine:
             return
         load_weights(self.model, checkpoint, str(self.directory.path))
         restore_optimizer(self.optimizer, list(self.named), checkpoint.optimizer)
-        facts = dict(checkpoint.facts)
-        means = Means(**facts.pop("means"))
+        try:
+            self.progress = Progress.read(checkpoint)
+            means = Means.read(checkpoint.facts.get("means", {}))
+        except (TypeError, ValueError, AttributeError) as error:
+            reason = f"its record is damaged: {error}"
+            raise ModgraphError([BadCheckpoint(path=str(self.directory.checkpoints), reason=reason)]) from error
         self.means = means if self.processes.leads else Means()
-        self.progress = Progress(**facts)
 
     def say(self, text: str) -> None:
         """A line for the user, from one process."""

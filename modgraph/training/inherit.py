@@ -43,7 +43,7 @@ def inherit(model: Model, path: str) -> Inherited:
         run=path,
         taken=tuple(name for name in own if name in found),
         fresh=tuple(name for name in own if name not in found),
-        left=tuple(name for name in found if name not in own),
+        left=tuple(sorted(found.keys() - own.keys())),
     )
     frozen = {weight.name for weight in weights_of(model.graph) if weight.frozen}
     _check(inherited, {name: (own[name].shape, found[name].shape) for name in inherited.taken}, frozen)

@@ -83,6 +83,14 @@ class Means:
         return {name: total / max(1.0, self.weights[name]) for name, total in self.sums.items()}
 
     @classmethod
+    def read(cls, record: Mapping[str, Mapping[str, float]]) -> Means:
+        """Means from their record. Raises `TypeError` or `ValueError` if it is none."""
+        sums, weights = ({k: float(v) for k, v in record.get(name, {}).items()} for name in ("sums", "weights"))
+        if sums.keys() != weights.keys():
+            raise ValueError("its means are not whole")
+        return cls(sums, weights)
+
+    @classmethod
     def joined(cls, parts: Iterable[Means]) -> Means:
         """The means over all that several have gathered."""
         whole = cls()

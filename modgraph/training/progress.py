@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
+from modgraph.training.checkpoint import Checkpoint
 from modgraph.training.data import TRAIN
 from modgraph.training.metrics import better
 from modgraph.training.recipe import Train
@@ -21,6 +23,20 @@ class Progress:
     best_step: int | None = None
     watched: float | None = None
     waited: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        """What a checkpoint keeps besides epoch and step."""
+        return {name: value for name, value in asdict(self).items() if name not in ("epoch", "step")}
+
+    @classmethod
+    def read(cls, checkpoint: Checkpoint) -> Progress:
+        """The progress that a checkpoint tells. Raises `ValueError` if it cannot be."""
+        known = {field.name for field in fields(cls)}
+        facts = {name: value for name, value in checkpoint.facts.items() if name in known}
+        for name, value in {"epoch": checkpoint.epoch, "step": checkpoint.step, **facts}.items():
+            if not (value is None or isinstance(value, int | float)):
+                raise ValueError(f"{name} is {value!r}")
+        return cls(**{**facts, "epoch": checkpoint.epoch, "step": checkpoint.step})
 
     def after_step(self) -> Progress:
         return replace(self, step=self.step + 1)

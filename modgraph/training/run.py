@@ -58,8 +58,8 @@ class Run:
         if checkpoint is None:
             reason = "the run has none yet: no epoch was finished"
             raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
-        best = checkpoint.facts["best_step"]
-        return checkpoint if best in (None, checkpoint.step) else read_checkpoint(path_of(folder, best))
+        best = checkpoint.facts.get("best_step")
+        return read_checkpoint(path_of(folder, best)) if isinstance(best, int) else checkpoint
 
     def model(self, device: str | torch.device = "cpu") -> Model:
         """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""

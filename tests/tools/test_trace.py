@@ -26,7 +26,7 @@ from modgraph.tools.trace.summary import as_json, as_table
 from modgraph.tools.trace.trace import Trace, Verdict, trace_run
 from modgraph.training import load_run
 from modgraph.training.data import Arrays
-from modgraph.training.run import finish, start
+from modgraph.training.run import finish, started
 from tests.examples import ROUTER_EXAMPLES
 from tests.nn.test_agreement import numpy_agreement
 
@@ -89,7 +89,8 @@ def trained(folder: Path, text: str, **parameters: Any) -> Path:
     (folder / "net.yaml").write_text(
         f"data: {{name: npz, train: {folder}/data.npz, test: {folder}/data.npz}}\ntrain: {train}\n"
     )
-    finish(start(str(folder / "net.mod"), None, parameters, str(folder / "run")))
+    with started(str(folder / "net.mod"), None, parameters, str(folder / "run")) as engine:
+        finish(engine)
     return folder / "run"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import resource
@@ -85,7 +86,7 @@ def test_resuming_a_finished_run_changes_nothing(spec: Path, tmp_path: Path) -> 
     assert final_weights(tmp_path / "run") == before
 
 
-@pytest.mark.parametrize("damage", ["truncate", "flip", "foreign", "no json"])
+@pytest.mark.parametrize("damage", ["truncate", "flip", "foreign", "no json", "edited"])
 def test_a_damaged_checkpoint_is_refused_by_name(spec: Path, tmp_path: Path, damage: str) -> None:
     run = tmp_path / "run"
     begin(spec, run, train__epochs=1)
@@ -100,6 +101,10 @@ def test_a_damaged_checkpoint_is_refused_by_name(spec: Path, tmp_path: Path, dam
         begin(spec, other, train__epochs=1, hidden=8)
         for file in (other / "checkpoints").iterdir():
             (run / "checkpoints" / file.name).write_bytes(file.read_bytes())
+    elif damage == "edited":
+        record = json.loads(path.with_suffix(".json").read_text())
+        record["facts"] |= {"waited": "long"}
+        path.with_suffix(".json").write_text(json.dumps(record))
     else:
         path.with_suffix(".json").write_text("{")
     with pytest.raises(ModgraphError) as caught:
