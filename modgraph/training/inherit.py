@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import torch
 
@@ -12,6 +13,7 @@ from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
 from modgraph.training.errors import CannotStart
+from modgraph.training.run_directory import RunDirectory
 
 SHOWN = 4
 
@@ -37,6 +39,9 @@ def inherit(model: Model, path: str) -> Inherited:
     """Give a model the weights of a run, by name. Raises `ModgraphError` where they do not fit."""
     from modgraph.training.run import load_run
 
+    if not RunDirectory(Path(path)).record.exists():
+        way_out = "train it first, or name another: -s start.run=DIR"
+        raise ModgraphError([CannotStart(path=path, reason="there is no run", way_out=way_out)])
     found = load_run(path).checkpoint().weights
     own = model.state_dict()
     inherited = Inherited(

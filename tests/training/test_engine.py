@@ -188,7 +188,7 @@ WISHES = {
     "train__best=accurcy": "MG514",
     "train__early_stop__metric=loss2": "MG514",
     "train__labels__lable__ignore=1": "MG515",
-    "start__run=nowhere": "MG602",
+    "start__run=nowhere": "MG516",
     "train__validation=0.5": None,
 }
 
