@@ -13,9 +13,11 @@ from modgraph.nn.linear import ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
+from modgraph.nn.selected import SelectedMessagePassing, SelectedPerModule
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
 from modgraph.nn.shape import Arithmetic, Concat, Flatten, LogSoftmax, Max, Mean, Softmax, Split, Sum
-from modgraph.nn.top_k import NoisyTopK, SelectedMessagePassing, SelectedPerModule
+from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
+from modgraph.nn.top_k import NoisyTopK
 
 __all__ = [
     "MSE",
@@ -30,6 +32,7 @@ __all__ = [
     "ClassToken",
     "Concat",
     "Conv2d",
+    "CosineTopK",
     "CrossEntropy",
     "Entropy",
     "EveryModule",
@@ -40,6 +43,7 @@ __all__ = [
     "KernelDense",
     "KernelFactorised",
     "KernelMessagePassing",
+    "LinearTopK",
     "LogSoftmax",
     "Max",
     "MaxPool2d",
