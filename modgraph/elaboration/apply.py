@@ -22,6 +22,7 @@ from modgraph.elaboration.entities import (
     Template,
     Tensor,
     described,
+    sole,
 )
 from modgraph.elaboration.routes import apply_every_module, apply_route
 from modgraph.elaboration.scope import is_callable
@@ -149,7 +150,7 @@ def callable_of(term: ast.Expression, here: Here) -> Any:
         case _:
             from modgraph.elaboration.expressions import evaluate
 
-            value = evaluate(term, here)
+            value = sole(evaluate(term, here))
             if is_callable(value) or isinstance(value, Poison):
                 return value
             found = f"this is {described(value)}"
@@ -158,7 +159,7 @@ def callable_of(term: ast.Expression, here: Here) -> Any:
 
 
 def _named(term: ast.Name, here: Here) -> Any:
-    found = here.scope.find(term.name, is_callable)
+    found = sole(here.scope.find(term.name, is_callable))
     if isinstance(found, BlockEntity):
         return use_block(found, [], here, term.span)
     if found is not None:
@@ -192,7 +193,7 @@ def _router_of(stage: ast.Stage, here: Here) -> Any:
         return None
     from modgraph.elaboration.expressions import evaluate, tensor
 
-    router = evaluate(stage.router.callee if isinstance(stage.router, ast.Call) else stage.router, here)
+    router = sole(evaluate(stage.router.callee if isinstance(stage.router, ast.Call) else stage.router, here))
     arguments = stage.router.arguments if isinstance(stage.router, ast.Call) else ()
     others = tuple(tensor(argument.value, here, "an operand of a router") for argument in arguments)
     if POISON in others:

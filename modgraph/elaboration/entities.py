@@ -117,10 +117,19 @@ class Family(Entity):
 
     name: str
     members: dict[Any, Any] = field(hash=False)
+    of_branch: bool = False
 
     @property
     def of_values(self) -> bool:
         return bool(self.members) and all(isinstance(each, Tensor) for each in self.members.values())
+
+
+def sole(value: Any) -> Any:
+    """What a value stands for where one thing is meant: what an `if` declared, for the family it leaves."""
+    if isinstance(value, Family) and value.of_branch and len(value.members) == 1:
+        (member,) = value.members.values()
+        return sole(member)
+    return value
 
 
 def described(value: Any) -> str:

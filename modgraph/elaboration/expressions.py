@@ -23,6 +23,7 @@ from modgraph.elaboration.entities import (
     Template,
     Tensor,
     described,
+    sole,
 )
 from modgraph.elaboration.scope import is_value
 from modgraph.ir import Result
@@ -153,7 +154,7 @@ def _family_pipeline(family: Family, expression: ast.Pipeline, here: Here) -> An
 
 def _attribute(expression: ast.Attribute, here: Here) -> Any:
     """A record of a router: `gate.gates`, of its only route, or a family of several."""
-    target = evaluate(expression.target, here)
+    target = sole(evaluate(expression.target, here))
     if isinstance(target, Poison):
         return POISON
     if not isinstance(target, RouterEntity):

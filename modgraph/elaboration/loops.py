@@ -69,7 +69,7 @@ def elaborate_if(statement: ast.If, here: Here) -> None:
     for name, members in families.items():
         if name in scope.names:
             _gather(members, 0, scope.names[name])
-    _declare_families(families, here)
+    _declare_families(families, here, of_branch=True)
 
 
 def elaborate_frozen(statement: ast.Frozen, here: Here) -> None:
@@ -101,14 +101,14 @@ def _gather(members: dict[Any, Any], key: Any, entity: Any) -> None:
         members[key] = entity
 
 
-def _declare_families(families: dict[str, dict[Any, Any]], here: Here) -> None:
+def _declare_families(families: dict[str, dict[Any, Any]], here: Here, of_branch: bool = False) -> None:
     for name, members in families.items():
         known = here.scope.names.get(name)
         if isinstance(known, Family):
             round_ = len(known.members)
             known.members.update({(round_, key): each for key, each in members.items()})
         elif known is None:
-            here.scope.declare(name, Family(name, members))
+            here.scope.declare(name, Family(name, members, of_branch))
 
 
 def poison_declared(body: ast.Body, here: Here) -> None:

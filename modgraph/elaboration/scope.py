@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from modgraph.elaboration.entities import BlockEntity, Bound, ModuleEntity, PoolEntity, Template
+from modgraph.elaboration.entities import BlockEntity, Bound, ModuleEntity, PoolEntity, Template, sole
 
 MOST_SUGGESTED = 1000
 
@@ -139,7 +139,7 @@ def ordinal(word: str, count: int) -> str:
 
 def is_callable(value: Any) -> bool:
     """What may stand right of an arrow."""
-    return isinstance(value, ModuleEntity | PoolEntity | Template | Bound | BlockEntity)
+    return isinstance(sole(value), ModuleEntity | PoolEntity | Template | Bound | BlockEntity)
 
 
 def is_value(value: Any) -> bool:
