@@ -13,7 +13,7 @@ from modgraph.nn.linear import ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
-from modgraph.nn.selected import SelectedMessagePassing, SelectedPerModule
+from modgraph.nn.selected import SelectedGrouped, SelectedMessagePassing, SelectedPerModule
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
 from modgraph.nn.shape import Arithmetic, Concat, Flatten, LogSoftmax, Max, Mean, Softmax, Split, Sum
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
@@ -56,6 +56,7 @@ __all__ = [
     "Position",
     "Scale",
     "Select",
+    "SelectedGrouped",
     "SelectedMessagePassing",
     "SelectedPerModule",
     "Softmax",

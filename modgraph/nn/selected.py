@@ -25,18 +25,39 @@ class SelectedMessagePassing(MessagePassing):  # type: ignore[misc]
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
         gates, scores, selected, *others = router(tokens, length)
-        M, message = len(pool), tokens.shape[-pool.rank :]
-        tokens_S = tokens.reshape(-1, *message)
-        token_E, module_E = selected.reshape(-1, M).nonzero(as_tuple=True)
+        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
+        token_E, module_E = selected_SM.nonzero(as_tuple=True)
         messages = edge_messages(tokens_S[token_E], module_E, pool)
-        weight = gates.reshape(-1, M)[token_E, module_E]
-        edges, size = torch.stack((module_E, token_E)), (M, tokens_S.shape[0])
+        edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])
+        weight = gates_SM[token_E, module_E]
         values = self.propagate(edges, messages=messages.flatten(1), weight=weight, size=size)
         return values.reshape(*gates.shape[:-1], *messages.shape[1:]), gates, scores, selected, *others
 
     def message(self, messages: Tensor, weight: Tensor) -> Tensor:
         """What an edge carries."""
         return messages * weight.unsqueeze(-1)
+
+
+class SelectedGrouped(nn.Module):
+    """Edges sorted by module, each module once on its slice, results added back: fast, and backwards too.
+
+    The lengths of the slices are read from the data, so no exporter can follow.
+    """
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        gates, scores, selected, *others = router(tokens, length)
+        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
+        module_E, token_E = selected_SM.t().nonzero(as_tuple=True)  # of the transposed: in the order of modules
+        counts = module_E.bincount(minlength=len(pool)).tolist()
+        slices = torch.split(tokens_S.index_select(0, token_E), counts)
+        values = torch.cat([pool.expert(j)(part) for j, part in enumerate(slices)])
+        weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
+        weighted = values.flatten(1) * weight.unsqueeze(-1)
+        total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)
+        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *others
 
 
 class SelectedPerModule(nn.Module):
@@ -47,10 +68,9 @@ class SelectedPerModule(nn.Module):
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
         gates, scores, selected, *others = router(tokens, length)
-        M, message = len(pool), tokens.shape[-pool.rank :]
-        tokens_S, gates_SM, selected_SM = tokens.reshape(-1, *message), gates.reshape(-1, M), selected.reshape(-1, M)
+        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
         parts, result = [], torch.Size()
-        for j in range(M):
+        for j in range(len(pool)):
             places = selected_SM[:, j].nonzero().squeeze(1)
             values = pool.expert(j)(tokens_S.index_select(0, places))
             result = values.shape[1:]
@@ -59,3 +79,9 @@ class SelectedPerModule(nn.Module):
         for places, values in parts:
             total = total.index_add(0, places, values)
         return total.reshape(*gates.shape[:-1], *result), gates, scores, selected, *others
+
+
+def flat(tokens: Tensor, gates: Tensor, selected: Tensor, pool: Pool) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens of all examples [S, message], and their gates and choices [S, M]."""
+    M = len(pool)
+    return tokens.reshape(-1, *tokens.shape[-pool.rank :]), gates.reshape(-1, M), selected.reshape(-1, M)

@@ -28,5 +28,10 @@ class TopK(Router):
         return self.k
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
-        reason = "each module runs once, on the tokens that chose it"
-        return (Lowering("per_module", "modgraph.nn.SelectedPerModule", reason), self.reference_form)
+        sorted_ = "edges are sorted by module, and each module runs once, on its slice"
+        each = "each module runs once, on the tokens that chose it"
+        return (
+            Lowering("grouped", "modgraph.nn.SelectedGrouped", sorted_, exportable=False),
+            Lowering("per_module", "modgraph.nn.SelectedPerModule", each),
+            self.reference_form,
+        )
