@@ -166,7 +166,7 @@ def _attribute(expression: ast.Attribute, here: Here) -> Any:
         suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
         here.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
         return POISON
-    found_records = _records_of(target, expression.name, here)
+    found_records = _records_of(target, (expression.name,), here)
     if len(found_records) == 1:
         return found_records[0]
     if not found_records:
@@ -227,7 +227,7 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
                 found = f"this is {described(value)}"
                 here.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
                 return POISON
-            tensors += _records_of(member, bound.op.record, here)
+            tensors += _records_of(member, bound.op.reads, here)
     if not tensors and routers_only:
         name = described(operands[0][0]).split('"')[1]
         here.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
@@ -235,11 +235,12 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
     return apply_op(bound, tuple(tensors), call.span, here)
 
 
-def _records_of(router: RouterEntity, record: str, here: Here) -> list[Tensor]:
-    """A record of every route so far that uses a router."""
-    if record not in router.router.records or router.path not in here.graph:
+def _records_of(router: RouterEntity, names: tuple[str, ...], here: Here) -> list[Tensor]:
+    """The first of some records that a router keeps, of every route so far that uses it."""
+    kept = [name for name in names if name in router.router.records]
+    if not kept or router.path not in here.graph:
         return []
-    index = 1 + router.router.records.index(record)
+    index = 1 + router.router.records.index(kept[0])
     return [Tensor(Result(route.name, index), route.types[index]) for route in here.graph.routes_of(router.path)]
 
 

@@ -13,10 +13,12 @@ from modgraph.nn.linear import ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
+from modgraph.nn.selected import SelectedGrouped, SelectedMessagePassing, SelectedPerModule
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
 from modgraph.nn.shape import Arithmetic, Concat, Flatten, LogSoftmax, Max, Mean, Softmax, Split, Sum
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_normal, whole_batch_sum
-from modgraph.nn.top_k import NoisyTopK, SelectedMessagePassing, SelectedPerModule
+from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
+from modgraph.nn.top_k import NoisyTopK
 
 __all__ = [
     "MSE",
@@ -31,6 +33,7 @@ __all__ = [
     "ClassToken",
     "Concat",
     "Conv2d",
+    "CosineTopK",
     "CrossEntropy",
     "Dropout",
     "Entropy",
@@ -42,6 +45,7 @@ __all__ = [
     "KernelDense",
     "KernelFactorised",
     "KernelMessagePassing",
+    "LinearTopK",
     "LogSoftmax",
     "Max",
     "MaxPool2d",
@@ -54,6 +58,7 @@ __all__ = [
     "Position",
     "Scale",
     "Select",
+    "SelectedGrouped",
     "SelectedMessagePassing",
     "SelectedPerModule",
     "Shard",

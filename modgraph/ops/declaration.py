@@ -37,7 +37,8 @@ def setting(
 
 @dataclass(frozen=True)
 class Initial:
-    """How a weight starts: `zeros`, `ones`, `normal` (scale = standard deviation) or `uniform` (scale = bound)."""
+    """How a weight starts: `zeros`, `ones`, `constant`, `normal` or `uniform`; the scale is the value, the standard
+    deviation, the bound."""
 
     kind: str
     scale: float = 1.0
@@ -49,6 +50,10 @@ class Initial:
 
 ZEROS = Initial("zeros")
 ONES = Initial("ones")
+
+
+def constant(value: float) -> Initial:
+    return Initial("constant", value)
 
 
 def normal(deviation: float) -> Initial:

@@ -75,7 +75,7 @@ class Load(Op):
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y loss load(r)"
     )
-    record = "load"
+    reads = ("load",)
     operands = (Operand("load", "... N M"),)
     variadic = True
     module = TorchModule("modgraph.nn.Importance", over="over")
@@ -89,7 +89,8 @@ class Load(Op):
 class Importance(Op):
     """CV² of how much each module is used: variance / mean² of Σ over tokens of its gates (unbiased variance).
 
-    Takes a router (`importance(agree)`), and sums over the routes that use it. Over the batch, the gates of all
+    Takes a router (`importance(agree)`), and sums over the routes that use it; of a router that keeps `probabilities`,
+    those before noise and choice, it takes them for the gates. Over the batch, the gates of all
     examples are summed first; over the example, each has a value of its own. A single module gives 0.
     """
 
@@ -97,6 +98,7 @@ class Importance(Op):
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r loss importance(r) output y"
     )
+    reads = ("probabilities", "gates")
     operands = (Operand("gates", "... N M"),)
     variadic = True
     module = TorchModule("modgraph.nn.Importance", over="over")

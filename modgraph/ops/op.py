@@ -19,7 +19,7 @@ class Op(Declaration):
     affine: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
-    record: ClassVar[str] = "gates"  # what it reads of a router that stands for its operand
+    reads: ClassVar[tuple[str, ...]] = ("gates",)  # of a router that stands for its operand: the first that it keeps
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

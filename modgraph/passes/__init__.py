@@ -10,7 +10,7 @@ from modgraph.passes.infrastructure import Pass, rebuilt
 from modgraph.passes.lower import Lower, NoSuchLowering
 
 TRAINING: tuple[Pass, ...] = (Lower(),)
-INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower())
+INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
 
 
 def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:

@@ -18,12 +18,13 @@ class NoSuchLowering(ValueError):
 class Lower(Pass):
     """Give every route the asked form, or by default the best its router offers for its pool.
 
-    Raises `NoSuchLowering`.
+    `exportable` leaves out forms that serve training alone. Raises `NoSuchLowering`.
     """
 
     name: ClassVar[str] = "lower"
 
     form: str | None = None
+    exportable: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
         def chosen(node: Node) -> Node:
@@ -34,7 +35,8 @@ class Lower(Pass):
         return rebuilt(graph, chosen)
 
     def choice(self, graph: Graph, route: RouteNode) -> Lowering:
-        forms = graph.router_of(route).router.lowerings(facts_of(graph.pool_of(route)))
+        offered = graph.router_of(route).router.lowerings(facts_of(graph.pool_of(route)))
+        forms = [form for form in offered if form.exportable or not self.exportable]
         for form in forms:
             if self.form in (None, form.form):
                 return form

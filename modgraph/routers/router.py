@@ -31,11 +31,15 @@ class PoolTypes:
 
 @dataclass(frozen=True)
 class Lowering:
-    """One way to compute a route. `form` is its name, `route` the import path of the torch module."""
+    """One way to compute a route. `form` is its name, `route` the import path of the torch module.
+
+    One that is not `exportable` serves training alone: no graph of fixed operations computes it.
+    """
 
     form: str
     route: str
     reason: str
+    exportable: bool = True
 
 
 class Router(Declaration):
