@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
@@ -19,10 +21,20 @@ class CannotWrite(Diagnostic):
     reason: str
 
 
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Tells what goes wrong with a file while it is written. Raises `ModgraphError`."""
+    try:
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ModgraphError([CannotWrite(path=str(path), reason=reason)]) from error
+
+
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Write a file under a temporary name beside it, then rename. Raises `ModgraphError`."""
     target = Path(path)
-    try:
+    with writing(path):
         if target.is_dir():
             raise IsADirectoryError(0, "it is a folder")
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -38,6 +50,3 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ModgraphError([CannotWrite(path=str(path), reason=reason)]) from error

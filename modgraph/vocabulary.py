@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import metadata
 
-from modgraph.ops import Op
+from modgraph.ops import Declaration, Op
 from modgraph.routers import Router
 
 
@@ -23,6 +23,12 @@ def find_router(name: str) -> type[Router] | None:
     if name not in Router.registry:
         load_extensions()
     return Router.registry.get(name)
+
+
+def find_all(name: str) -> list[type[Declaration]]:
+    """What a name can mean: an op, a router, or both, since each has its own place in a spec."""
+    found: tuple[type[Declaration] | None, ...] = (find_op(name), find_router(name))
+    return [each for each in found if each is not None]
 
 
 @cache

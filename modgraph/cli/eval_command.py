@@ -13,6 +13,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", metavar="RUN")
     add_overrides(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--detail", action="store_true", help="confusion matrices, and accuracies by the data's groups")
     parser.add_argument("--bundle", metavar="FILE", help="let ONNX Runtime compute the outputs, from this bundle")
 
 
@@ -22,19 +23,37 @@ def run(options: argparse.Namespace) -> int:
     run = load_run(options.run_directory, **data_overrides(overrides(options)))
     with threads(run.recipe.train.threads):
         metrics = _of_bundle(run, options.bundle) if options.bundle else _of_model(run)
-    print(json.dumps(metrics) if options.json else _table(metrics))
+        found = _details(run) if options.detail else {}
+    if options.json:
+        print(
+            json.dumps(
+                metrics | {f"{split}.{k}": v for split, each in found.items() for k, v in each.as_json().items()}
+            )
+        )
+        return 0
+    print(_table(metrics))
+    for split, each in found.items():
+        print(f"\n{split}\n{each}")
     return 0
 
 
 def _of_model(run: Any) -> dict[str, float]:
-    from modgraph.training.engine import evaluate
+    from modgraph.training.evaluation import evaluate
+    from modgraph.training.processes import device_or_cpu
 
-    model = run.model()
+    model = run.model(device_or_cpu(run.recipe.train.device))
     return {
         f"{split}.{name}": value
         for split, arrays in run.test_data().items()
-        for name, value in evaluate(model, arrays).items()
+        for name, value in evaluate(model, arrays).values().items()
     }
+
+
+def _details(run: Any) -> dict[str, Any]:
+    from modgraph.training.evaluation import details
+
+    model = run.model()
+    return {split: details(model, arrays) for split, arrays in run.test_data().items()}
 
 
 def _of_bundle(run: Any, path: str) -> dict[str, float]:

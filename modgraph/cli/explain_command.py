@@ -46,4 +46,5 @@ def load_messages() -> None:
     import modgraph.cli.train_command
     import modgraph.elaboration.errors
     import modgraph.syntax.errors
+    import modgraph.tools.trace.errors
     import modgraph.training.errors  # noqa: F401

@@ -13,7 +13,7 @@ from modgraph.diagnostics import ModgraphError, render_all
 
 DONE, USER_FAULT, OUR_FAULT = 0, 1, 3
 
-COMMANDS = tuple("check fmt show cost compile train eval export run explain new lsp".split())
+COMMANDS = tuple("check fmt show cost compile train eval trace export run explain new lsp".split())
 
 
 class _Parser(argparse.ArgumentParser):

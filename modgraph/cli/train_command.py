@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 
 from modgraph.cli.common import add_overrides, overrides
 from modgraph.diagnostics import Diagnostic, ModgraphError
@@ -34,14 +32,14 @@ def run(options: argparse.Namespace) -> int:
     if options.resume is not None and (values or options.recipe or options.out):
         problem = "a resumed run keeps its recipe: -s, --recipe and --out do not go with --resume"
         raise ModgraphError([SpecOrResume(problem=problem)])
-    from modgraph.training.run import finish, resume, start
+    from modgraph.training.run import finish, print_metrics, resumed, started
 
     if options.resume is not None:
-        engine = resume(options.resume)
-        print(f"{options.resume} goes on after epoch {engine.epoch}", file=sys.stderr)
+        session = resumed(options.resume)
     else:
-        engine = start(options.spec, options.recipe, values, options.out)
-    metrics = finish(engine)
-    print(f"the run is in {engine.directory.path}", file=sys.stderr)
-    print(json.dumps(metrics))
+        session = started(options.spec, options.recipe, values, options.out)
+    with session as engine:
+        if options.resume is not None:
+            engine.say(f"{options.resume} goes on after epoch {engine.progress.epoch}, step {engine.progress.step}")
+        print_metrics(engine, finish(engine))
     return 0

@@ -94,13 +94,17 @@ class ModuleEntity(Entity):
 
 @dataclass(frozen=True)
 class PoolEntity(Entity):
-    """Modules of one kind (`templates` has one, applied `size` times) or unlike ones (as many templates)."""
+    """Modules of one kind (`templates` has one, applied `size` times) or unlike ones (as many templates).
+
+    The last `grown` were added to those it was declared with.
+    """
 
     path: str
     size: int
     templates: tuple[Any, ...]
     frozen: bool
     span: Span = field(compare=False)
+    grown: int = 0
 
 
 @dataclass(frozen=True)

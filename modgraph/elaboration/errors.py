@@ -279,6 +279,18 @@ class PoolWithoutSize(Diagnostic):
     name: str
 
 
+class CannotGrow(Diagnostic):
+    """`grow pool[2]` adds modules to a pool of modules of one kind, before the pool is first used."""
+
+    code = "MG228"
+    message = 'pool "{pool}" cannot grow here: {reason}'
+    help = "{way_out}"
+    example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p -> mean grow p[1] output y }"
+    pool: str
+    reason: str
+    way_out: str
+
+
 class NotInThatFile(Diagnostic):
     """An import names a block that the other file does not define."""
 

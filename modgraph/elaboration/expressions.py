@@ -165,7 +165,7 @@ def _attribute(expression: ast.Attribute, here: Here) -> Any:
         suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
         here.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
         return POISON
-    found_records = _records_of(target, expression.name, here)
+    found_records = _records_of(target, (expression.name,), here)
     if len(found_records) == 1:
         return found_records[0]
     if not found_records:
@@ -226,7 +226,7 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
                 found = f"this is {described(value)}"
                 here.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
                 return POISON
-            tensors += _records_of(member, bound.op.record, here)
+            tensors += _records_of(member, bound.op.reads, here)
     if not tensors and routers_only:
         name = described(operands[0][0]).split('"')[1]
         here.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
@@ -234,12 +234,14 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
     return apply_op(bound, tuple(tensors), call.span, here)
 
 
-def _records_of(router: RouterEntity, record: str, here: Here) -> list[Tensor]:
-    """A record of every route so far that uses a router; inside a scan, those of this step and those outside."""
-    if record not in router.router.records:
+def _records_of(router: RouterEntity, names: tuple[str, ...], here: Here) -> list[Tensor]:
+    """The first of some records that a router keeps, of every route so far that uses it; inside a scan, those of this
+    step and those outside."""
+    kept = [name for name in names if name in router.router.records]
+    if not kept:
         return []
     graphs = [here.graph] if here.scan is None else [here.scan.outer.graph, here.graph]
-    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, record)]
+    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, kept[0])]
     return [Tensor(result, graph.type_of(result)) for graph, result in results]
 
 

@@ -50,7 +50,7 @@ def _names_well(key: Any) -> bool:
 
 
 def elaborate_if(statement: ast.If, here: Here) -> None:
-    """The branch that the condition, a constant, chooses."""
+    """The branch that the condition, a constant, chooses. What it declares is what its names mean afterwards."""
     condition = constant(statement.condition, here, "a condition")
     bodies = [statement.then] + ([statement.otherwise] if statement.otherwise else [])
     if not isinstance(condition, bool):
@@ -67,7 +67,9 @@ def elaborate_if(statement: ast.If, here: Here) -> None:
     if taken is not None:
         _elaborate(taken, here.within(scope))
     for name, members in families.items():
-        if name in scope.names:
+        if name in scope.names and name not in here.scope.names:
+            here.scope.declare(name, scope.names[name])
+        elif name in scope.names:
             _gather(members, 0, scope.names[name])
     _declare_families(families, here)
 

@@ -104,9 +104,10 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, here: Here) -> 
         return POISON
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - rank :])
     regions = [_region(pool, template, message, here) for template in pool.templates]
-    results = [region.type_of(region.outputs["output"]) for region in regions if isinstance(region, Graph)]
-    if len(results) < len(regions):
+    whole = [region for region in regions if isinstance(region, Graph)]
+    if len(whole) < len(regions):
         return POISON
+    results = [region.type_of(region.outputs["output"]) for region in whole]
     for place, result in enumerate(results):
         if result != results[0]:
             reason = f"module {place} yields {result}, and module 0 yields {results[0]}"
@@ -114,7 +115,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, here: Here) -> 
             who = f'pool "{pool.path}"'
             here.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
             return POISON
-    node = PoolNode(name=pool.path, size=pool.size, regions=tuple(regions), span=pool.span)  # type: ignore[arg-type]
+    node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), grown=pool.grown, span=pool.span)
     if node.alike:
         ops = node.regions[0].of_kind(OpNode)
         here.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)

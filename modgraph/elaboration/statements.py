@@ -23,6 +23,7 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.expressions import constant, evaluate, tensor
+from modgraph.elaboration.growth import elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
 from modgraph.elaboration.scans import carried_out, elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.scope import is_callable
@@ -305,6 +306,7 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Here], None]] = {
     ast.If: elaborate_if,
     ast.Frozen: elaborate_frozen,
     ast.Scan: elaborate_scan,
-    ast.Grow: _later('"grow"'),
+    ast.Grow: _later('"grow … when"'),
+    ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
 }

@@ -1,5 +1,6 @@
 """The one typed graph that every stage after the parser reads."""
 
+from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.json_form import UnreadableGraph, from_json, to_json
 from modgraph.ir.node import (
@@ -39,6 +40,7 @@ __all__ = [
     "bind_route",
     "facts_of",
     "from_json",
+    "grow",
     "to_json",
     "to_text",
     "weights_of",

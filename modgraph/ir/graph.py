@@ -54,6 +54,10 @@ class Graph:
             self._graph.add_edge(used, node.name, role, place=-1, relation="uses")
         return node
 
+    def replace(self, node: Node) -> None:
+        """Put a node in the place of the one of its name, while the graph is built."""
+        self._graph.nodes[node.name]["node"] = node
+
     # ------------------------------------------------------------ reading
 
     def __contains__(self, name: str) -> bool:

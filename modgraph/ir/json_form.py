@@ -72,6 +72,7 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
             entry |= _declaration(node.router) | ({"frozen": True} if node.frozen else {})
         case PoolNode():
             entry |= {"size": node.size, "regions": [to_json(region) for region in node.regions]}
+            entry |= {"grown": node.grown} if node.grown else {}
         case RouteNode():
             entry["lowering"] = node.lowering
         case ScanNode():
@@ -105,7 +106,9 @@ def _node_from_json(entry: dict[str, Any]) -> Node:
         case "pool":
             regions = tuple(from_json(region) for region in entry["regions"])
             assert len(regions) in (1, entry["size"]), "a pool has one region, or one for each module"
-            return PoolNode(**common, size=entry["size"], regions=regions)
+            grown = entry.get("grown", 0)
+            assert grown in range(entry["size"]), "a pool has grown by fewer modules than it has"
+            return PoolNode(**common, size=entry["size"], regions=regions, grown=grown)
         case "route":
             return RouteNode(**common, lowering=entry["lowering"])
         case "scan":

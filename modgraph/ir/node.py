@@ -56,12 +56,14 @@ class OpNode(Node):
 class PoolNode(Node):
     """Modules of one interface: `size` copies of one region, or as many regions of unlike modules.
 
-    A region is the graph of one module; its input is "x", its output "output".
+    A region is the graph of one module; its input is "x", its output "output". The last `grown` modules were added to
+    a pool that was trained before: their own weights are trained even where the pool is frozen.
     """
 
     kind = "pool"
     size: int
     regions: tuple[Graph, ...]
+    grown: int = 0
 
     @property
     def alike(self) -> bool:

@@ -30,7 +30,8 @@ def _lines(graph: Graph, node: Node, indent: str) -> list[str]:
             return [f"{head}router {node.router}{' frozen' * node.frozen}"]
         case PoolNode():
             regions = [to_text(region, indent + "  ") for region in node.regions]
-            return [f"{head}pool[{node.size}]{'' if node.alike else ' of unlike modules'}", *regions]
+            grown = f" grown {node.grown}" if node.grown else ""
+            return [f"{head}pool[{node.size}]{grown}{'' if node.alike else ' of unlike modules'}", *regions]
         case RouteNode():
             uses = graph.uses(node.name)
             return [f"{head}route {uses['pool']} by {uses['router']}{operands} lowering {node.lowering}"]

@@ -89,7 +89,10 @@ def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
         yield from (_below(f"{pool.name}.shared", weight) for weight in regions[0] if weight.shared)
     for module in range(pool.size):
         own = regions[0 if pool.alike else module]
-        yield from (_below(f"{pool.name}.{module}", each) for each in own if not (pool.alike and each.shared))
+        new = module >= pool.size - pool.grown
+        for each in own:
+            if not (pool.alike and each.shared):
+                yield _below(f"{pool.name}.{module}", replace(each, frozen=each.frozen and not new))
 
 
 def _below(owner: str, weight: GraphWeight) -> GraphWeight:

@@ -15,7 +15,7 @@ from modgraph.routers import Router
 from modgraph.syntax import ast, keywords, parse, read
 from modgraph.syntax.tokens import PlacedToken
 from modgraph.tools.reference import declaration_page, signature_of
-from modgraph.vocabulary import find_op, find_router
+from modgraph.vocabulary import find_all, find_op, find_router
 
 CALLABLE = ("MODULE", "TOKENIZER", "POOL", "BLOCK")
 DECLARING = (*CALLABLE, "ROUTER", "INPUT", "TARGET")
@@ -77,7 +77,8 @@ def _arguments(before: list[PlacedToken]) -> list[Suggestion]:
         depth += (before[at].type == "RPAR") - (before[at].type == "LPAR")
         if depth < 0 and before[at - 1].type == "NAME":
             name = str(before[at - 1])
-            declaration = find_op(name) or find_router(name)
+            of_router = at >= 4 and before[at - 4].type == "ROUTER"
+            declaration = (find_router if of_router else find_op)(name)
             settings = declaration.settings().values() if declaration is not None else ()
             return [Suggestion(f"{each.name}=", "argument", each.bounds["doc"]) for each in settings]
     return []
@@ -89,9 +90,8 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     if word is None:
         return None
     lines = [f"`{text}`" for text in _described(analysis.value_at(offset))]
-    declaration = find_op(str(word)) or find_router(str(word))
-    if declaration is not None and word.type == "NAME":
-        lines.append(f"```\n{declaration_page(declaration)}\n```")
+    if word.type == "NAME":
+        lines += [f"```\n{declaration_page(each)}\n```" for each in find_all(str(word))]
     return "\n\n".join(lines) or None
 
 

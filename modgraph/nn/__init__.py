@@ -14,9 +14,18 @@ from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
+from modgraph.nn.selected import (
+    SelectedGathered,
+    SelectedGrouped,
+    SelectedMasked,
+    SelectedMessagePassing,
+    SelectedPerModule,
+)
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
 from modgraph.nn.shape import Arithmetic, Concat, Flatten, Last, LogSoftmax, Max, Mean, Softmax, Split, Sum
-from modgraph.nn.top_k import NoisyTopK, SelectedGathered, SelectedMasked, SelectedMessagePassing, SelectedPerModule
+from modgraph.nn.shard import Dropout, Shard, sharded, standard_normal, whole_batch_sum
+from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
+from modgraph.nn.top_k import NoisyTopK
 
 __all__ = [
     "MSE",
@@ -31,7 +40,9 @@ __all__ = [
     "ClassToken",
     "Concat",
     "Conv2d",
+    "CosineTopK",
     "CrossEntropy",
+    "Dropout",
     "Entropy",
     "EveryModule",
     "EveryModuleRoute",
@@ -44,6 +55,7 @@ __all__ = [
     "KernelMessagePassing",
     "Last",
     "Linear",
+    "LinearTopK",
     "LogSoftmax",
     "Max",
     "MaxPool2d",
@@ -57,15 +69,20 @@ __all__ = [
     "Scale",
     "Select",
     "SelectedGathered",
+    "SelectedGrouped",
     "SelectedMasked",
     "SelectedMessagePassing",
     "SelectedPerModule",
+    "Shard",
     "Softmax",
     "Split",
     "Sum",
     "Tokens",
     "TruncatedKernel",
     "scan",
+    "sharded",
     "squared_cv",
+    "standard_normal",
     "valid",
+    "whole_batch_sum",
 ]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+
+from modgraph.nn.shard import is_sharded, whole_batch_sum
 
 
 class _Images(nn.Module):
@@ -40,6 +43,25 @@ class BatchNorm2d(_Images, nn.BatchNorm2d):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.num_batches_tracked = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or not is_sharded():
+            return super().forward(x)
+        return self._over_all(x.flatten(0, -4)).reshape(x.shape)
+
+    def _over_all(self, x: Tensor) -> Tensor:
+        """With mean and variance of the whole batch, whichever process has it: x [rows, C, H, W]."""
+        axes = (0, 2, 3)
+        count = whole_batch_sum(x.new_tensor(x.numel() / x.shape[1]))
+        mean = whole_batch_sum(x.sum(axes)) / count
+        centred = x - mean[:, None, None]
+        variance = whole_batch_sum((centred**2).sum(axes)) / count
+        with torch.no_grad():
+            assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(variance * count / (count - 1), self.momentum)
+        scaled = centred * torch.rsqrt(variance + self.eps)[:, None, None]
+        return scaled * self.weight[:, None, None] + self.bias[:, None, None]
 
     def _load_from_state_dict(self, *arguments: Any, **named: Any) -> None:
         # torch's own version adds a count of batches to state dicts that carry no version, as files do

@@ -7,6 +7,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.padding import valid
+from modgraph.nn.shard import whole_batch_sum
 
 
 def mean_per_example(x: Tensor, length: Tensor | None) -> Tensor:
@@ -20,11 +21,27 @@ def mean_per_example(x: Tensor, length: Tensor | None) -> Tensor:
 
 
 class CrossEntropy(nn.Module):
-    """−log softmax(logits)[label]: logits [B, ..., C], label [B, ...]."""
+    """−w[label] log softmax(logits)[label]: logits [B, ..., C], label [B, ...].
+
+    The label `ignore` does not count: an example's mean is over its other labels, zero if there are none.
+    """
+
+    def __init__(self, weights: tuple[float, ...] = (), ignore: int | None = None) -> None:
+        super().__init__()
+        self.weights = weights
+        self.ignore = ignore
 
     def forward(self, logits: Tensor, label: Tensor, length: Tensor | None = None) -> Tensor:
-        loss = F.cross_entropy(logits.movedim(-1, 1), label.long(), reduction="none")
-        return mean_per_example(loss, length)
+        label = label.long()
+        counts = torch.ones_like(label, dtype=torch.bool) if self.ignore is None else label != self.ignore
+        weight = logits.new_tensor(self.weights) if self.weights else None
+        known = label * counts
+        loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
+        if self.ignore is None or loss.dim() == 1:
+            return mean_per_example(loss * counts, length)
+        mask = valid(loss, 1, length)
+        counts = counts if mask is None else counts & mask
+        return (loss * counts).flatten(1).sum(1) / counts.flatten(1).sum(1).clamp(min=1)
 
 
 class MSE(nn.Module):
@@ -53,8 +70,9 @@ class Importance(nn.Module):
         return torch.stack([self._of_one(each) for each in gates]).sum(0)
 
     def _of_one(self, gates: Tensor) -> Tensor:
-        used = gates.flatten(1, -2).sum(1) if self.over == "example" else gates.flatten(0, -2).sum(0)
-        return squared_cv(used)
+        if self.over == "example":
+            return squared_cv(gates.flatten(1, -2).sum(1))
+        return squared_cv(whole_batch_sum(gates.flatten(0, -2).sum(0)))
 
 
 def squared_cv(x: Tensor) -> Tensor:

@@ -1,24 +1,21 @@
-"""Routers that send each token to k modules, in two equal forms.
+"""Routers that score all modules for each token, add noise in training, and choose the k best.
 
-Shape suffixes: S tokens of all examples, M modules, E edges (a token and a module chosen for it).
-A router module gives, for tokens [..., N, D], the gates, scores, choices and loads of all modules, each [..., N, M].
+Axes: N tokens, M modules. Scores, choices and what else is recorded are [..., N, M].
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
 
-from modgraph.nn.messages import edge_messages
 from modgraph.nn.padding import valid
-from modgraph.nn.pool import Gathered, Pool
+from modgraph.nn.shard import standard_normal
 
-Decision = tuple[Tensor, Tensor, Tensor, Tensor]
-Routed = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 LEAST_NOISE = 0.01
 
 
@@ -36,116 +33,76 @@ def normal_cdf(x: Tensor) -> Tensor:
     return 0.5 * (1 + torch.erf(x / math.sqrt(2)))
 
 
-class NoisyTopK(nn.Module):
+class Choice(NamedTuple):
+    """The k best of noisy scores; `selected` is true for the chosen, `real` false for padding."""
+
+    k: int
+    scores: Tensor
+    deviation: Tensor | float
+    noisy: Tensor
+    selected: Tensor
+    real: Tensor | None
+
+    def kth_largest(self) -> Tensor:
+        """η_k, the least of the chosen scores: [..., N, 1]."""
+        return self.noisy.masked_fill(~self.selected, torch.inf).amin(-1, keepdim=True)
+
+    def chance_to_stay(self) -> Tensor:
+        """The probability that a module is among the top k if its noise alone is drawn anew."""
+        if self.k == self.scores.shape[-1]:
+            return torch.ones_like(self.scores)
+        next_best = self.noisy.masked_fill(self.selected, -torch.inf).amax(-1, keepdim=True)
+        others = torch.where(self.selected, next_best, self.kth_largest())
+        return normal_cdf((self.scores - others) / self.deviation)
+
+    def softmax_of_all(self) -> Tensor:
+        """The softmax over all modules, kept for the chosen."""
+        return self.noisy.softmax(-1) * self.selected
+
+    def softmax_of_chosen(self) -> Tensor:
+        """The softmax over the chosen modules alone."""
+        return self.noisy.masked_fill(~self.selected, -torch.inf).softmax(-1)
+
+
+class TopK(nn.Module, ABC):
+    """What such routers have in common: noise, choice, padding. A router says how it scores, and what it records."""
+
+    def __init__(self, k: int, noisy: bool) -> None:
+        super().__init__()
+        self.k = k
+        self.noisy = noisy
+
+    @abstractmethod
+    def scored(self, tokens: Tensor) -> tuple[Tensor, Tensor | float]:
+        """Scores of tokens [..., N, D], and the standard deviation of their noise."""
+
+    @abstractmethod
+    def records(self, choice: Choice) -> tuple[Tensor, ...]:
+        """Gates, scores, choices, and what else the router keeps."""
+
+    def forward(self, tokens: Tensor, length: Tensor | None = None) -> tuple[Tensor, ...]:
+        """Gates, scores (without noise), choices and further records, [..., N, M]; zero for padding."""
+        scores, deviation = self.scored(tokens)
+        noisy = scores + standard_normal(scores) * deviation if self.noisy and self.training else scores
+        real = valid(tokens, -2, length)
+        records = self.records(Choice(self.k, scores, deviation, noisy, top_k_mask(noisy, self.k), real))
+        mask = 1 if real is None else real.to(scores.dtype)
+        return tuple(record.to(scores.dtype) * mask for record in records)
+
+
+class NoisyTopK(TopK):
     """Noisy top-k gating (Shazeer et al., 2017, section 2.1 and appendix A)."""
 
     def __init__(self, width_in: int, modules: int, k: int, noise: bool = True, softmax: str = "after_top_k") -> None:
-        super().__init__()
+        super().__init__(k, noise)
         self.weight = nn.Parameter(torch.zeros(modules, width_in))
         self.noise_weight = nn.Parameter(torch.zeros(modules, width_in))
-        self.k = k
-        self.noise = noise
         self.softmax_first = softmax == "before_top_k"
 
-    def forward(self, tokens: Tensor, length: Tensor | None = None) -> Decision:
-        """Gates, scores (without noise), choices and loads, [..., N, M]; zero for padding."""
-        scores = F.linear(tokens, self.weight)
+    def scored(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         deviation = F.softplus(F.linear(tokens, self.noise_weight)) + LEAST_NOISE
-        noisy = scores + torch.randn_like(scores) * deviation if self.noise and self.training else scores
-        selected = top_k_mask(noisy, self.k)
-        if self.softmax_first:
-            gates = noisy.softmax(-1) * selected
-        else:
-            gates = noisy.masked_fill(~selected, -torch.inf).softmax(-1)
-        load = self._load(scores, noisy, selected, deviation)
-        mask = valid(tokens, -2, length)
-        real = torch.ones_like(scores[..., :1]) if mask is None else mask.to(scores.dtype)
-        return gates * real, scores * real, selected * real, load * real
+        return F.linear(tokens, self.weight), deviation
 
-    def _load(self, scores: Tensor, noisy: Tensor, selected: Tensor, deviation: Tensor) -> Tensor:
-        """The chance that a module stays among the top k if its noise alone is drawn anew."""
-        if self.k == scores.shape[-1]:
-            return torch.ones_like(scores)
-        least = noisy.masked_fill(~selected, torch.inf).amin(-1, keepdim=True)
-        next_best = noisy.masked_fill(selected, -torch.inf).amax(-1, keepdim=True)
-        return normal_cdf((scores - torch.where(selected, next_best, least)) / deviation)
-
-
-class SelectedMessagePassing(MessagePassing):  # type: ignore[misc]
-    """The definition: chosen modules send f_j(x_i) to the token, weighted by its gate."""
-
-    def __init__(self) -> None:
-        super().__init__(aggr="add", node_dim=0)
-
-    def forward(self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None) -> Routed:
-        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, load = router(tokens, length)
-        M, message = len(pool), tokens.shape[-pool.rank :]
-        tokens_S = tokens.reshape(-1, *message)
-        token_E, module_E = selected.reshape(-1, M).nonzero(as_tuple=True)
-        messages = edge_messages(tokens_S[token_E], module_E, pool)
-        weight = gates.reshape(-1, M)[token_E, module_E]
-        edges, size = torch.stack((module_E, token_E)), (M, tokens_S.shape[0])
-        values = self.propagate(edges, messages=messages.flatten(1), weight=weight, size=size)
-        return values.reshape(*gates.shape[:-1], *messages.shape[1:]), gates, scores, selected, load
-
-    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
-        """What an edge carries."""
-        return messages * weight.unsqueeze(-1)
-
-
-class SelectedPerModule(nn.Module):
-    """Each module once, on the tokens that chose it, its results added back: only what is chosen is computed."""
-
-    def forward(self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None) -> Routed:
-        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, load = router(tokens, length)
-        M, message = len(pool), tokens.shape[-pool.rank :]
-        tokens_S, gates_SM, selected_SM = tokens.reshape(-1, *message), gates.reshape(-1, M), selected.reshape(-1, M)
-        parts, result = [], torch.Size()
-        for j in range(M):
-            places = selected_SM[:, j].nonzero().squeeze(1)
-            values = pool.expert(j)(tokens_S.index_select(0, places))
-            result = values.shape[1:]
-            parts.append((places, values.flatten(1) * gates_SM[:, j].index_select(0, places).unsqueeze(-1)))
-        total = tokens_S.new_zeros(tokens_S.shape[0], result.numel())
-        for places, values in parts:
-            total = total.index_add(0, places, values)
-        return total.reshape(*gates.shape[:-1], *result), gates, scores, selected, load
-
-
-class SelectedGathered(nn.Module):
-    """The weights of the chosen modules taken by index: only what is chosen is computed, by operations whose sizes do
-    not depend on the choice. For modules of one kind that can be stacked."""
-
-    @staticmethod
-    def prepared(pool: Pool) -> Gathered:
-        """What all steps of a scan have in common: the stacked weights."""
-        return pool.gathered()
-
-    def forward(self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, length: Tensor | None = None) -> Routed:
-        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, load = router(tokens, length)
-        gathered = pool if isinstance(pool, Gathered) else pool.gathered()
-        M, message = len(pool), tokens.shape[tokens.dim() - pool.rank :]
-        tokens_S, gates_SM = tokens.reshape(-1, *message), gates.reshape(-1, M)
-        left_SM, total = selected.reshape(-1, M), None
-        for _ in range(int(router.k)):  # type: ignore[arg-type]
-            module_S = left_SM.argmax(-1)
-            left_SM = left_SM.scatter(-1, module_S.unsqueeze(-1), 0)
-            values = gathered.chosen(module_S, tokens_S)
-            part = values.flatten(1) * gates_SM.gather(-1, module_S.unsqueeze(-1))
-            total = part if total is None else total + part
-        assert total is not None
-        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, load
-
-
-class SelectedMasked(nn.Module):
-    """Every module on every token, what was not chosen weighted by zero: for modules that cannot be taken by index."""
-
-    def forward(self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None) -> Routed:
-        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, load = router(tokens, length)
-        values = pool.all(tokens)
-        weight = gates.reshape(*gates.shape, *[1] * pool.result_rank)
-        return (values * weight).sum(-pool.result_rank - 1), gates, scores, selected, load
+    def records(self, choice: Choice) -> tuple[Tensor, ...]:
+        gates = choice.softmax_of_all() if self.softmax_first else choice.softmax_of_chosen()
+        return gates, choice.scores, choice.selected, choice.chance_to_stay()

@@ -37,7 +37,8 @@ def setting(
 
 @dataclass(frozen=True)
 class Initial:
-    """How a weight starts: `zeros`, `ones`, `normal` (scale = standard deviation) or `uniform` (scale = bound)."""
+    """How a weight starts: `zeros`, `ones`, `constant`, `normal` or `uniform`; the scale is the value, the standard
+    deviation, the bound."""
 
     kind: str
     scale: float = 1.0
@@ -49,6 +50,10 @@ class Initial:
 
 ZEROS = Initial("zeros")
 ONES = Initial("ones")
+
+
+def constant(value: float) -> Initial:
+    return Initial("constant", value)
 
 
 def normal(deviation: float) -> Initial:
@@ -176,12 +181,14 @@ class Setting:
     optional: bool
     default: Any
     bounds: dict[str, Any]
+    item: type = int  # of a list
 
     @classmethod
     def of(cls, field: dataclasses.Field[Any], hint: Any) -> Setting:
         options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
         kinds = tuple(typing.get_origin(option) or option for option in options if option is not type(None))
-        return cls(field.name, kinds, type(None) in options, field.default, dict(field.metadata))
+        items = [typing.get_args(option)[0] for option in options if typing.get_origin(option) is tuple]
+        return cls(field.name, kinds, type(None) in options, field.default, dict(field.metadata), *items)
 
     @property
     def required(self) -> bool:
@@ -192,6 +199,8 @@ class Setting:
         if not self._is_of_kind(value):
             return f"must be {self.described()}, not {shown_value(value)}"
         bounds = self.bounds
+        if isinstance(value, str):
+            return self._choice_problem(value)
         for number in value if isinstance(value, tuple) else (value,):
             if bounds.get("min") is not None and number < bounds["min"]:
                 return f"must be at least {bounds['min']}, not {number}"
@@ -199,13 +208,18 @@ class Setting:
                 return f"must be at most {bounds['max']}, not {number}"
             if bounds.get("below") is not None and number >= bounds["below"]:
                 return f"must be below {bounds['below']}, not {number}"
-        if bounds.get("choices") and value not in bounds["choices"]:
-            options = ", ".join(f'"{choice}"' for choice in bounds["choices"])
-            return f'must be one of {options}, not "{value}"'
         return None
+
+    def _choice_problem(self, value: str) -> str | None:
+        choices = self.bounds.get("choices", ())
+        if not choices or value in choices:
+            return None
+        return f'must be one of {", ".join(map(shown_value, choices))}, not "{value}"'
 
     def convert(self, value: Any) -> Any:
         """A whole number where a real one is meant becomes one."""
+        if isinstance(value, tuple) and self.item is float:
+            return tuple(map(float, value))
         return float(value) if float in self.kinds and type(value) is int else value
 
     def _is_of_kind(self, value: Any) -> bool:
@@ -214,12 +228,14 @@ class Setting:
         if isinstance(value, int):
             return int in self.kinds or float in self.kinds
         if isinstance(value, tuple):
-            return tuple in self.kinds and all(type(item) is int for item in value)
+            kinds = (int, float) if self.item is float else (self.item,)
+            return tuple in self.kinds and all(type(item) in kinds for item in value)
         return isinstance(value, self.kinds)
 
     def described(self) -> str:
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
-        return " or ".join(words.get(kind, "a list of whole numbers") for kind in self.kinds)
+        items = {int: "whole numbers", float: "numbers", str: "strings"}
+        return " or ".join(words.get(kind, f"a list of {items[self.item]}") for kind in self.kinds)
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,9 @@ class Tokens(Op):
     def N(self, H: int, W: int) -> int:
         return H * W
 
+    def grid(self, H: int, W: int) -> tuple[int, int]:
+        return H, W
+
 
 class PatchEmbed(Op):
     """Cut an image into square patches and map each to a token (a convolution of equal kernel and stride)."""
@@ -136,7 +139,11 @@ class PatchEmbed(Op):
 
     @derived
     def N(self, H: int, W: int) -> int:
-        return (H // self.patch) * (W // self.patch)
+        rows, columns = self.grid(H, W)
+        return rows * columns
+
+    def grid(self, H: int, W: int) -> tuple[int, int]:
+        return H // self.patch, W // self.patch
 
     def check(self, axes: Axes) -> None:
         height, width = axes["H"], axes["W"]

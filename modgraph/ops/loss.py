@@ -14,15 +14,23 @@ from modgraph.ops.types import Axis, TensorType
 
 
 class CrossEntropy(Op):
-    """−log softmax(logits)[label], averaged over an example's positions, padding left out."""
+    """−w[label] log softmax(logits)[label], averaged over an example's positions, padding left out.
+
+    `class_weights` w, one for each class, are 1 unless given; a label that equals `ignore` does not count.
+    """
 
     name = "cross_entropy"
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)
-    module = TorchModule("modgraph.nn.CrossEntropy")
+    module = TorchModule("modgraph.nn.CrossEntropy", weights="class_weights", ignore="ignore")
+
+    class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
+    ignore: int | None = setting(None, doc="a label that does not count; it need not be a class")
 
     def check(self, axes: Axes) -> None:
+        if self.class_weights and len(self.class_weights) != axes["C"]:
+            raise Misfit(f"{len(self.class_weights)} weights for {axes['C']} classes", "give one weight for each class")
         classes, logits = axes["size"], axes["C"]
         if classes != logits:
             raise Misfit(f"{logits} logits for a label of {classes} classes", "make the two numbers equal")
@@ -87,14 +95,15 @@ class Load(_Balance):
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y loss load(r)"
     )
-    record = "load"
+    reads = ("load",)
     operands = (Operand("load", "... N M"),)
 
 
 class Importance(_Balance):
     """CV² of how much each module is used: variance / mean² of Σ over tokens of its gates (unbiased variance).
 
-    Takes a router (`importance(agree)`), and sums over the routes that use it. Over the batch, the gates of all
+    Takes a router (`importance(agree)`), and sums over the routes that use it; of a router that keeps `probabilities`,
+    those before noise and choice, it takes them for the gates. Over the batch, the gates of all
     examples are summed first; over the example, each has a value of its own. A single module gives 0.
     """
 
@@ -102,4 +111,5 @@ class Importance(_Balance):
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r loss importance(r) output y"
     )
+    reads = ("probabilities", "gates")
     operands = (Operand("gates", "... N M"),)

@@ -80,7 +80,7 @@ class Dropout(Op):
     example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
     operands = (Operand("x", "..."),)
     results = ("...",)
-    module = TorchModule("torch.nn.Dropout", "rate")
+    module = TorchModule("modgraph.nn.Dropout", "rate")
     training_only = True
 
     rate: float = setting(0.1, min=0, below=1, doc="probability of zero")

@@ -20,7 +20,8 @@ class Op(Declaration):
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
-    record: ClassVar[str] = "gates"  # what it reads of a router that stands for its operand
+    in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
+    reads: ClassVar[tuple[str, ...]] = ("gates",)  # of a router that stands for its operand: the first that it keeps
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -32,6 +33,13 @@ class Op(Declaration):
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
         return 0
+
+    def grid(self, *axes: Any, **settings: Any) -> tuple[int, int] | None:
+        """Rows and columns of the image whose places its tokens are, row by row, if it makes tokens of an image.
+
+        Overriding methods name the axes and settings they need.
+        """
+        return None
 
     @property
     def message_rank(self) -> int | None:

@@ -66,10 +66,11 @@ class ClassToken(Op):
     results = ("... one_more D",)
     weights = (Weight("weight", "D", normal(0.02)),)
     module = TorchModule("modgraph.nn.ClassToken", "D")
+    in_front = 1
 
     @derived
     def one_more(self, N: int) -> int:
-        return N + 1
+        return N + self.in_front
 
 
 class Position(Op):

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from modgraph.ir import Graph
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.inference import InferenceOnly
-from modgraph.passes.infrastructure import Pass
+from modgraph.passes.infrastructure import Pass, rebuilt
 from modgraph.passes.lower import Lower, NoSuchLowering, choices
 
 TRAINING: tuple[Pass, ...] = (Lower(),)
-INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exported=True))
+INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
 
 
 def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:
@@ -31,4 +31,5 @@ __all__ = [
     "Pass",
     "apply_passes",
     "choices",
+    "rebuilt",
 ]

@@ -16,16 +16,15 @@ class NoSuchLowering(ValueError):
 
 @dataclass(frozen=True)
 class Lower(Pass):
-    """Give every route the asked form, or by default the best its router offers for its pool; `exported`, the best of
-    those that a bundle can hold.
+    """Give every route the asked form, or by default the best its router offers for its pool.
 
-    Raises `NoSuchLowering`.
+    `exportable` leaves out forms that serve training alone. Raises `NoSuchLowering`.
     """
 
     name: ClassVar[str] = "lower"
 
     form: str | None = None
-    exported: bool = False
+    exportable: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
         return self._lowered(Part(graph))
@@ -44,9 +43,10 @@ class Lower(Pass):
 
     def choice(self, part: Part, route: RouteNode) -> Lowering:
         """The form of a route."""
-        forms = part.graph.router_of(route).router.lowerings(part.facts_of(route))
+        offered = part.graph.router_of(route).router.lowerings(part.facts_of(route))
+        forms = [form for form in offered if form.exportable or not self.exportable]
         for form in forms:
-            if self.form in (None, form.form) and (form.exports or not self.exported):
+            if self.form in (None, form.form):
                 return form
         known = ", ".join(form.form for form in forms)
         raise NoSuchLowering(f'route "{route.name}" has no form "{self.form}"; it has: {known}')

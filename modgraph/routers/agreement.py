@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from modgraph.ops import Axes, Operand, TorchModule, Weight, setting, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
 
@@ -33,6 +35,11 @@ class Agreement(Router):
     bias: bool = setting(False, doc="add a learned vector to the keys")
     update: str = setting("sum", choices=("sum", "normalised"), doc="divide v_j by Σ_i c_ij, or not")
     residual: bool = setting(False, doc="the result is ReLU(v⁰ + v), not v")
+
+    @property
+    def rounds(self) -> tuple[Router, ...]:
+        """Rounds only look back, so round t of many is the last of t."""
+        return tuple(replace(self, iterations=t) for t in range(1, self.iterations + 1)) or (self,)
 
     def masked(self, axes: Axes) -> str | None:
         return axes["N"] if isinstance(axes["N"], str) else None

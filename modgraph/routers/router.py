@@ -33,13 +33,15 @@ class PoolTypes:
 
 @dataclass(frozen=True)
 class Lowering:
-    """One way to compute a route. `form` is its name, `route` the import path of the torch module; `exports` says
-    whether it can stand in a bundle."""
+    """One way to compute a route. `form` is its name, `route` the import path of the torch module.
+
+    One that is not `exportable` serves training alone: no graph of fixed operations computes it.
+    """
 
     form: str
     route: str
     reason: str
-    exports: bool = True
+    exportable: bool = True
 
 
 class Router(Declaration):
@@ -111,6 +113,11 @@ class Router(Declaration):
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         """The forms that can compute a route over this pool, the best first."""
         return (self.reference_form,)
+
+    @property
+    def rounds(self) -> tuple[Router, ...]:
+        """The router as it stood after each of its rounds; itself alone where it decides at once."""
+        return (self,)
 
     @property
     def reference_form(self) -> Lowering:

@@ -223,6 +223,14 @@ class Scan(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GrowBy(Statement):
+    """`grow pool[2]`: the pool has so many modules more than it was declared with."""
+
+    pool: str
+    by: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
 class Grow(Statement):
     pool: str
     router: str

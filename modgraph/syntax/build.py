@@ -162,6 +162,9 @@ class Builder:
         pool, router = words(children)
         return make(ast.Grow, children, pool=pool, router=router, condition=children[5], where=where)
 
+    def grow_by(self, children: Children) -> ast.GrowBy:
+        return make(ast.GrowBy, children, pool=str(children[1]), by=children[3])
+
     def frozen(self, children: Children) -> ast.Frozen:
         return make(ast.Frozen, children, body=children[1])
 

@@ -40,7 +40,7 @@ def _routes(graph: Graph) -> list[str]:
             uses, form = part.graph.uses(route.name), here[route.name]
             lines.append(f"route {route.name} ({uses['pool']} by {uses['router']}): {form.form}; {form.reason}")
             other = exported.get(route.name, form)
-            if not form.exports and other.form != form.form:
+            if not form.exportable and other.form != form.form:
                 lines.append(f"route {route.name} when exported: {other.form}; {other.reason}")
     return lines
 

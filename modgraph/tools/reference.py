@@ -13,15 +13,14 @@ from modgraph.ops import Declaration, Op, Setting, Weight, shown_value
 from modgraph.ops.declaration import MISSING
 from modgraph.program import loads
 from modgraph.routers import Router
-from modgraph.vocabulary import find_op, find_router
+from modgraph.vocabulary import find_all
 
 
 def explain(name: str) -> str | None:
-    """The page of an op, a router or a message's code, or None if there is none of that name."""
+    """The page of an op, a router (or both) or a message's code, or None if there is none of that name."""
     if name.upper() in Diagnostic.catalogue:
         return message_page(Diagnostic.catalogue[name.upper()])
-    declaration: type[Declaration] | None = find_op(name) or find_router(name)
-    return declaration_page(declaration) if declaration is not None else None
+    return "\n\n".join(map(declaration_page, find_all(name))) or None
 
 
 def suggestion(name: str) -> str:

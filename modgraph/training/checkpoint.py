@@ -43,17 +43,36 @@ class _Record:
     facts: dict[str, Any]
 
 
-def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint whole or not at all. Raises `ModgraphError`."""
+def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: int | None = None) -> Path:
+    """Write a checkpoint whole or not at all, and delete those before the `keep` newest, except that of step `best`.
+
+    Raises `ModgraphError`.
+    """
     tensors = {WEIGHT + name: tensor for name, tensor in checkpoint.weights.items()}
     tensors |= {OPTIMIZER + name: tensor for name, tensor in checkpoint.optimizer.items()}
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
-    path = folder / f"step-{checkpoint.step:08}.safetensors"
+    path = path_of(folder, checkpoint.step)
     sha256 = hashlib.sha256(content).hexdigest()
     record = _Record(checkpoint.epoch, checkpoint.step, sha256, torch.__version__, checkpoint.facts)
     write_atomically(path, content)
     write_atomically(path.with_suffix(".json"), (json.dumps(asdict(record), indent=2) + "\n").encode())
+    _tidy(folder, keep, None if best is None else path_of(folder, best))
     return path
+
+
+def path_of(folder: Path, step: int) -> Path:
+    """Where the tensors of a step's checkpoint stand."""
+    return folder / f"step-{step:08}.safetensors"
+
+
+def _tidy(folder: Path, keep: int, best: Path | None) -> None:
+    """Delete old checkpoints: first the record, so that one without tensors never counts."""
+    for record in sorted(folder.glob("step-*.json"))[:-keep]:
+        if best is None or record.stem != best.stem:
+            record.unlink(missing_ok=True)
+    for tensors in folder.glob("step-*.safetensors"):
+        if not tensors.with_suffix(".json").exists():
+            tensors.unlink(missing_ok=True)
 
 
 def newest_checkpoint(folder: Path) -> Checkpoint | None:

@@ -7,11 +7,12 @@ a weight's start of (seed, name). So a training that was interrupted and resumed
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import sys
+from dataclasses import asdict
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from modgraph.backends.torch import Model, build, generator_for
 from modgraph.backends.torch.construct import resolve
@@ -24,24 +25,41 @@ from modgraph.training.checkpoint import (
     restore_optimizer,
     write_checkpoint,
 )
-from modgraph.training.data import TRAIN, Arrays
+from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.errors import BadCheckpoint, Diverged, NothingToLearn
+from modgraph.training.evaluation import Batch, evaluate, gather, results_of
 from modgraph.training.logs import Log, progress
 from modgraph.training.metrics import Means, accuracies
+from modgraph.training.processes import Processes
+from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
 from modgraph.training.run_directory import RunDirectory
 
-Batch = dict[str, Tensor]
+
+class _Objective(nn.Module):
+    """What a step differentiates: a batch's logits, for the metrics, and its losses."""
+
+    def __init__(self, model: Model, logits: list[Any]) -> None:
+        super().__init__()
+        self.model = model
+        self.logits = logits
+
+    def forward(self, batch: Batch) -> tuple[list[Tensor], dict[str, Tensor]]:
+        return results_of(self.model, batch, self.logits)
 
 
 class Engine:
     """One training: a model, its optimizer, and how far it has come."""
 
-    def __init__(self, graph: Graph, train: Train, data: Arrays, directory: RunDirectory) -> None:
+    def __init__(
+        self, graph: Graph, train: Train, splits: dict[str, Arrays], directory: RunDirectory, processes: Processes
+    ) -> None:
         self.train = train
-        self.data = {name: torch.from_numpy(array) for name, array in data.values.items()}
-        self.examples = len(data)
+        self.data = {name: torch.from_numpy(array) for name, array in splits[TRAIN].values.items()}
+        self.validation = splits.get(VALIDATION)
+        self.examples = len(splits[TRAIN])
         self.directory = directory
+        self.processes = processes
         self.model = build(graph, seed=train.seed)
         self.accuracies = accuracies(graph)
         self.named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
@@ -49,12 +67,24 @@ class Engine:
             raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
         if not self.named:
             raise ModgraphError([NothingToLearn(reason="the spec has no weights that are not frozen")])
-        optimizer = resolve(train.optimizer.torch)
-        self.optimizer: Any = optimizer(list(self.named.values()), **train.optimizer.arguments())
+        self.optimizer: Any = resolve(train.optimizer.torch)(list(self.named.values()), **train.optimizer.arguments())
+        objective = _Objective(self.model, [each.logits for each in self.accuracies])
+        self.objective, self.stepper = processes.setup(objective, self.optimizer)
         self.steps_per_epoch = math.ceil(self.examples / train.batch)
-        self.epoch = 0
-        self.step = 0
-        self.enough = False
+        self.progress = Progress()
+        self.means = Means()
+
+    # ------------------------------------------------------------ leaving and taking up
+
+    def save(self) -> None:
+        """Write a checkpoint of this very moment. Raises `ModgraphError`."""
+        means = Means.joined(self.processes.gather(self.means))
+        if self.processes.leads:
+            facts = {**self.progress.facts(), "means": asdict(means)}
+            state = optimizer_tensors(self.optimizer, list(self.named))
+            weights = dict(self.model.state_dict())
+            checkpoint = Checkpoint(self.progress.epoch, self.progress.step, weights, state, facts)
+            write_checkpoint(self.directory.checkpoints, checkpoint, self.train.keep, self.progress.best_step)
 
     def restore(self) -> None:
         """Take up the newest checkpoint, if there is one. Raises `ModgraphError`."""
@@ -63,63 +93,91 @@ class Engine:
             return
         load_weights(self.model, checkpoint, str(self.directory.path))
         restore_optimizer(self.optimizer, list(self.named), checkpoint.optimizer)
-        self.epoch, self.step = checkpoint.epoch, checkpoint.step
-        self.enough = bool(checkpoint.facts["enough"])
+        try:
+            self.progress = Progress.read(checkpoint)
+            means = Means.read(checkpoint.facts.get("means", {}))
+        except (TypeError, ValueError, AttributeError) as error:
+            reason = f"its record is damaged: {error}"
+            raise ModgraphError([BadCheckpoint(path=str(self.directory.checkpoints), reason=reason)]) from error
+        self.means = means if self.processes.leads else Means()
+
+    def say(self, text: str) -> None:
+        """A line for the user, from one process."""
+        if self.processes.leads:
+            print(text, file=sys.stderr)
+
+    # ------------------------------------------------------------ training
 
     def run(self) -> None:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
-        log = Log(self.directory, since=self.step)
+        log = Log(self.directory, since=self.progress.step) if self.processes.leads else None
         try:
-            while self.epoch < self.train.epochs and not self.enough:
-                values = self._epoch()
-                self.epoch += 1
-                stop = self.train.early_stop
-                self.enough = stop is not None and values.get(stop.metric, -math.inf) >= stop.at
-                log.write(TRAIN, self.epoch, self.step, values)
-                write_checkpoint(self.directory.checkpoints, self._checkpoint())
+            while self.progress.epoch < self.train.epochs and not self.progress.enough:
+                self._epoch()
+                self._judge(log)
+                self.means = Means()
+                self.save()
         finally:
-            log.close()
+            if log is not None:
+                log.close()
 
-    def _epoch(self) -> dict[str, float]:
-        """One pass over the data; the running means of its metrics."""
-        self.model.train()
-        means = Means()
-        title = f"epoch {self.epoch + 1}/{self.train.epochs}"
-        for places in progress(self._order(), title):
-            batch = {name: array[places] for name, array in self.data.items()}
-            self._step(batch, means)
-        return means.values()
+    def _epoch(self) -> None:
+        """The steps of this epoch that are left."""
+        order = self._order()
+        title = f"epoch {self.progress.epoch + 1}/{self.train.epochs}"
+        done = self.progress.step - self.progress.epoch * self.steps_per_epoch
+        every = self.train.checkpoint_every
+        for places in progress(order[done:], title, quiet=not self.processes.leads):
+            self._step(places)
+            ended = self.progress.step % self.steps_per_epoch == 0
+            if every is not None and self.progress.step % every == 0 and not ended:
+                self.save()
+
+    def _judge(self, log: Log | None) -> None:
+        """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
+        values = {TRAIN: Means.joined(self.processes.gather(self.means)).values()}
+        if self.validation is not None:
+            part = evaluate(self.model, self.validation, self.processes.rank, self.processes.size)
+            values[VALIDATION] = Means.joined(self.processes.gather(part)).values()
+        self.progress = self.progress.after_epoch(self.train, values)
+        if log is not None:
+            for split, metrics in values.items():
+                log.write(split, self.progress.epoch, self.progress.step, metrics)
 
     def _order(self) -> list[Tensor]:
         """The examples of each step of this epoch."""
-        generator = generator_for(self.train.seed, "order", self.epoch)
+        generator = generator_for(self.train.seed, "order", self.progress.epoch)
         return list(torch.split(torch.randperm(self.examples, generator=generator), self.train.batch))
 
-    def _step(self, batch: Batch, means: Means) -> None:
-        torch.manual_seed(generator_for(self.train.seed, "noise", self.step).initial_seed())
+    def _step(self, places: Tensor) -> None:
+        step = self.progress.step
+        self.model.train()
+        torch.manual_seed(generator_for(self.train.seed, "noise", step).initial_seed())
+        share = self.train.schedule.share(step, self.steps_per_epoch * self.train.epochs, self.steps_per_epoch)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.train.optimizer.arguments()["lr"] * self._share_of_rate()
+            group["lr"] = self.train.optimizer.arguments()["lr"] * share
         self.optimizer.zero_grad(set_to_none=True)
-        results, losses = evaluate_batch(self.model, batch, [each.logits for each in self.accuracies])
-        loss = torch.stack(list(losses.values())).sum()
+        with self.processes.shard(places, self.train.seed, step) as own:
+            batch = {name: self.processes.placed(array[own]) for name, array in self.data.items()}
+            logits, losses = self.objective(batch)
+        self._descend(losses, len(places))
+        self.progress = self.progress.after_step()
+        gather(self.means, self.accuracies, batch, logits, losses)
+
+    def _descend(self, losses: dict[str, Tensor], examples: int) -> None:
+        """One move of the weights. Raises `ModgraphError` if the loss is no number."""
+        loss = torch.stack([self._part(value, examples) for value in losses.values()]).sum()
         if not math.isfinite(loss.item()):
-            raise ModgraphError([Diverged(value=loss.item(), step=self.step)])
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        self.step += 1
-        gather(means, self.accuracies, batch, results, losses)
+            raise ModgraphError([Diverged(value=loss.item(), step=self.progress.step)])
+        self.processes.fabric.backward(loss)
+        if self.train.clip is not None:
+            nn.utils.clip_grad_norm_(self.named.values(), self.train.clip)
+        self.stepper.step()
 
-    def _share_of_rate(self) -> float:
-        """Of the learning rate at this step: constant, or half a cosine down to zero over all steps."""
-        if self.train.schedule == "constant":
-            return 1.0
-        done = self.step / (self.steps_per_epoch * self.train.epochs)
-        return 0.5 * (1 + math.cos(math.pi * done))
-
-    def _checkpoint(self) -> Checkpoint:
-        state = optimizer_tensors(self.optimizer, list(self.named))
-        facts = {"enough": self.enough}
-        return Checkpoint(self.epoch, self.step, dict(self.model.state_dict()), state, facts)
+    def _part(self, loss: Tensor, examples: int) -> Tensor:
+        """This process's part of a loss, such that the parts' mean is the loss of the batch: a loss per example is
+        summed over the part; one over the batch is the same in every process."""
+        return loss.sum() * (self.processes.size / examples) if loss.dim() else loss
 
 
 def load_weights(model: Model, checkpoint: Checkpoint, path: str) -> None:
@@ -131,36 +189,3 @@ def load_weights(model: Model, checkpoint: Checkpoint, path: str) -> None:
         reason = f"it is of another model: {', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''} differ"
         raise ModgraphError([BadCheckpoint(path=path, reason=reason)])
     model.load_state_dict(checkpoint.weights)
-
-
-def evaluate_batch(model: Model, batch: Batch, wanted: list[Any]) -> tuple[list[Tensor], dict[str, Tensor]]:
-    """Some results of a batch, and its losses, each one number."""
-    losses = model.graph.losses
-    results = model.results(batch, (*wanted, *losses.values()))
-    values = {name: value.mean() for name, value in zip(losses, results[len(wanted) :], strict=True)}
-    return results[: len(wanted)], values
-
-
-def gather(means: Means, found: list[Any], batch: Batch, logits: list[Tensor], losses: dict[str, Tensor]) -> None:
-    """Add a batch's losses and accuracies to the means."""
-    examples = len(next(iter(batch.values())))
-    means.add_losses({name: value.detach() for name, value in losses.items()}, examples)
-    for accuracy, each in zip(found, logits, strict=True):
-        length = None if accuracy.length is None else batch.get(accuracy.length)
-        means.add(accuracy.name, *accuracy.count(each.detach(), batch[accuracy.target], length))
-
-
-@torch.no_grad()
-def evaluate(model: Model, arrays: Arrays, batch: int = 256) -> dict[str, float]:
-    """Losses and accuracies of a model over a split, in evaluation mode."""
-    model.eval()
-    means, found = Means(), accuracies(model.graph)
-    for part in _parts(arrays, batch):
-        logits, losses = evaluate_batch(model, part, [each.logits for each in found])
-        gather(means, found, part, logits, losses)
-    return means.values()
-
-
-def _parts(arrays: Arrays, size: int) -> Iterator[Batch]:
-    for start in range(0, len(arrays), size):
-        yield {name: torch.from_numpy(array[start : start + size]) for name, array in arrays.values.items()}

@@ -106,6 +106,48 @@ class NothingToLearn(Diagnostic):
     reason: str
 
 
+class NoDevice(Diagnostic):
+    """A recipe names a device that does not exist here."""
+
+    code = "MG513"
+    message = 'there is no device "{device}": {reason}'
+    help = "take another: -s train.device=cpu, or auto for an accelerator if there is one"
+    device: str
+    reason: str
+
+
+class UnknownMetric(Diagnostic):
+    """A recipe watches a metric that this training does not have."""
+
+    code = "MG514"
+    message = '{key} watches "{metric}", which is not measured'
+    help = "{suggestion}"
+    key: str
+    metric: str
+    suggestion: str
+
+
+class UnknownTarget(Diagnostic):
+    """A recipe says how the labels of a target count, and no cross-entropy of the spec compares with it."""
+
+    code = "MG515"
+    message = 'train.labels names "{target}", which no cross_entropy of the spec compares with'
+    help = "{suggestion}"
+    target: str
+    suggestion: str
+
+
+class CannotStart(Diagnostic):
+    """The weights of another run do not fit this spec: names are the same and shapes are not, or nothing is shared."""
+
+    code = "MG516"
+    message = 'the weights of "{path}" do not fit: {reason}'
+    help = "{way_out}"
+    path: str
+    reason: str
+    way_out: str
+
+
 class RunExists(Diagnostic):
     """A folder that already holds a run is not overwritten."""
 
@@ -152,3 +194,12 @@ class NotForEval(Diagnostic):
     message = '"{name}" cannot be set for an evaluation'
     help = "only keys of data can: -s data.KEY=VALUE"
     name: str
+
+
+class RunBusy(Diagnostic):
+    """Another process trains in this folder; two would overwrite each other's checkpoints."""
+
+    code = "MG606"
+    message = 'another training is at work in "{path}"'
+    help = "wait for it or stop it, or choose another folder with --out"
+    path: str

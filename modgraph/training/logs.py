@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from modgraph.files import write_atomically
+from modgraph.files import write_atomically, writing
 from modgraph.training.run_directory import RunDirectory
 
 T = TypeVar("T")
@@ -24,19 +24,23 @@ class Log:
 
         self.path = directory.metrics
         write_atomically(self.path, "".join(_kept(self.path, since)).encode())
-        self.events: Any = SummaryWriter(str(directory.tensorboard), purge_step=since + 1)
+        self.folder = directory.tensorboard
+        with writing(self.folder):
+            self.events: Any = SummaryWriter(str(self.folder), purge_step=since + 1)
 
     def write(self, split: str, epoch: int, step: int, values: dict[str, float]) -> None:
         record = {"step": step, "epoch": epoch, "split": split, **values}
-        with self.path.open("a") as file:
+        with writing(self.path), self.path.open("a") as file:
             file.write(json.dumps(record) + "\n")
-        for name, value in values.items():
-            self.events.add_scalar(f"{split}/{name}", value, step)
+        with writing(self.folder):
+            for name, value in values.items():
+                self.events.add_scalar(f"{split}/{name}", value, step)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         tqdm.write(f"epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
 
     def close(self) -> None:
-        self.events.close()
+        with writing(self.folder):
+            self.events.close()
 
 
 def _kept(path: Path, since: int) -> Iterator[str]:
@@ -51,6 +55,6 @@ def _kept(path: Path, since: int) -> Iterator[str]:
             continue
 
 
-def progress(items: list[T], title: str) -> Iterator[T]:
+def progress(items: list[T], title: str, quiet: bool = False) -> Iterator[T]:
     """The items, with a bar if this is a terminal."""
-    yield from tqdm(items, desc=title, leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
+    yield from tqdm(items, desc=title, leave=False, disable=quiet or not sys.stderr.isatty(), file=sys.stderr)

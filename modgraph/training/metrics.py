@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -14,21 +14,26 @@ from modgraph.ops.loss import CrossEntropy
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Share of labels that have the largest logit (the first, in a tie). Padding is left out."""
+    """Share of labels that have the largest logit (the first, in a tie). Padding and ignored labels are left out."""
 
     name: str
     logits: Result
     target: str
     length: str | None
+    ignore: int | None = None
+
+    def predictions(self, logits: Tensor, label: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The predicted class of every label, and which labels count: logits [B, ..., C], label [B, ...]."""
+        counts = torch.ones_like(label, dtype=torch.bool) if self.ignore is None else label != self.ignore
+        if length is not None:
+            real = torch.arange(label.shape[1], device=label.device) < length.unsqueeze(-1)
+            counts = counts & real.reshape(*real.shape, *(1,) * (label.dim() - 2))
+        return logits.argmax(-1), counts
 
     def count(self, logits: Tensor, label: Tensor, length: Tensor | None) -> tuple[float, float]:
-        """Labels that are right, and labels in all: logits [B, ..., C], label [B, ...]."""
-        right = logits.argmax(-1) == label
-        if length is None:
-            return float(right.sum()), float(right.numel())
-        real = torch.arange(right.shape[1]) < length.unsqueeze(-1)
-        real = real.reshape(*real.shape, *(1,) * (right.dim() - 2)).expand_as(right)
-        return float((right & real).sum()), float(real.sum())
+        """Labels that are right, and labels in all."""
+        predicted, counts = self.predictions(logits, label, length)
+        return float(((predicted == label) & counts).sum()), float(counts.sum())
 
 
 def accuracies(graph: Graph) -> list[Accuracy]:
@@ -40,10 +45,21 @@ def accuracies(graph: Graph) -> list[Accuracy]:
             label = graph[inputs["label"].node]
             if isinstance(label, TargetNode):
                 length = inputs["length"].node if "length" in inputs else None
-                found[label.name] = Accuracy("accuracy", inputs["logits"], label.name, length)
+                found[label.name] = ("accuracy", inputs["logits"], label.name, length, node.op.ignore)
     if len(found) == 1:
-        return list(found.values())
-    return [Accuracy(f"{name}.accuracy", each.logits, each.target, each.length) for name, each in found.items()]
+        return [Accuracy(*facts) for facts in found.values()]
+    return [Accuracy(f"{name}.accuracy", *facts) for name, (_, *facts) in found.items()]  # type: ignore[arg-type]
+
+
+def metric_names(graph: Graph) -> list[str]:
+    """What `Means` of this graph will hold."""
+    losses = list(graph.losses) if len(graph.losses) > 1 else []
+    return [*losses, "total_loss", *(each.name for each in accuracies(graph))]
+
+
+def better(metric: str, value: float, than: float) -> bool:
+    """Whether a value of a metric is better: accuracies grow, losses shrink."""
+    return value > than if metric.endswith("accuracy") else value < than
 
 
 @dataclass
@@ -65,3 +81,20 @@ class Means:
 
     def values(self) -> dict[str, float]:
         return {name: total / max(1.0, self.weights[name]) for name, total in self.sums.items()}
+
+    @classmethod
+    def read(cls, record: Mapping[str, Mapping[str, float]]) -> Means:
+        """Means from their record. Raises `TypeError` or `ValueError` if it is none."""
+        sums, weights = ({k: float(v) for k, v in record.get(name, {}).items()} for name in ("sums", "weights"))
+        if sums.keys() != weights.keys():
+            raise ValueError("its means are not whole")
+        return cls(sums, weights)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Means]) -> Means:
+        """The means over all that several have gathered."""
+        whole = cls()
+        for part in parts:
+            for name, total in part.sums.items():
+                whole.add(name, total, part.weights[name])
+        return whole

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -15,67 +14,41 @@ from modgraph.ops.declaration import setting
 from modgraph.syntax import read
 from modgraph.training import errors
 from modgraph.training.data import DataSet
-from modgraph.training.schema import Named, Section, read_section
+from modgraph.training.optimizers import Adam, Constant, Optimizer, Schedule
+from modgraph.training.schema import Section, read_section
 from modgraph.training.yaml_tree import Branch, Leaf, read_tree
 
-SECTIONS = ("model", "data", "train")
-
-
-class Optimizer(Named):
-    """How a gradient moves the weights."""
-
-    what = "optimizer"
-    torch: ClassVar[str]
-
-    def arguments(self) -> dict[str, Any]:
-        """What the torch optimizer's constructor takes."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-
-
-class SGD(Optimizer):
-    """Stochastic gradient descent."""
-
-    name = "sgd"
-    torch = "torch.optim.SGD"
-    lr: float = setting(0.01, min=0, doc="learning rate")
-    momentum: float = setting(0.0, min=0, below=1, doc="share of the last move that is kept")
-    weight_decay: float = setting(0.0, min=0, doc="pull of every weight towards zero")
-    nesterov: bool = setting(False, doc="look ahead along the momentum")
-
-
-class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2015)."""
-
-    name = "adam"
-    torch = "torch.optim.Adam"
-    lr: float = setting(0.001, min=0, doc="learning rate")
-    beta1: float = setting(0.9, min=0, below=1, doc="memory of the gradient's mean")
-    beta2: float = setting(0.999, min=0, below=1, doc="memory of the gradient's square")
-    eps: float = setting(1e-8, min=0, doc="added to the root of the square")
-    weight_decay: float = setting(0.0, min=0, doc="pull of every weight towards zero")
-
-    def arguments(self) -> dict[str, Any]:
-        arguments = super().arguments()
-        arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
-        return arguments
-
-
-class AdamW(Adam):
-    """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019)."""
-
-    name = "adamw"
-    torch = "torch.optim.AdamW"
-    weight_decay: float = setting(0.01, min=0, doc="pull of every weight towards zero")
+SECTIONS = ("model", "start", "data", "train")
 
 
 DEFAULT_OPTIMIZER: Any = Adam
+DEFAULT_SCHEDULE: Any = Constant
 
 
 class EarlyStop(Section):
-    """Stop after the epoch in which a training metric reaches a value."""
+    """Stop after the epoch in which a metric reaches a value, or has not improved for a while."""
 
-    metric: str = setting("accuracy", doc="a metric of the training split")
-    at: float = setting(doc="the value that is enough")
+    metric: str = setting("accuracy", doc="a metric of the training data, or as validation.accuracy")
+    at: float | None = setting(None, doc="the value that is enough")
+    patience: int | None = setting(None, min=1, doc="epochs without a better value that are waited for")
+
+    def contradiction(self) -> str | None:
+        return "has neither at nor patience" if self.at is None and self.patience is None else None
+
+
+class Labels(Section):
+    """How the labels of one target count in its cross-entropies, instead of what the spec says."""
+
+    weights: str | tuple[float, ...] | None = setting(
+        None, min=0, choices=("balanced",), doc="one for each class, or balanced: each class counts the same in all"
+    )
+    ignore: int | None = setting(None, doc="a label that does not count")
+
+
+class Start(Section):
+    """Where weights come from that are not to start afresh."""
+
+    run: str = setting(doc="the run whose weights are taken, by name")
 
 
 class Train(Section):
@@ -83,12 +56,24 @@ class Train(Section):
 
     algorithm: str = setting("gradient", choices=("gradient",), doc="gradient descent on the declared losses")
     epochs: int = setting(10, min=1, max=100_000, doc="passes over the training data")
-    batch: int = setting(64, min=1, max=1_000_000, doc="examples a step")
+    batch: int = setting(64, min=1, max=1_000_000, doc="examples a step, over all processes")
     seed: int = setting(0, min=0, doc="of weights, order and noise")
     optimizer: Optimizer = DEFAULT_OPTIMIZER()
-    threads: int = setting(1, min=1, max=1024, doc="processor threads; the last bits of a sum depend on them")
-    schedule: str = setting("constant", choices=("constant", "cosine"), doc="of the learning rate, over all steps")
+    schedule: Schedule = DEFAULT_SCHEDULE()
+    clip: float | None = setting(None, min=0, doc="largest norm of the gradient; a larger one is scaled down")
+    validation: float = setting(0.0, min=0, max=0.9, doc="share of the training data held out, measured every epoch")
+    best: str | None = setting(None, doc="a metric, as validation.accuracy: the run ends with its best epoch's weights")
     early_stop: EarlyStop | None = None
+    labels: Mapping[str, Labels] | None = None
+    checkpoint_every: int | None = setting(None, min=1, doc="steps between checkpoints, besides those of each epoch")
+    keep: int = setting(2, min=1, doc="newest checkpoints that are kept, besides the best")
+    device: str = setting("cpu", doc="cpu, cuda, cuda:1, mps; or auto: an accelerator if there is one")
+    precision: str = setting(
+        "float32",
+        choices=("float32", "bfloat16", "float64"),
+        doc="of the arithmetic; bfloat16 keeps weights in float32",
+    )
+    threads: int = setting(1, min=1, max=1024, doc="processor threads; the last bits of a sum depend on them")
 
 
 @dataclass(frozen=True)
@@ -98,11 +83,13 @@ class Recipe:
     model: Mapping[str, Any]
     data: DataSet
     train: Train
+    start: Start | None = None
 
     def to_yaml(self) -> str:
         """Every key, defaults included; reads back as the same recipe."""
         model = {name: list(value) if isinstance(value, tuple) else value for name, value in self.model.items()}
-        record = {"model": model, "data": self.data.plain(), "train": self.train.plain()}
+        start = {} if self.start is None else {"start": self.start.plain()}
+        record = {"model": model, **start, "data": self.data.plain(), "train": self.train.plain()}
         return yaml.safe_dump(record, sort_keys=False)
 
 
@@ -133,13 +120,16 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
     data = read_section(DataSet, sections["data"], "data", report)  # type: ignore[type-abstract]
     train = read_section(Train, sections["train"], "train", report)
     model = {name: leaf.value for name, leaf in sections["model"].items.items() if isinstance(leaf, Leaf)}
-    return Recipe(model, data, train) if data is not None and train is not None else None
+    start = read_section(Start, sections["start"], "start", report) if sections["start"].items else None
+    return Recipe(model, data, train, start) if data is not None and train is not None else None
 
 
 def _branch(tree: Branch, name: str, report: Report) -> Branch:
     item = tree.items.get(name)
     if isinstance(item, Branch):
         return item
+    if name == "data" and isinstance(item, Leaf) and isinstance(item.value, str):
+        return Branch({"name": item}, span=item.span)
     if isinstance(item, Leaf) and item.value is not None:
         problem = f"must be a mapping, not {item.value!r}"
         report.add(errors.BadValue(span=item.span, key=name, problem=problem, meaning="a section of the recipe"))

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from modgraph.backends.torch import Model, build
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.program import Program, load
-from modgraph.training.checkpoint import newest_checkpoint
-from modgraph.training.data import TRAIN, Arrays
-from modgraph.training.engine import Engine, evaluate, load_weights
-from modgraph.training.errors import BadCheckpoint, NotForEval
-from modgraph.training.recipe import Recipe, read_recipe
+from modgraph.program import load
+from modgraph.training.checkpoint import Checkpoint, newest_checkpoint, path_of, read_checkpoint
+from modgraph.training.data import TRAIN, VALIDATION, Arrays
+from modgraph.training.engine import Engine, load_weights
+from modgraph.training.errors import BadCheckpoint, DataDoesNotFit, NotForEval
+from modgraph.training.evaluation import evaluate
+from modgraph.training.inherit import inherit
+from modgraph.training.labels import ignoring, weighing
+from modgraph.training.metrics import Means
+from modgraph.training.processes import Processes
+from modgraph.training.recipe import Recipe, Train, read_recipe
 from modgraph.training.run_directory import RunDirectory
+from modgraph.training.watched import check_watched
 
 
 @dataclass(frozen=True)
@@ -42,23 +51,30 @@ class Run:
     def recipe(self) -> Recipe:
         return read_recipe(self.directory.recipe, self.overrides)
 
-    def model(self, device: str = "cpu") -> Model:
-        """The model with the weights of the newest checkpoint, in evaluation mode. Raises `ModgraphError`."""
-        checkpoint = newest_checkpoint(self.directory.checkpoints)
+    def checkpoint(self) -> Checkpoint:
+        """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
+        folder = self.directory.checkpoints
+        checkpoint = newest_checkpoint(folder)
         if checkpoint is None:
             reason = "the run has none yet: no epoch was finished"
-            raise ModgraphError([BadCheckpoint(path=str(self.directory.checkpoints), reason=reason)])
+            raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
+        best = checkpoint.facts.get("best_step")
+        return read_checkpoint(path_of(folder, best)) if isinstance(best, int) else checkpoint
+
+    def model(self, device: str | torch.device = "cpu") -> Model:
+        """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
+        checkpoint = self.checkpoint()
         model = build(self.graph, self.recipe.train.seed)
         load_weights(model, checkpoint, str(self.directory.checkpoints))
         return model.to(device).eval()
 
     def splits(self) -> dict[str, Arrays]:
         """The arrays of every split of its data."""
-        return self.recipe.data.splits(self.graph)
+        return with_validation(self.recipe.data.splits(self.graph), self.recipe.train)
 
     def test_data(self) -> dict[str, Arrays]:
-        """The arrays of every split that was not learnt from."""
-        return {name: arrays for name, arrays in self.splits().items() if name != TRAIN}
+        """The arrays of every split that was neither learnt from nor watched."""
+        return {name: arrays for name, arrays in self.splits().items() if name not in (TRAIN, VALIDATION)}
 
     def description(self) -> dict[str, Any]:
         """Names of classes and how inputs were made, for those who deploy the model."""
@@ -80,30 +96,71 @@ def data_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {name.removeprefix("data."): value for name, value in overrides.items()}
 
 
-def start(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None) -> Engine:
-    """A new training of a spec, its run directory made. Raises `ModgraphError`."""
+@contextmanager
+def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None) -> Iterator[Engine]:
+    """A new training of a spec, its run directory made and locked. Raises `ModgraphError`."""
     path = recipe_path or str(Path(spec).with_suffix(".yaml"))
     recipe = read_recipe(path, {_key(name): value for name, value in overrides.items()})
-    program: Program = load(spec, **recipe.model)
-    directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
-    data = recipe.data.splits(program.ir)[TRAIN]
-    engine = Engine(program.ir, recipe.train, data, directory)
+    program = load(spec, **recipe.model)
     assert program.source is not None
-    directory.create(program.source.text, program.ir, recipe.to_yaml())
-    return engine
+    directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
+    directory.refuse_existing()
+    labels = recipe.train.labels or {}
+    graph = ignoring(program.ir, labels)
+    splits = with_validation(recipe.data.splits(graph), recipe.train)
+    graph = weighing(graph, labels, splits[TRAIN])
+    with _engine(graph, recipe, splits, directory) as engine:
+        inherited = recipe.start and inherit(engine.model, recipe.start.run)
+        if engine.processes.leads:
+            directory.lay_out(program.source.text, graph, recipe.to_yaml())
+        if inherited:
+            engine.say(str(inherited))
+            engine.save()
+        if engine.processes.leads:
+            directory.write_record({"status": "started"})
+        yield engine
+
+
+@contextmanager
+def resumed(path: str) -> Iterator[Engine]:
+    """A run taken up where its newest checkpoint left it. Raises `ModgraphError`."""
+    run = load_run(path)
+    with _engine(run.graph, run.recipe, run.splits(), run.directory) as engine:
+        engine.restore()
+        yield engine
+
+
+@contextmanager
+def _engine(graph: Graph, recipe: Recipe, splits: dict[str, Arrays], directory: RunDirectory) -> Iterator[Engine]:
+    """An engine in its place: processes joined, threads set, the folder locked."""
+    check_watched(graph, recipe.train, VALIDATION in splits)
+    with ExitStack() as stack:
+        stack.enter_context(threads(recipe.train.threads))
+        processes = Processes(recipe.train.device, recipe.train.precision)
+        stack.callback(processes.close)
+        if processes.leads:
+            stack.enter_context(directory.locked())
+        yield Engine(graph, recipe.train, splits, directory, processes)
+
+
+def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays]:
+    """The splits, a share of the training data held out if the recipe asks for it. Raises `ModgraphError`."""
+    if not train.validation:
+        return splits
+    if VALIDATION in splits:
+        reason = "the data has a validation split of its own"
+        raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out train.validation")])
+    arrays = splits[TRAIN]
+    order = np.random.default_rng((train.seed, 1)).permutation(len(arrays))
+    kept = max(1, round(train.validation * len(arrays)))
+    if kept >= len(arrays):
+        raise ModgraphError([DataDoesNotFit(reason=f"{len(arrays)} examples are too few to hold some out")])
+    return {**splits, TRAIN: arrays.take(order[kept:]), VALIDATION: arrays.take(order[:kept])}
 
 
 def _key(name: str) -> str:
     """A plain name sets a parameter of the model, a dotted one a key of the recipe."""
     return name if "." in name else f"model.{name}"
-
-
-def resume(path: str) -> Engine:
-    """A run taken up where its newest checkpoint left it. Raises `ModgraphError`."""
-    run = load_run(path)
-    engine = Engine(run.graph, run.recipe.train, run.splits()[TRAIN], run.directory)
-    engine.restore()
-    return engine
 
 
 @contextmanager
@@ -123,12 +180,24 @@ def threads(count: int) -> Iterator[None]:
 
 def finish(engine: Engine) -> dict[str, Any]:
     """Train to the end, test on every other split, and record it: metrics by `split.metric`."""
-    metrics: dict[str, Any] = {}
-    with threads(engine.train.threads):
-        engine.run()
-        metrics |= {"epochs": engine.epoch, "steps": engine.step}
-        for split, arrays in load_run(engine.directory.path).test_data().items():
-            for name, value in evaluate(engine.model, arrays).items():
-                metrics[f"{split}.{name}"] = value
-    engine.directory.write_record({"status": "finished", "metrics": metrics})
+    engine.run()
+    processes = engine.processes
+    processes.fabric.barrier()
+    run = load_run(engine.directory.path)
+    model = run.model(processes.device)
+    metrics: dict[str, Any] = {"epochs": engine.progress.epoch, "steps": engine.progress.step}
+    if engine.progress.best_step is not None:
+        metrics["best_step"] = engine.progress.best_step
+    for split, arrays in run.test_data().items():
+        parts = processes.gather(evaluate(model, arrays, processes.rank, processes.size))
+        metrics |= {f"{split}.{name}": value for name, value in Means.joined(parts).values().items()}
+    if processes.leads:
+        engine.directory.write_record({"status": "finished", "metrics": metrics})
     return metrics
+
+
+def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:
+    """The run's place on stderr, and the metrics as the last line of stdout."""
+    if engine.processes.leads:
+        print(f"the run is in {engine.directory.path}", file=sys.stderr)
+        print(json.dumps(metrics))

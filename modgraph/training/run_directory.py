@@ -6,15 +6,19 @@ spec.mod  ir.json  recipe.yaml  run.json  metrics.jsonl  tensorboard/  checkpoin
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from modgraph.diagnostics import ModgraphError, Report
-from modgraph.files import CannotWrite, write_atomically
+from modgraph.files import write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
 from modgraph.syntax import read
-from modgraph.training.errors import NotARun, RunExists
+from modgraph.training.errors import NotARun, RunBusy, RunExists
 
 FORMAT = 1
 
@@ -53,22 +57,40 @@ class RunDirectory:
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
 
-    def create(self, spec: str, graph: Graph, recipe: str) -> None:
-        """Lay out a new run. Raises `ModgraphError` if there is one, or the folder cannot be written."""
+    def refuse_existing(self) -> None:
+        """Raises `ModgraphError` if the folder holds a run."""
         if self.record.exists():
             raise ModgraphError([RunExists(path=str(self.path))])
-        try:
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from training here, until the end or the process's death. Raises `ModgraphError`."""
+        lock = FileLock(self.path / ".lock", timeout=0)
+        with writing(self.path):
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise ModgraphError([CannotWrite(path=str(self.path), reason=reason)]) from error
+            try:
+                lock.acquire()
+            except Timeout as error:
+                raise ModgraphError([RunBusy(path=str(self.path))]) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def lay_out(self, spec: str, graph: Graph, recipe: str) -> None:
+        """Write what a new run is made from, in a folder that is locked; `write_record` then makes it count.
+
+        Raises `ModgraphError` if the folder holds a run.
+        """
+        self.refuse_existing()
+        for left in self.checkpoints.iterdir():  # by a start that was cut off
+            left.unlink()
         write_atomically(self.spec, spec.encode())
         write_atomically(self.ir, json.dumps(to_json(graph), indent=1).encode())
         write_atomically(self.recipe, recipe.encode())
-        self.write_record({"status": "started"})
 
     def write_record(self, facts: dict[str, Any]) -> None:
-        """What the run is and how far it came; written last when a run is made, so it marks a whole one."""
+        """What the run is and how far it came; written last when a run is made: it marks a whole one."""
         from modgraph.version import VERSION
 
         record = {"format": FORMAT, "modgraph": VERSION, **facts}

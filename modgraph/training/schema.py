@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
@@ -26,12 +27,16 @@ class _Declared:
 class Section(_Declared):
     """A mapping of a recipe. A field that is a section itself is a mapping within."""
 
+    def contradiction(self) -> str | None:
+        """What is wrong with its keys together, or None."""
+        return None
+
     def plain(self) -> dict[str, Any]:
         """Every key with its value, as YAML writes it."""
         record = {}
         for field in dataclasses.fields(typing.cast(Any, self)):
             value = getattr(self, field.name)
-            record[field.name] = value.plain() if isinstance(value, Section) else _listed(value)
+            record[field.name] = _plain(value)
         return record
 
 
@@ -53,8 +58,16 @@ class Named(Section):
         return {"name": self.name, **super().plain()}
 
 
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+def _plain(value: Any) -> Any:
+    match value:
+        case Section():
+            return value.plain()
+        case Mapping():
+            return {key: _plain(each) for key, each in value.items()}
+        case tuple():
+            return list(value)
+        case _:
+            return value
 
 
 def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | None:
@@ -82,7 +95,14 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         if missing and name not in values:
             meaning = field.metadata.get("doc", "it has no default")
             report.add(errors.MissingKey(span=tree.span, section=path, key=name, meaning=meaning))
-    return kind(**values) if len(report.errors) == before else None
+    if len(report.errors) != before:
+        return None
+    section = kind(**values)
+    wrong = section.contradiction()
+    if wrong is None:
+        return section
+    report.add(errors.BadValue(span=tree.span, key=path, problem=wrong, meaning="change one of them"))
+    return None
 
 
 def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:
@@ -101,27 +121,48 @@ def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[
 
 def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> Any:
     section = _section_of(hint)
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if isinstance(item, Leaf) and item.value is None and type(None) in options:
+        return None
     if section is not None:
-        if isinstance(item, Leaf) and item.value is None and type(None) in typing.get_args(hint):
-            return None
-        if isinstance(item, Leaf):
-            meaning = "a mapping"
-            problem = f"must be a mapping, not {item.value!r}"
-            report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning=meaning))
-            return None
-        return read_section(section, item, path, report)
+        branch = _mapping(item, section, path, report)
+        return None if branch is None else read_section(section, branch, path, report)
+    for option in options:
+        if typing.get_origin(option) is Mapping:
+            return _sections(typing.get_args(option)[1], item, path, report)
     if isinstance(item, Branch):
         report.add(errors.BadValue(span=item.span, key=path, problem="must be a plain value", meaning="no mapping"))
         return None
     known = Setting.of(field, hint)
-    if item.value is None and known.optional:
-        return None
     problem_found = known.problem(item.value)
     if problem_found is not None:
         meaning = field.metadata.get("doc", "")
         report.add(errors.BadValue(span=item.span, key=path, problem=problem_found, meaning=meaning))
         return None
     return known.convert(item.value)
+
+
+def _mapping(item: Leaf | Branch, section: type[Section], path: str, report: Report) -> Branch | None:
+    """The mapping of a section; where there are several kinds, a word alone names one."""
+    if isinstance(item, Branch):
+        return item
+    if issubclass(section, Named) and isinstance(item.value, str):
+        return Branch({"name": item}, span=item.span)
+    problem = f"must be a mapping, not {item.value!r}"
+    report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning="a mapping"))
+    return None
+
+
+def _sections(kind: type[Section], item: Leaf | Branch, path: str, report: Report) -> dict[str, Section | None] | None:
+    """Sections of one kind by a name of the user's choice."""
+    branch = _mapping(item, kind, path, report)
+    if branch is None:
+        return None
+    found = {}
+    for name, inner in branch.items.items():
+        each = _mapping(inner, kind, f"{path}.{name}", report)
+        found[name] = None if each is None else read_section(kind, each, f"{path}.{name}", report)
+    return found
 
 
 def _section_of(hint: Any) -> type[Section] | None:

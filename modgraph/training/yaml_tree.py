@@ -38,7 +38,8 @@ class Branch:
             return
         inner = self.items.get(first)
         if not isinstance(inner, Branch):
-            inner = self.items[first] = Branch()
+            named = {"name": inner} if isinstance(inner, Leaf) and isinstance(inner.value, str) else {}
+            inner = self.items[first] = Branch(dict(named))
         inner.put(rest, value)
 
 

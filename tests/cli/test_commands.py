@@ -74,6 +74,8 @@ def test_show_prints_the_graph_and_what_passes_make_of_it(capsys: pytest.Capture
         ["check", SMN, "-s", "modules=["],
         ["cost", SMN, "--length", "time"],
         ["show", "specs"],
+        ["trace", "specs"],
+        ["trace", "specs", "-o", "trace.gif"],
     ],
 )
 def test_the_users_mistakes_exit_with_one(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import weights_of
+from modgraph.ir import RouterNode, weights_of
 from modgraph.program import Program, load, loads
 
 FFN = """block ffn(dim, factor=2) {
@@ -172,6 +172,21 @@ def test_records_of_a_router_are_values() -> None:
     assert program.ir.type_of(program.ir.outputs["g"]).shape == (3,)
     assert codes(in_model("router r = agreement(2) g = r.gates output x"))[0] == "MG214"
     assert codes(in_model("router r = agreement(2) g = r.gate output x"))[0] == "MG201"
+
+
+@pytest.mark.parametrize("branch", ["true", "false"])
+def test_what_a_branch_declares_stands_behind_its_name(branch: str) -> None:
+    body = f"""if {branch} {{ pool p[2] = linear(4) router r = agreement(2) module m = linear(4) }}
+      else {{ pool p[3] = linear(4) router r = noisy_top_k(2) module m = linear(4) -> relu }}
+      g = x -> m -> p by r -> mean  u = r.gates -> mean  output g output u loss importance(r)"""
+    taken = "agreement" if branch == "true" else "noisy_top_k"
+    graph = loads(in_model(body)).ir
+    assert [node.router.name for node in graph.of_kind(RouterNode)] == [taken]
+    assert graph["r"].name == "r"
+
+
+def test_what_several_rounds_declare_has_no_one_behind_its_name() -> None:
+    assert "MG218" in codes(in_model("repeat b[i] in 0..1 { router r = agreement(2) } g = x -> p by r output g"))
 
 
 def test_frozen_weights_are_not_trained() -> None:

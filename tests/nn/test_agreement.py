@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -217,3 +219,25 @@ def test_the_winner_of_a_fixed_disagreement_gains_log_odds_linearly() -> None:
         odds.append((scores[0, 0, 0] - scores[0, 0, 1]).item())
     np.testing.assert_allclose(odds, np.array([10, 20, 40, 80]) * (odds[0] / 10), rtol=1e-9)
     assert odds[0] > 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_gates_become_zero_or_one_where_values_settle(seed: int) -> None:
+    """Theorem 1: modules with fixed results (zero weights, a bias) settle at once, so that each round adds the same
+    cosines; with T >= 20 / gap, the gap between the two largest, a token's gate is one for its best module."""
+    torch.manual_seed(seed)
+    modules, width = 4, 5
+    pool = Pool([nn.Linear(width, width) for _ in range(modules)]).double()
+    for j in range(modules):
+        pool.expert(j).get_parameter("weight").data.zero_()
+    results = torch.stack([pool.expert(j).get_parameter("bias") for j in range(modules)]).detach()
+    tokens = results.repeat(3, 1)[None] + 0.05 * torch.randn(1, 3 * modules, width, dtype=torch.float64)
+    router = Agreement(width, width, 1).double()
+    router.weight.data.copy_(torch.eye(width))
+    cosines = torch.cosine_similarity(tokens[0, :, None], results[None], dim=-1)
+    best = cosines.sort(-1, descending=True).values
+    router.iterations = math.ceil(20 / (best[:, 0] - best[:, 1]).min().item())
+    for form in FORMS:
+        _, gates, _ = form(tokens, pool, router)
+        expected = nn.functional.one_hot(cosines.argmax(-1), modules).double()
+        torch.testing.assert_close(gates[0], expected, rtol=0, atol=1e-8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -12,14 +14,17 @@ from torch import nn
 
 import modgraph
 from modgraph.nn import (
+    CosineTopK,
     Importance,
     KernelDense,
     KernelFactorised,
     KernelMessagePassing,
     Linear,
+    LinearTopK,
     NoisyTopK,
     Pool,
     SelectedGathered,
+    SelectedGrouped,
     SelectedMasked,
     SelectedMessagePassing,
     SelectedPerModule,
@@ -37,6 +42,14 @@ def randomised(module: nn.Module, seed: int) -> nn.Module:
 
 def linear_pool(size: int, width_in: int, width: int, seed: int) -> Pool:
     pool = Pool([Linear(width_in, width) for _ in range(size)]).double()
+    randomised(pool, seed)
+    return pool
+
+
+def unlike_pool(size: int, seed: int) -> Pool:
+    """Modules of different kinds, from 3 numbers to 2."""
+    kinds = (lambda: nn.Linear(3, 2), lambda: nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)))
+    pool = Pool([kinds[j % 2]() for j in range(size)]).double()
     randomised(pool, seed)
     return pool
 
@@ -91,23 +104,43 @@ def test_noise_is_added_in_training_alone() -> None:
     assert quiet(tokens)[2].flatten(0, 1).sum(0).tolist() == [200, 0, 0, 0]
 
 
-@settings(max_examples=60, deadline=None)
+MakeRouter = Callable[[int, int], nn.Module]
+ROUTERS: list[MakeRouter] = [
+    lambda M, k: NoisyTopK(3, M, k, noise=False, softmax="before_top_k"),
+    lambda M, k: CosineTopK(3, M, k, width=4),
+    lambda M, k: LinearTopK(3, M, k),
+    lambda M, k: LinearTopK(3, M, k, capacity=0.7),
+]
+
+
+def zeroed(router: nn.Module) -> None:
+    """All scores are equal: every choice is a tie."""
+    for parameter in router.parameters():
+        parameter.data.zero_()
+
+
+@settings(max_examples=100, deadline=None)
 @given(
     N=st.integers(1, 7),
     M=st.integers(1, 5),
     k=st.integers(1, 5),
     seed=st.integers(0, 2**16),
     tied=st.booleans(),
+    unlike=st.booleans(),
+    make=st.sampled_from(ROUTERS),
     lengths=st.one_of(st.none(), st.lists(st.integers(0, 7), min_size=2, max_size=2)),
 )
 def test_forms_agree_in_values_and_gradients(
-    N: int, M: int, k: int, seed: int, tied: bool, lengths: list[int] | None
+    N: int, M: int, k: int, seed: int, tied: bool, unlike: bool, make: MakeRouter, lengths: list[int] | None
 ) -> None:
     found = []
-    for form in (SelectedMessagePassing(), SelectedPerModule(), SelectedGathered(), SelectedMasked()):
-        pool = linear_pool(M, 3, 2, seed)
-        router = NoisyTopK(3, M, min(k, M), softmax="before_top_k").double().eval()
-        if not tied:
+    forms = [SelectedMessagePassing(), SelectedPerModule(), SelectedGrouped(), SelectedMasked()]
+    for form in forms if unlike else [*forms, SelectedGathered()]:
+        pool = unlike_pool(M, seed) if unlike else linear_pool(M, 3, 2, seed)
+        router = make(M, min(k, M)).double().train()
+        if tied:
+            zeroed(router)
+        else:
             randomised(router, seed + 1)
         tokens = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
         tokens.requires_grad_()
@@ -116,8 +149,8 @@ def test_forms_agree_in_values_and_gradients(
         (results[0].square().sum() + results[4].sum()).backward()
         named = [*pool.named_parameters(), *router.named_parameters(), ("tokens", tokens)]
         found.append([*results, *(torch.zeros_like(p) if p.grad is None else p.grad for _, p in named)])
-    for other in found[1:]:
-        for reference, ours in zip(found[0], other, strict=True):
+    for reference, *others in zip(*found, strict=True):
+        for ours in others:
             torch.testing.assert_close(ours, reference, atol=1e-10, rtol=0)
 
 

@@ -13,15 +13,18 @@ from modgraph.routers import Router
 from modgraph.tools.compiled import random_batch
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN
 
-EXAMPLES = {**OP_EXAMPLES, **ROUTER_EXAMPLES}
-DECLARATIONS: dict[str, type[Declaration]] = {**Op.registry, **Router.registry}
+EXAMPLES = OP_EXAMPLES | {f"router {name}": text for name, text in ROUTER_EXAMPLES.items()}
+DECLARATIONS: dict[str, type[Declaration]] = {
+    **Op.registry,
+    **{f"router {name}": router for name, router in Router.registry.items()},
+}
 
 
 def test_every_op_and_router_has_an_example_that_uses_it_once() -> None:
     for name, text in EXAMPLES.items():
         graph = modgraph.loads(text).ir
         used = [node.op.name for node in graph.of_kind(OpNode)]
-        used += [graph.router_of(route).router.name for route in graph.of_kind(RouteNode)]
+        used += [f"router {graph.router_of(route).router.name}" for route in graph.of_kind(RouteNode)]
         assert used.count(name) == 1, name
 
 

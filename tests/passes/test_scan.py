@@ -57,11 +57,11 @@ def test_determinize_takes_dropout_and_noise_out_of_the_body() -> None:
 
 def test_lower_names_forms_for_training_and_others_for_bundles() -> None:
     forms = {
-        exported: str(Lower(exported=exported)(modgraph.loads(TWO_SCANS).ir)).count("lowering per_module")
-        for exported in (False, True)
+        exportable: str(Lower(exportable=exportable)(modgraph.loads(TWO_SCANS).ir)).count("lowering grouped")
+        for exportable in (False, True)
     }
     assert forms == {False: 4, True: 0}
-    text = str(Lower(exported=True)(modgraph.loads(TWO_SCANS).ir))
+    text = str(Lower(exportable=True)(modgraph.loads(TWO_SCANS).ir))
     assert (text.count("lowering gathered"), text.count("lowering masked")) == (2, 2)
 
 

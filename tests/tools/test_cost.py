@@ -72,3 +72,33 @@ def test_an_axis_of_any_length_counts_as_one_or_as_asked() -> None:
     text = "model m() { input x: float[time, 4] y = x -> linear(3) output y }"
     assert loads(text).cost().macs == 12
     assert loads(text).cost(time=10).macs == 120
+
+
+def gmoe(**parameters: object) -> Cost:
+    return load("specs/gmoe.mod", **parameters).cost()
+
+
+def test_gmoe_s16_has_the_parameters_of_the_paper() -> None:
+    assert gmoe().parameters == 33_814_363
+    assert gmoe(classes=7).parameters == 33_684_233
+    assert gmoe(gating="linear").parameters == 33_618_777
+    for classes in (1, 345):
+        assert gmoe(sparse=[], classes=classes).parameters == 21_665_664 + 385 * classes
+
+
+def test_a_mixture_of_gmoe_costs_its_experts_and_its_router() -> None:
+    for gating, layer in (("cosine", 7_189_505), ("linear", 7_091_712)):
+        nodes = gmoe(gating=gating).nodes
+        assert nodes["blocks.8.expert"].parameters + nodes["blocks.8.gate"].parameters == layer
+
+
+def test_gmoe_s16_computes_what_the_paper_says() -> None:
+    assert gmoe(sparse=[]).active_macs == pytest.approx(4.599e9, rel=1e-3)
+    for k, with_routers, without in ((1, 4.638e9, 4.599e9), (2, 5.103e9, 5.063e9)):
+        cost = gmoe(k=k)
+        routers = sum(cost.nodes[f"blocks.{block}.gate"].active_macs for block in (8, 10))
+        assert routers == 2 * 197 * 256 * (384 + 6)
+        assert cost.active_macs == pytest.approx(with_routers, rel=1e-3)
+        assert cost.active_macs - routers == pytest.approx(without, rel=1e-3)
+    expert, dense = gmoe(k=2).nodes["blocks.8.expert"], gmoe(sparse=[]).nodes["blocks.8.mlp"]
+    assert (expert.macs, expert.active_macs) == (6 * dense.macs, 2 * dense.macs)

@@ -29,6 +29,13 @@ def test_the_reference_is_that_of_the_declarations() -> None:
     )
 
 
+def test_a_name_that_is_an_op_and_a_router_has_two_pages() -> None:
+    page = explain("linear")
+    assert page is not None
+    assert "op linear(width" in page
+    assert "router linear(k=1" in page
+
+
 def test_explain_prints_a_page_or_says_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "conv"]) == 0
     assert "op conv(width, kernel=3" in capsys.readouterr().out

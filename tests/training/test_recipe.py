@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.recipe import AdamW, read_recipe
+from modgraph.training.optimizers import AdamW, Constant, Cosine, Linear, Stairs
+from modgraph.training.recipe import read_recipe
 
 GOOD = """
 model: {iterations: 2}
@@ -18,6 +19,7 @@ train:
   epochs: 3
   optimizer: {name: adamw, lr: 1e-3}
   early_stop: {at: 0.9}
+  labels: {label: {weights: [1, 2.5], ignore: -1}}
 """
 
 
@@ -34,6 +36,25 @@ def test_a_recipe_is_read_with_its_defaults(tmp_path: Path) -> None:
     assert (recipe.train.epochs, recipe.train.batch, recipe.train.seed) == (3, 64, 7)
     assert recipe.train.early_stop is not None
     assert recipe.train.early_stop.at == 0.9
+
+
+def test_a_word_names_one_of_several_kinds(tmp_path: Path) -> None:
+    path = recipe_of(tmp_path, "data: min_max_digits\ntrain: {optimizer: adamw, schedule: cosine}")
+    train = read_recipe(path, {"train.schedule.warmup": 5, "train.optimizer.lr": 0.1}).train
+    assert (train.optimizer, train.schedule) == (AdamW(lr=0.1), Cosine(warmup=5))
+    assert read_recipe(recipe_of(tmp_path, "data: min_max_digits")).train.schedule == Constant()
+
+
+def test_schedules_follow_their_formulas() -> None:
+    cosine = Cosine(warmup=4, floor=0.2)
+    assert [cosine.share(step, 24, 6) for step in range(4)] == [0.25, 0.5, 0.75, 1]
+    assert cosine.share(4, 24, 6) == 1
+    assert cosine.share(14, 24, 6) == pytest.approx(0.2 + 0.8 * 0.5)
+    assert cosine.share(24, 24, 6) == pytest.approx(0.2)
+    assert Linear(floor=0.5).share(6, 24, 6) == pytest.approx(0.875)
+    assert [Stairs(every=2, factor=0.1).share(step, 24, 6) for step in (0, 11, 12, 23)] == pytest.approx(
+        [1, 1, 0.1, 0.1]
+    )
 
 
 def test_the_resolved_recipe_reads_back_as_the_same(tmp_path: Path) -> None:
@@ -53,11 +74,22 @@ MISTAKES = {
     "train: {epoch: 3}": ("MG503", 'did you mean "epochs"'),
     "train: {optimizer: {name: adm}}": ("MG506", 'did you mean "adam"'),
     "train: {optimizer: {lr: 0.1}}": ("MG505", "name"),
-    "train: {optimizer: adam}": ("MG504", "must be a mapping"),
-    "train: {early_stop: {}}": ("MG505", "at"),
-    "train: {schedule: cosin}": ("MG504", "must be one of"),
+    "train: {optimizer: 3}": ("MG504", "must be a mapping"),
+    "train: {optimizer: {name: sgd, nesterov: true}}": ("MG504", "nesterov without momentum"),
+    "train: {early_stop: {}}": ("MG504", "neither at nor patience"),
+    "train: {schedule: cosin}": ("MG506", 'did you mean "cosine"'),
+    "train: {schedule: stairs}": ("MG505", "every"),
+    "train: {schedule: {name: cosine, floor: 2}}": ("MG504", "at most 1"),
+    "train: {labels: 3}": ("MG504", "must be a mapping"),
+    "train: {labels: {label: {weight: balanced}}}": ("MG503", 'did you mean "weights"'),
+    "train: {labels: {label: {weights: balance}}}": ("MG504", 'must be one of "balanced"'),
+    "train: {labels: {label: {weights: [1, -2]}}}": ("MG504", "at least 0"),
+    "train: {precision: float16}": ("MG504", "must be one of"),
+    "start: runs/smn": ("MG504", "must be a mapping"),
+    "start: {runs: runs/smn}": ("MG505", "run"),
     "data: {name: digits}": ("MG506", 'did you mean "min_max_digits"'),
     "data: 3": ("MG504", "must be a mapping"),
+    "data: digits": ("MG506", "min_max_digits"),
     "train: {epochs: 3, epochs: 4}": ("MG507", "twice"),
     "- 1": ("MG502", "not a mapping"),
     "train: [": ("MG502", ""),

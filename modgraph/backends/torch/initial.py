@@ -30,6 +30,8 @@ def _fill(tensor: Tensor, weight: GraphWeight, generator: torch.Generator) -> No
             tensor.zero_()
         case "ones":
             tensor.fill_(1)
+        case "constant":
+            tensor.fill_(weight.scale)
         case "uniform":
             tensor.uniform_(-weight.scale, weight.scale, generator=generator)
         case "normal":

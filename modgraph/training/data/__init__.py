@@ -1,7 +1,7 @@
 """Data sets, one file each."""
 
-from modgraph.training.data.declaration import TRAIN, Arrays, DataSet
+from modgraph.training.data.declaration import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.training.data.min_max_digits import MinMaxDigits
 from modgraph.training.data.npz import Npz
 
-__all__ = ["TRAIN", "Arrays", "DataSet", "MinMaxDigits", "Npz"]
+__all__ = ["TRAIN", "VALIDATION", "Arrays", "DataSet", "MinMaxDigits", "Npz"]

@@ -4,33 +4,43 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph
+from modgraph.ir import Graph, OpNode
 from modgraph.ops import TensorType
+from modgraph.ops.loss import CrossEntropy
 from modgraph.training.errors import DataDoesNotFit
 from modgraph.training.schema import Named
 
-TRAIN = "train"
+TRAIN, VALIDATION = "train", "validation"
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """One split: arrays by the name of an input or target, examples along the first axis."""
+    """One split: arrays by the name of an input or target, examples along the first axis.
+
+    `groups` tell examples apart for the metrics: by the name of a grouping, a word for each example.
+    """
 
     values: Mapping[str, NDArray[Any]]
+    groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
 
+    def take(self, places: NDArray[Any]) -> Arrays:
+        """Some of the examples."""
+        groups = {name: words[places] for name, words in self.groups.items()}
+        return Arrays({name: array[places] for name, array in self.values.items()}, groups)
+
 
 class DataSet(Named):
-    """A data set. The split `train` is learnt from; every other split is tested on."""
+    """A data set. The split `train` is learnt from, `validation` watched meanwhile; every other is tested on."""
 
     what = "data set"
 
@@ -49,24 +59,36 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     found = []
     checked: dict[str, NDArray[Any]] = {}
     lengths: dict[int | str, tuple[str, int]] = {}
+    ignored = _ignored(graph)
     for name, type_ in wanted.items():
         if name not in arrays.values:
             if type_.dtype != "length":
                 known = ", ".join(sorted(arrays.values)) or "none"
                 found.append(f'{split} has no array "{name}" for {type_}; it has: {known}')
             continue
-        problem = _problem(arrays.values[name], type_, name, lengths)
+        problem = _problem(arrays.values[name], type_, name, lengths, ignored.get(name))
         if problem is not None:
             found.append(f'array "{name}" of {split} {problem}')
         else:
             checked[name] = _cast(arrays.values[name], type_)
     if found:
         raise ModgraphError([DataDoesNotFit(reason=reason) for reason in found])
-    return Arrays(checked)
+    return Arrays(checked, arrays.groups)
+
+
+def _ignored(graph: Graph) -> dict[str, int]:
+    """The label of each target that does not count, though it may be no class."""
+    nodes = [node for node in graph.of_kind(OpNode) if isinstance(node.op, CrossEntropy)]
+    found = {graph.inputs(node.name)["label"].node: cast(CrossEntropy, node.op).ignore for node in nodes}
+    return {name: ignore for name, ignore in found.items() if ignore is not None}
 
 
 def _problem(
-    array: NDArray[Any], type_: TensorType, name: str, lengths: dict[int | str, tuple[str, int]]
+    array: NDArray[Any],
+    type_: TensorType,
+    name: str,
+    lengths: dict[int | str, tuple[str, int]],
+    ignored: int | None,
 ) -> str | None:
     """What is wrong with one array; equal symbolic axes must have equal lengths everywhere."""
     if array.ndim != len(type_.shape) + 1:
@@ -86,6 +108,10 @@ def _problem(
         return None if np.isfinite(array).all() else "holds values that are infinite or not a number"
     if array.dtype.kind not in "iu":
         return f"holds {array.dtype}, not whole numbers"
+    if ignored is not None:
+        array = array[array != ignored]
+        if not array.size:
+            return f"holds nothing but {ignored}, which is ignored"
     if type_.size is not None and (array.min() < 0 or array.max() >= type_.size):
         return f"holds values from {array.min()} to {array.max()}; {type_} allows 0 to {type_.size - 1}"
     return None

@@ -31,6 +31,12 @@ def pairs_of(text: str) -> NDArray[np.int64]:
     return np.array([[int(digit) for digit in pair] for pair in text.split()])
 
 
+def parity_of(digit: NDArray[Any]) -> NDArray[Any]:
+    """Whether the number of ones among a digit's bits is odd: 0, 1, 1, 0, 1, 0, 0, 1, 1, 0."""
+    ones: NDArray[Any] = (digit[..., None] >> np.arange(4) & 1).sum(-1)
+    return ones % 2
+
+
 def label_of(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
     """The larger digit if the two sum to less than ten, or else the smaller."""
     chosen: NDArray[Any] = np.where(first + second < 10, np.maximum(first, second), np.minimum(first, second))
@@ -38,14 +44,20 @@ def label_of(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
 
 
 class MinMaxDigits(DataSet):
-    """Two handwritten digits, top left and bottom right of a 28 × 28 canvas; 40 pairs to learn from, 15 unseen."""
+    """Two handwritten digits, top left and bottom right of a 28 × 28 canvas; 40 pairs to learn from, 15 unseen.
+
+    The label is the asked digit, or for the task `parity` whether that digit has an odd number of ones in binary.
+    """
 
     name = "min_max_digits"
 
     source: str = setting("digits", choices=("digits", "idx"), doc="scikit-learn's digits, or MNIST's IDX files")
     images: str | None = setting(None, doc="the IDX file of images")
     labels: str | None = setting(None, doc="the IDX file of labels")
+    task: str = setting("min_max", choices=("min_max", "parity"), doc="what the label tells of the asked digit")
     train: int = setting(20_000, min=1, max=10_000_000, doc="compositions of the train pairs to learn from")
+    labelled: int | None = setting(None, min=1, doc="learn from so many of the compositions only")
+    labelled_seed: int = setting(0, min=0, doc="of the choice of those")
     in_distribution: int = setting(4_000, min=1, max=10_000_000, doc="compositions of the train pairs to test on")
     per_test_pair: int = setting(200, min=1, max=1_000_000, doc="compositions of each unseen pair to test on")
     test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of the digit images kept for the tests")
@@ -63,11 +75,15 @@ class MinMaxDigits(DataSet):
             "in_distribution": self._compose(test, seen, self.in_distribution, 2),
             "out_of_distribution": self._compose(test, unseen, self.per_test_pair * len(unseen), 3),
         }
+        if self.labelled is not None:
+            chosen = np.random.default_rng((self.seed, 4, self.labelled_seed)).permutation(self.train)[: self.labelled]
+            composed[TRAIN] = composed[TRAIN].take(chosen)
         return {split: check(arrays, graph, split) for split, arrays in composed.items()}
 
     def description(self) -> dict[str, Any]:
         digits = "two 14 × 14 digits, top left and bottom right of a black 28 × 28 canvas, ink 1, paper 0"
-        return {"classes": {"label": [str(digit) for digit in range(10)]}, "preprocessing": {"image": digits}}
+        classes = ["even", "odd"] if self.task == "parity" else [str(digit) for digit in range(10)]
+        return {"classes": {"label": classes}, "preprocessing": {"image": digits}}
 
     def _compose(self, digits: Digits, pairs: NDArray[np.int64], count: int, stream: int) -> Arrays:
         """Compositions of pairs in turn, each with digit images, order and label: image [count, 1, 28, 28]."""
@@ -84,7 +100,10 @@ class MinMaxDigits(DataSet):
                     raise self._fault(f"there is no image of a {digit} in it")
                 if len(here):
                     canvas[here, 0, corner, corner] = images[rng.choice(pool, len(here))]
-        return Arrays({"image": canvas, "label": label_of(chosen[:, 0], chosen[:, 1])})
+        asked = label_of(chosen[:, 0], chosen[:, 1])
+        label = parity_of(asked) if self.task == "parity" else asked
+        names = np.array([f"{a},{b}" for a, b in np.sort(chosen, axis=1)])
+        return Arrays({"image": canvas, "label": label}, {"composition": names})
 
     def _digits(self) -> Digits:
         """Images [count, 14, 14] from 0 to 1, and labels [count]."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from modgraph_runtime import BundleError
 from modgraph_runtime.arrays import read_arrays
-from numpy.typing import NDArray
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
@@ -36,7 +33,7 @@ class Npz(DataSet):
         kept = max(1, round(self.test_fraction * len(arrays)))
         if kept >= len(arrays):
             raise ModgraphError([DataDoesNotFit(reason=f"{len(arrays)} examples are too few to split")])
-        return {TRAIN: _taken(arrays, order[kept:]), "test": _taken(arrays, order[:kept])}
+        return {TRAIN: arrays.take(order[kept:]), "test": arrays.take(order[:kept])}
 
 
 def read_npz(path: str, names: set[str]) -> Arrays:
@@ -46,7 +43,3 @@ def read_npz(path: str, names: set[str]) -> Arrays:
     except BundleError as error:
         reason = str(error).partition(": ")[2] or str(error)
         raise ModgraphError([BadDataFile(path=path, reason=reason)]) from error
-
-
-def _taken(arrays: Arrays, places: NDArray[Any]) -> Arrays:
-    return Arrays({name: array[places] for name, array in arrays.values.items()})

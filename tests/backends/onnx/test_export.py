@@ -97,6 +97,15 @@ def test_a_transformer_agrees_whichever_form_it_was_trained_in(form: str, tmp_pa
     agree(model, tmp_path / "t.onnx")
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_experts_agree_whichever_form_they_were_trained_in(k: int, tmp_path: Path) -> None:
+    model = modgraph.load("specs/gmoe_digits.mod", k=k, depth=2).build()
+    report = modgraph.export(model, tmp_path / "g.onnx")
+    assert report.verified.worst < 1e-5
+    assert "each module runs once, on the tokens that chose it" in str(report)
+    agree(model, tmp_path / "g.onnx")
+
+
 def test_an_axis_of_any_length_stays_one(tmp_path: Path) -> None:
     model = modgraph.loads(SEQUENCE).build()
     modgraph.export(model, tmp_path / "s.onnx")

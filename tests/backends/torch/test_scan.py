@@ -132,7 +132,7 @@ def test_a_whole_model_of_scans_does_not_depend_on_padding_or_company() -> None:
 def test_gathered_masked_and_per_module_give_the_gradients_of_message_passing() -> None:
     words = words_of(3, 5)
     found = []
-    for form in ("message_passing", "gathered", "masked", "per_module"):
+    for form in ("message_passing", "gathered", "masked", "per_module", "grouped"):
         model = randomised(modgraph.loads(GRU, k=2), lowering=form)
         loss = model.compute({"words": words, "next": words, "time_length": torch.tensor([5, 2, 4])}).loss
         found.append(gradients(model, loss))
@@ -241,6 +241,6 @@ def test_the_report_says_where_selection_saves_nothing() -> None:
 
     program = modgraph.loads(TWO_SCANS)
     lines = compile_report(program, program.build()).splitlines()
-    assert sum(": per_module; " in line for line in lines) == 4
+    assert sum(": grouped; " in line for line in lines) == 4
     assert sum(" when exported: masked; every module runs" in line for line in lines) == 2
     assert sum(" when exported: gathered; " in line for line in lines) == 2

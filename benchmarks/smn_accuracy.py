@@ -1,0 +1,147 @@
+"""How the Scalable Modular Network generalises and adapts, next to its paper: the tables of docs/results.md.
+
+    python benchmarks/smn_accuracy.py --out runs/smn_accuracy            # an hour on one core
+    python benchmarks/smn_accuracy.py --out runs/quick --seeds 1 -s data.train=2000 -s train.epochs=2
+
+Every run is an ordinary run directory, as `modgraph train` leaves it; those that are finished are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from modgraph.elaboration import read_value
+from modgraph.training.run import finish, started
+
+SMN, PARITY = Path("specs/smn.mod"), Path("specs/smn_parity.mod")
+ROUTER = "agreement(iterations, bias=bias, update=update, residual=residual)"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """smn.mod with another router in its one line, and what the paper measured out of distribution."""
+
+    paper: float
+    router: str = ROUTER
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+VARIANTS = {
+    "agreement, T = 0": Variant(44.6, settings={"iterations": 0}),
+    "agreement, T = 2": Variant(47.6, settings={"iterations": 2}),
+    "agreement, T = 4": Variant(54.5, settings={"iterations": 4}),
+    "noisy top-1": Variant(42.9, "noisy_top_k(1) loss balance * load(agree)", {"balance": 0.01, "over": "batch"}),
+    "truncated kernel": Variant(43.8, "truncated_kernel()", {"balance": 0.0}),
+}
+TRAINING = {"train.epochs": 10}
+ADAPTING = {"data.in_distribution": 2000, "data.per_test_pair": 100}
+
+
+def train(spec: Path, recipe: Path, settings: dict[str, Any], out: Path) -> dict[str, float]:
+    """The metrics of a run, trained unless it is finished already."""
+    record = out / "run.json"
+    if record.exists() and "metrics" in (found := json.loads(record.read_text())):
+        return dict(found["metrics"])
+    with contextlib.redirect_stderr(io.StringIO()), started(str(spec), str(recipe), settings, str(out)) as engine:
+        return finish(engine)
+
+
+def generalisation(out: Path, seeds: int, given: dict[str, Any]) -> Iterator[str]:
+    """Accuracy on pairs of digits that were learnt from, and on pairs that were not."""
+    yield "| router | in distribution | out of distribution | paper |\n|---|---|---|---|"
+    for name, variant in VARIANTS.items():
+        spec = out / f"{named(name)}.mod"
+        spec.write_text(SMN.read_text().replace(ROUTER, variant.router))
+        settings = {**variant.settings, **TRAINING, **given}
+        runs = [
+            train(spec, SMN.with_suffix(".yaml"), {**settings, "train.seed": seed}, out / f"{named(name)}-{seed}")
+            for seed in range(seeds)
+        ]
+        yield f"| {name} | {both(runs)} | {variant.paper} |"
+
+
+def adaptation(out: Path, seeds: int, draws: int, given: dict[str, Any]) -> Iterator[str]:
+    """Parity from few labels: a new head alone, by rounds of agreement."""
+    yield "| labels | T | in distribution | out of distribution |\n|---|---|---|---|"
+    for labels, iterations in product((15, 30, 60), (0, 2, 4)):
+        runs = parity(out, seeds, draws, {"iterations": iterations, "data.labelled": labels, "added": 0, **given})
+        yield f"| {labels} | {iterations} | {both(runs)} |"
+
+
+def growth(out: Path, seeds: int, draws: int, given: dict[str, Any]) -> Iterator[str]:
+    """Parity from 30 labels, T = 4: by modules added, with the router as it was and trained along."""
+    yield "| added | router | in distribution | out of distribution |\n|---|---|---|---|"
+    for tuned, added in product((False, True), (0, 2, 4)):
+        settings = {"iterations": 4, "data.labelled": 30, "added": added, "tune_router": tuned}
+        runs = parity(out, seeds, draws, {**settings, **given})
+        yield f"| {added} | {'tuned' if tuned else 'frozen'} | {both(runs)} |"
+
+
+def parity(out: Path, seeds: int, draws: int, settings: dict[str, Any]) -> list[dict[str, float]]:
+    """Runs that start from each trained one, with several choices of the labelled examples."""
+    name = "parity-" + "-".join(str(value) for value in settings.values())
+    return [
+        train(
+            PARITY,
+            PARITY.with_suffix(".yaml"),
+            {
+                **ADAPTING,
+                **settings,
+                "start.run": str(out / f"agreement-T-{settings['iterations']}-{seed}"),
+                "data.labelled_seed": draw,
+                "train.seed": seed,
+            },
+            out / f"{named(name)}-{seed}-{draw}",
+        )
+        for seed, draw in product(range(seeds), range(draws))
+    ]
+
+
+def named(title: str) -> str:
+    """A title as the name of a folder."""
+    return "-".join("".join(char if char.isalnum() else " " for char in title).split())
+
+
+def both(runs: list[dict[str, float]]) -> str:
+    """Mean and standard deviation, in percent, of both accuracies."""
+    return " | ".join(percent([run[f"{split}.accuracy"] for run in runs]) for split in SPLITS)
+
+
+SPLITS = ("in_distribution", "out_of_distribution")
+
+
+def percent(values: list[float]) -> str:
+    spread = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{100 * statistics.mean(values):.1f}{spread}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("runs/smn_accuracy"))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=3, help="choices of the labelled examples, for each seed")
+    parser.add_argument("-s", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="for every run")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    given = {name: read_value(text) for name, _, text in (each.partition("=") for each in options.settings)}
+    for lines in (
+        generalisation(options.out, options.seeds, given),
+        adaptation(options.out, options.seeds, options.draws, given),
+        growth(options.out, options.seeds, options.draws, given),
+    ):
+        print()
+        for line in lines:
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

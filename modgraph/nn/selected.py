@@ -1,0 +1,128 @@
+"""Routes that send each token to the modules chosen for it, in equal forms.
+
+Shape suffixes: S tokens of all examples, M modules, E edges (a token and a module chosen for it).
+A router gives, for tokens [..., N, D], the gates, scores, choices and further records of all modules, [..., N, M].
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from modgraph.nn.messages import edge_messages
+from modgraph.nn.pool import Gathered, Pool
+
+
+class SelectedMessagePassing(MessagePassing):  # type: ignore[misc]
+    """The definition: chosen modules send f_j(x_i) to the token, weighted by its gate."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="add", node_dim=0)
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        gates, scores, selected, *others = router(tokens, length)
+        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
+        token_E, module_E = selected_SM.nonzero(as_tuple=True)
+        messages = edge_messages(tokens_S[token_E], module_E, pool)
+        edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])
+        weight = gates_SM[token_E, module_E]
+        values = self.propagate(edges, messages=messages.flatten(1), weight=weight, size=size)
+        return values.reshape(*gates.shape[:-1], *messages.shape[1:]), gates, scores, selected, *others
+
+    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
+        """What an edge carries."""
+        return messages * weight.unsqueeze(-1)
+
+
+class SelectedGrouped(nn.Module):
+    """Edges sorted by module, each module once on its slice, results added back: fast, and backwards too.
+
+    The lengths of the slices are read from the data, so no exporter can follow.
+    """
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        gates, scores, selected, *others = router(tokens, length)
+        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
+        module_E, token_E = selected_SM.t().nonzero(as_tuple=True)  # of the transposed: in the order of modules
+        counts = module_E.bincount(minlength=len(pool)).tolist()
+        slices = torch.split(tokens_S.index_select(0, token_E), counts)
+        values = torch.cat([pool.expert(j)(part) for j, part in enumerate(slices)])
+        weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
+        weighted = values.flatten(1) * weight.unsqueeze(-1)
+        total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)
+        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *others
+
+
+class SelectedPerModule(nn.Module):
+    """Each module once, on the tokens that chose it, its results added back: only what is chosen is computed."""
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        gates, scores, selected, *others = router(tokens, length)
+        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
+        parts, result = [], torch.Size()
+        for j in range(len(pool)):
+            places = selected_SM[:, j].nonzero().squeeze(1)
+            values = pool.expert(j)(tokens_S.index_select(0, places))
+            result = values.shape[1:]
+            parts.append((places, values.flatten(1) * gates_SM[:, j].index_select(0, places).unsqueeze(-1)))
+        total = tokens_S.new_zeros(tokens_S.shape[0], result.numel())
+        for places, values in parts:
+            total = total.index_add(0, places, values)
+        return total.reshape(*gates.shape[:-1], *result), gates, scores, selected, *others
+
+
+class SelectedGathered(nn.Module):
+    """The weights of the chosen modules taken by index: only what is chosen is computed, by operations whose sizes do
+    not depend on the choice. For modules of one kind that can be stacked."""
+
+    @staticmethod
+    def prepared(pool: Pool) -> Gathered:
+        """What all steps of a scan have in common: the stacked weights."""
+        return pool.gathered()
+
+    def forward(
+        self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, length: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        gates, scores, selected, *others = router(tokens, length)
+        gathered = pool if isinstance(pool, Gathered) else pool.gathered()
+        tokens_S, gates_SM, left_SM = flat(tokens, gates, selected, pool)
+        total = None
+        for _ in range(int(router.k)):  # type: ignore[arg-type]
+            best = left_SM.argmax(-1, keepdim=True)
+            weight = gates_SM.gather(-1, best) * left_SM.gather(-1, best)  # zero where no choice is left
+            left_SM = left_SM.scatter(-1, best, 0)
+            values = gathered.chosen(best.squeeze(-1), tokens_S)
+            part = values.flatten(1) * weight
+            total = part if total is None else total + part
+        assert total is not None
+        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *others
+
+
+class SelectedMasked(nn.Module):
+    """Every module on every token, what was not chosen weighted by zero: for modules that cannot be taken by index."""
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        gates, scores, selected, *others = router(tokens, length)
+        values = pool.all(tokens)
+        weight = gates.reshape(*gates.shape, *[1] * pool.result_rank)
+        return (values * weight).sum(-pool.result_rank - 1), gates, scores, selected, *others
+
+
+def flat(tokens: Tensor, gates: Tensor, selected: Tensor, pool: Pool | Gathered) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens of all examples [S, message], and their gates and choices [S, M]."""
+    M = len(pool)
+    return tokens.reshape(-1, *tokens.shape[-pool.rank :]), gates.reshape(-1, M), selected.reshape(-1, M)

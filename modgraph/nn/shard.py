@@ -1,0 +1,82 @@
+"""The batch that a process has, as a part of the batch that all processes have together.
+
+Training with several processes equals training with one if whatever looks at a whole batch sees all of it: sums over
+the batch, and noise, which is drawn for the whole batch everywhere while each process takes its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Rows `start` to `stop` of a batch of `total` examples.
+
+    `add` sums a tensor over the processes, gradients too. `generator` is for noise of what is not an example: each
+    process has its own.
+    """
+
+    start: int
+    stop: int
+    total: int
+    add: Callable[[Tensor], Tensor]
+    generator: torch.Generator
+
+
+_shard: ContextVar[Shard | None] = ContextVar("shard", default=None)
+
+
+@contextmanager
+def sharded(shard: Shard | None) -> Iterator[None]:
+    """Within it, the batch is this part of a larger one; None: it is whole."""
+    token = _shard.set(shard)
+    try:
+        yield
+    finally:
+        _shard.reset(token)
+
+
+def is_sharded() -> bool:
+    """Whether this process has a part of the batch only."""
+    return _shard.get() is not None
+
+
+def whole_batch_sum(x: Tensor) -> Tensor:
+    """The sum over all processes of what each has summed over its rows."""
+    shard = _shard.get()
+    return x if shard is None else shard.add(x)
+
+
+def standard_normal(like: Tensor) -> Tensor:
+    """Normal noise of a tensor's shape, type and device; the same for an example whichever process has it."""
+    return _drawn(like, torch.randn)
+
+
+class Dropout(nn.Dropout):
+    """torch's dropout; an example keeps its noise whichever process has it, and however it lies in memory."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * _drawn(x, self._mask) if self.training else x
+
+    def _mask(self, shape: Any, generator: torch.Generator | None = None, **kind: Any) -> Tensor:
+        kept = torch.empty(shape, **kind).bernoulli_(1 - self.p, generator=generator)
+        return kept / (1 - self.p)
+
+
+def _drawn(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
+    """Noise for a tensor: its rows of the noise of the whole batch, if its rows are examples."""
+    shard = _shard.get()
+    if shard is None:
+        return draw(like.shape, dtype=like.dtype, device=like.device)
+    if like.dim() == 0 or len(like) != shard.stop - shard.start:
+        return draw(like.shape, dtype=like.dtype, generator=shard.generator).to(like.device)
+    whole = draw((shard.total, *like.shape[1:]), dtype=like.dtype, device=like.device)
+    return whole[shard.start : shard.stop]

@@ -1,0 +1,69 @@
+"""Top-k routing by cosines or by a linear map (GMoE: Li et al., ICLR 2023, section 4.3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from modgraph.ops import TorchModule, Weight, constant, normal, setting, uniform
+from modgraph.routers.router import Router
+from modgraph.routers.top_k import TopK
+
+
+class SoftmaxTopK(TopK):
+    """Weight the chosen modules by the softmax over all of the noisy logits. Routers below it say what a logit is."""
+
+    results = ("... N V", "... N M", "... N M", "... N M", "... N M", "... N M")
+    records = ("gates", "scores", "selected", "load", "probabilities")
+
+    noise: float = setting(0.0, min=0, doc="standard deviation of the noise that training adds to the logits")
+    load: str = setting(
+        "paper", choices=("paper", "kth_of_others", "code"), doc="form of the load: how likely a token chooses a module"
+    )
+    capacity: float = setting(
+        0.0, min=0, doc="in training a module takes at most this share of k · tokens / modules; 0: any number"
+    )
+
+    def deterministic(self) -> Router:
+        return replace(self, noise=0.0, capacity=0.0)
+
+
+class Cosine(SoftmaxTopK):
+    """Send each token to the k modules whose keys have the largest cosine with the token's query.
+
+    Logits are cos(W x + b, key_j) · exp(min(scale, log 100)), in training with noise; of equal ones the first is
+    chosen. Gates are the softmax over all modules, with k > 1 renormalised to sum to one. Beyond a capacity of
+    k · int(capacity · ⌈tokens / modules⌉) over the batch, tokens of the smallest scores are dropped: they get zero.
+    """
+
+    name = "cosine"
+    example = "input x: float[5, 6] pool p[3] = linear(4) router r = cosine(k=2, width=4) y = x -> p by r output y"
+    weights = (
+        Weight("weight", "width D", uniform("D")),
+        Weight("bias", "width", uniform("D")),
+        Weight("keys", "width M", normal(0.01)),
+        Weight("scale", "", constant(math.log(2))),
+    )
+    module = TorchModule(
+        "modgraph.nn.CosineTopK", "D", "M", "k", width="width", noise="noise", load="load", capacity="capacity"
+    )
+
+    width: int = setting(256, min=1, doc="length of queries and keys")
+
+    def macs(self, N: int, M: int, D: int) -> int:
+        return N * self.width * (D + M)
+
+
+class Linear(SoftmaxTopK):
+    """Send each token to the k modules with the largest logits W x, in training with noise.
+
+    Gates, ties and capacity are those of `cosine`.
+    """
+
+    name = "linear"
+    example = "input x: float[5, 6] pool p[3] = scale router r = linear(k=1) y = x -> p by r output y"
+    weights = (Weight("weight", "M D", uniform("D")),)
+    module = TorchModule("modgraph.nn.LinearTopK", "D", "M", "k", noise="noise", load="load", capacity="capacity")
+
+    def macs(self, N: int, M: int, D: int) -> int:
+        return N * D * M

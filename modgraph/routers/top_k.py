@@ -1,0 +1,51 @@
+"""What routers have in common that send each token to its k best modules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modgraph.ops import Axes, Misfit, Operand, Signature, TensorType, setting
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
+
+
+class TopK(Router):
+    """Send each token to the k modules with the largest scores. Routers below it say what a score is."""
+
+    operands = (Operand("tokens", "... N D"),)
+    reference = "modgraph.nn.SelectedMessagePassing"
+    balanced = True
+
+    k: int = setting(1, min=1, doc="modules for each token")
+
+    def masked(self, axes: Axes) -> str | None:
+        return axes["N"] if isinstance(axes["N"], str) else None
+
+    def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
+        if self.k > pool.size:
+            reason = f'it selects k={self.k} of "{pool.name}", a pool of {pool.size}'
+            raise Misfit(reason, "lower k, or raise the pool's size")
+        return super().bind_pool(pool, tokens, *others)
+
+    def active_modules(self, size: int) -> int:
+        return self.k
+
+    def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
+        sorted_ = "edges are sorted by module, and each module runs once, on its slice"
+        each = "each module runs once, on the tokens that chose it"
+        grouped = Lowering("grouped", "modgraph.nn.SelectedGrouped", sorted_, exportable=False)
+        per_module = Lowering("per_module", "modgraph.nn.SelectedPerModule", each)
+        if not pool.in_scan:
+            return grouped, per_module, self.reference_form
+        rest = (replace(form, exportable=False) for form in (per_module, self.reference_form))
+        return (grouped, *in_bundled_scan(pool), *rest)
+
+
+def in_bundled_scan(pool: PoolFacts) -> tuple[Lowering, ...]:
+    """The forms for a bundle, which has one step of a scan for all: no size in it may depend on what is chosen."""
+    reason = "every module runs and is masked, selection saves nothing: "
+    reason += "in an exported scan modules are taken by index, and these cannot be"
+    masked = Lowering("masked", "modgraph.nn.SelectedMasked", reason)
+    if not pool.gathers:
+        return (masked,)
+    reason = "the weights of the chosen modules are taken by index, at each step of the scan"
+    return (Lowering("gathered", "modgraph.nn.SelectedGathered", reason), masked)

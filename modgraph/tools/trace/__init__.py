@@ -1,0 +1,1 @@
+"""What the routers of a trained model do on real data: numbers, a summary, pictures."""

@@ -1,0 +1,76 @@
+"""Messages about traces (MG8xx)."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class NothingToTrace(Diagnostic):
+    """A trace shows gates, so the model needs a route whose router records them. `every_module` decides nothing."""
+
+    code = "MG801"
+    message = '"{path}" has no route that records gates'
+    help = "send tokens through a pool by a router: x -> pool by router"
+    path: str
+
+
+class UnknownSplit(Diagnostic):
+    """The data of a run has no split of that name."""
+
+    code = "MG802"
+    message = 'the data of the run has no split "{name}"'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
+
+
+class UnknownRoute(Diagnostic):
+    """The model of a run has no route of that name that records gates."""
+
+    code = "MG803"
+    message = 'there is no route "{name}" to trace'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
+
+
+class UnknownTraceSuffix(Diagnostic):
+    """`trace -o` writes what the suffix says: numbers, a summary or a picture."""
+
+    code = "MG804"
+    message = '"{path}" has no suffix that trace can write'
+    help = "end it in .npz (arrays), .json (the summary), or .png, .svg or .pdf (maps over the image)"
+    path: str
+
+
+class NotOfAnImage(Diagnostic):
+    """A picture lays gates over an image, so the tokens of a route must be places of an input [C, H, W].
+
+    `tokens` and `patch_embed` make such tokens. An op that reduces the axis of tokens or changes
+    its length loses their places.
+    """
+
+    code = "MG805"
+    message = "the tokens of {routes} are no places of an image"
+    help = "write numbers instead: -o trace.npz or -o trace.json"
+    routes: str
+
+
+class TooTall(Diagnostic):
+    """A picture has a row for every module of every example and route, and only so many can be looked at."""
+
+    code = "MG806"
+    message = "a picture of {rows} rows is more than {most}"
+    help = "lower --examples or choose one --route; .npz holds any number"
+    rows: int
+    most: int
+
+
+class NotFinite(Diagnostic):
+    """The gates of a route are infinite or not a number: the run's weights are, or its data."""
+
+    code = "MG807"
+    message = 'the {record} of route "{route}" are infinite or not a number'
+    help = "train again with a lower learning rate"
+    record: str
+    route: str

@@ -1,0 +1,116 @@
+"""Runs a trained model on examples and keeps what its routers recorded, round by round.
+
+Axis letters: R rounds, B examples, N senders (tokens), M modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from modgraph.backends.torch import CompiledRoute, Model
+from modgraph.backends.torch.construct import construct
+from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.ir import Graph, RouteNode, bind_route
+from modgraph.routers import Router
+from modgraph.tools.trace.errors import NotFinite, UnknownRoute
+from modgraph.training.data import Arrays
+
+BATCH = 256
+Records = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class RouteTrace:
+    """What one route recorded: arrays [R, B, ..., N, M] by the name of the record, `gates` among them."""
+
+    name: str
+    pool: str
+    router: Router
+    records: Mapping[str, NDArray[Any]]
+
+    @property
+    def gates(self) -> NDArray[Any]:
+        return self.records["gates"]
+
+    @property
+    def rounds(self) -> int:
+        return len(self.gates)
+
+    @property
+    def modules(self) -> int:
+        return int(self.gates.shape[-1])
+
+    def first(self, examples: int) -> RouteTrace:
+        return replace(self, records={name: array[:, :examples] for name, array in self.records.items()})
+
+
+def routes_with_gates(graph: Graph) -> list[RouteNode]:
+    """The routes of a graph whose router records a gate for each module."""
+    return [route for route in graph.of_kind(RouteNode) if _records_gates(graph.router_of(route).router)]
+
+
+def _records_gates(router: Router) -> bool:
+    axes = dict(zip(router.records, router.results[1:], strict=True)).get("gates", "")
+    return axes.endswith(" M")
+
+
+def route_called(graph: Graph, name: str) -> RouteNode:
+    """One of the routes with gates. Raises `ModgraphError`."""
+    routes = {route.name: route for route in routes_with_gates(graph)}
+    if name not in routes:
+        raise ModgraphError([UnknownRoute(name=name, suggestion=did_you_mean(name, routes))])
+    return routes[name]
+
+
+@torch.no_grad()
+def record(model: Model, arrays: Arrays, route: RouteNode) -> RouteTrace:
+    """What a route of a model recorded over some examples, after each round. Raises `ModgraphError`."""
+    model.eval()
+    router = model.graph.router_of(route)
+    parts = [_rounds(model, route, batch) for batch in batches(arrays)]
+    records = {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    for name, array in records.items():
+        if not np.isfinite(array).all():
+            raise ModgraphError([NotFinite(record=name, route=route.name)])
+    return RouteTrace(route.name, model.graph.pool_of(route).name, router.router, records)
+
+
+def batches(arrays: Arrays) -> Iterator[dict[str, Tensor]]:
+    """The examples in batches of a size that does not depend on how many there are."""
+    for start in range(0, len(arrays), BATCH):
+        yield {name: torch.from_numpy(array[start : start + BATCH]) for name, array in arrays.values.items()}
+
+
+def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:
+    """The records of a batch: what flows into the route is computed once, the route once for each round."""
+    step = next(step for step in model.steps if step.node == route.name)
+    full = step.compute
+    assert isinstance(full, CompiledRoute)
+    sources = step.operands if step.length is None else (*step.operands, step.length)
+    found = model.results(batch, sources)
+    operands = found[: len(step.operands)]
+    named = {} if step.length is None else {"length": found[-1]}
+    router = model.graph.router_of(route).router
+    rounds = [
+        replace(full, router=_with_weights(model.graph, route, each, full.router))(*operands, **named)
+        for each in router.rounds
+    ]
+    return {
+        name: np.stack([results[index].numpy() for results in rounds])
+        for index, name in enumerate(router.records, start=1)
+    }
+
+
+def _with_weights(graph: Graph, route: RouteNode, router: Router, trained: nn.Module) -> nn.Module:
+    """The module of a router like the trained one, with the very same weights."""
+    operands = [graph.type_of(result) for slot, result in graph.inputs(route.name).items() if slot != "length"]
+    module = construct(bind_route(router, graph.pool_of(route), *operands))
+    module.load_state_dict(trained.state_dict(), assign=True)
+    return module.eval()

@@ -1,0 +1,70 @@
+"""How labels count: the recipe's word on the spec's cross-entropies, as an edit of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.ir import Graph, Node, OpNode
+from modgraph.ops.loss import CrossEntropy
+from modgraph.passes import rebuilt
+from modgraph.training.data import Arrays
+from modgraph.training.errors import DataDoesNotFit, UnknownTarget
+from modgraph.training.recipe import Labels
+
+
+def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
+    """The graph whose cross-entropies leave out the labels that the recipe ignores. Raises `ModgraphError`."""
+    _known(graph, labels)
+    wanted = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
+    return _edited(graph, {name: {"ignore": value} for name, value in wanted.items()})
+
+
+def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph:
+    """The graph whose cross-entropies weigh classes as the recipe says. Raises `ModgraphError`."""
+    weights = {name: each.weights for name, each in labels.items() if each.weights is not None}
+    changes: dict[str, dict[str, Any]] = {}
+    for name, each in weights.items():
+        size = graph.target_types[name].size
+        assert size is not None, "a cross-entropy compares with classes"
+        given = balanced(train.values[name], size) if isinstance(each, str) else each
+        if len(given) != size:
+            reason = f"train.labels.{name}.weights has {len(given)} numbers for {size} classes"
+            raise ModgraphError([DataDoesNotFit(reason=reason, way_out="give one weight for each class, or: balanced")])
+        changes[name] = {"class_weights": given}
+    return _edited(graph, changes)
+
+
+def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
+    """n / (C·n_c) for each class: every class counts the same in all; labels that are no class are left out."""
+    counts = np.bincount(label[(label >= 0) & (label < classes)].ravel(), minlength=classes)
+    return tuple(float(counts.sum() / (classes * count)) if count else 0.0 for count in counts)
+
+
+def _edited(graph: Graph, changes: Mapping[str, Mapping[str, Any]]) -> Graph:
+    targets = _cross_entropies(graph)
+
+    def changed(node: Node) -> Node:
+        if not isinstance(node, OpNode) or targets.get(node.name) not in changes:
+            return node
+        return replace(node, op=replace(node.op, **changes[targets[node.name]]))
+
+    return rebuilt(graph, changed)
+
+
+def _cross_entropies(graph: Graph) -> dict[str, str]:
+    """Each cross-entropy's target."""
+    nodes = (node for node in graph.of_kind(OpNode) if isinstance(node.op, CrossEntropy))
+    return {node.name: graph.inputs(node.name)["label"].node for node in nodes}
+
+
+def _known(graph: Graph, labels: Mapping[str, Labels]) -> None:
+    known = sorted(set(_cross_entropies(graph).values()))
+    for name in labels:
+        if name not in known:
+            raise ModgraphError([UnknownTarget(target=name, suggestion=did_you_mean(name, known))])

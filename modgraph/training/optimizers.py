@@ -1,0 +1,119 @@
+"""Optimizers and schedules of the learning rate, as sections of a recipe."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from modgraph.ops.declaration import setting
+from modgraph.training.schema import Named
+
+
+class Optimizer(Named):
+    """How a gradient moves the weights."""
+
+    what = "optimizer"
+    torch: ClassVar[str]
+
+    def arguments(self) -> dict[str, Any]:
+        """What the torch optimizer's constructor takes."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent."""
+
+    name = "sgd"
+    torch = "torch.optim.SGD"
+    lr: float = setting(0.01, min=0, doc="learning rate")
+    momentum: float = setting(0.0, min=0, below=1, doc="share of the last move that is kept")
+    weight_decay: float = setting(0.0, min=0, doc="pull of every weight towards zero")
+    nesterov: bool = setting(False, doc="look ahead along the momentum")
+
+    def contradiction(self) -> str | None:
+        return "has nesterov without momentum" if self.nesterov and not self.momentum else None
+
+
+class Adam(Optimizer):
+    """Adam (Kingma and Ba, 2015)."""
+
+    name = "adam"
+    torch = "torch.optim.Adam"
+    lr: float = setting(0.001, min=0, doc="learning rate")
+    beta1: float = setting(0.9, min=0, below=1, doc="memory of the gradient's mean")
+    beta2: float = setting(0.999, min=0, below=1, doc="memory of the gradient's square")
+    eps: float = setting(1e-8, min=0, doc="added to the root of the square")
+    weight_decay: float = setting(0.0, min=0, doc="pull of every weight towards zero")
+
+    def arguments(self) -> dict[str, Any]:
+        arguments = super().arguments()
+        arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
+        return arguments
+
+
+class AdamW(Adam):
+    """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019)."""
+
+    name = "adamw"
+    torch = "torch.optim.AdamW"
+    weight_decay: float = setting(0.01, min=0, doc="pull of every weight towards zero")
+
+
+class Schedule(Named):
+    """The share of the learning rate at each step, a function of the step alone."""
+
+    what = "schedule"
+    warmup: int = setting(0, min=0, doc="steps over which the rate rises to its full value")
+
+    def share(self, step: int, steps: int, steps_per_epoch: int) -> float:
+        """The share of the rate at a step (from 0) of `steps` in all."""
+        if step < self.warmup:
+            return (step + 1) / self.warmup
+        done = (step - self.warmup) / max(1, steps - self.warmup)
+        return self.after_warmup(done, step // steps_per_epoch)
+
+    @abstractmethod
+    def after_warmup(self, done: float, epoch: int) -> float:
+        """The share once `done` of the way (from 0 to below 1), in an epoch (from 0)."""
+
+
+class Constant(Schedule):
+    """The full rate throughout."""
+
+    name = "constant"
+
+    def after_warmup(self, done: float, epoch: int) -> float:
+        return 1.0
+
+
+class Cosine(Schedule):
+    """Half a cosine, from the full rate down to `floor` (Loshchilov and Hutter, 2017)."""
+
+    name = "cosine"
+    floor: float = setting(0.0, min=0, max=1, doc="share of the rate at the end")
+
+    def after_warmup(self, done: float, epoch: int) -> float:
+        return self.floor + (1 - self.floor) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+class Linear(Schedule):
+    """A line from the full rate down to `floor`."""
+
+    name = "linear"
+    floor: float = setting(0.0, min=0, max=1, doc="share of the rate at the end")
+
+    def after_warmup(self, done: float, epoch: int) -> float:
+        return 1 - (1 - self.floor) * done
+
+
+class Stairs(Schedule):
+    """The rate times `factor` after every so many epochs."""
+
+    name = "stairs"
+    every: int = setting(min=1, doc="epochs of one rate")
+    factor: float = setting(0.1, min=0, max=1, doc="what the rate is multiplied by then")
+
+    def after_warmup(self, done: float, epoch: int) -> float:
+        return self.factor ** (epoch // self.every)

@@ -1,0 +1,123 @@
+"""Where a training computes: device, precision, and the processes that share a batch (Lightning Fabric).
+
+Started by torchrun, every process has the same weights and a part of each batch; gradients are averaged (DDP).
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+from torch import Tensor, nn
+from torch.distributed.nn.functional import all_reduce
+
+from modgraph.backends.torch import generator_for
+from modgraph.diagnostics import ModgraphError
+from modgraph.nn import Shard, sharded
+from modgraph.training.errors import NoDevice
+
+T = TypeVar("T")
+PRECISIONS: dict[str, Any] = {"float32": "32-true", "bfloat16": "bf16-mixed", "float64": "64-true"}
+
+
+class Processes:
+    """The processes of one training, or the one that there is. Raises `ModgraphError` if the device is missing."""
+
+    def __init__(self, device: str, precision: str) -> None:
+        world, local = (int(os.environ.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+        kind, index = _place(device)
+        if world > 1 and index is not None:
+            raise ModgraphError([NoDevice(device=device, reason="each of several processes has a device of its own")])
+        self.fabric = Fabric(
+            accelerator=kind,
+            devices=local if index is None else [index],
+            num_nodes=world // local,
+            strategy=DDPStrategy(find_unused_parameters=True) if world > 1 else "auto",
+            precision=PRECISIONS[precision],
+        )
+        self.fabric.launch()
+        self.size, self.rank = self.fabric.world_size, self.fabric.global_rank
+        self.group: Any = dist.new_group() if self.size > 1 else None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the process that writes files and talks."""
+        return self.rank == 0
+
+    @property
+    def device(self) -> torch.device:
+        return self.fabric.device
+
+    def own(self, places: Tensor) -> tuple[int, int]:
+        """From where to where in a batch this process's part goes: parts differ by one example at most."""
+        return self.rank * len(places) // self.size, (self.rank + 1) * len(places) // self.size
+
+    @contextmanager
+    def shard(self, places: Tensor, seed: int, step: int) -> Iterator[Tensor]:
+        """This process's part of a batch; within it, sums and noise are those of the whole."""
+        if self.size == 1:
+            yield places
+            return
+        start, stop = self.own(places)
+        generator = generator_for(seed, "own noise", step, self.rank)
+        with sharded(Shard(start, stop, len(places), self._add, generator)):
+            yield places[start:stop]
+
+    def setup(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, Any]:
+        """A module whose gradients are averaged over the processes, and its optimizer; both on the device."""
+        module, wrapped = self.fabric.setup(module, optimizer)
+        return module, wrapped
+
+    def placed(self, x: Tensor) -> Tensor:
+        """A tensor on this process's device."""
+        return x.to(self.device)
+
+    def gather(self, value: T) -> list[T]:
+        """A value of every process, in their order."""
+        if self.size == 1:
+            return [value]
+        found: list[Any] = [None] * self.size
+        dist.all_gather_object(found, value)
+        return found
+
+    def _add(self, x: Tensor) -> Tensor:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            total: Tensor = all_reduce(x, group=self.group)  # type: ignore[no-untyped-call]
+        return total
+
+    def close(self) -> None:
+        """Leave the group of processes."""
+        if self.size > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def device_or_cpu(device: str) -> torch.device:
+    """A device that a recipe names, or the processor where this machine lacks it."""
+    try:
+        kind, index = _place(device)
+    except ModgraphError:
+        return torch.device("cpu")
+    return torch.device(kind, index or 0) if kind != "cpu" else torch.device("cpu")
+
+
+def _place(device: str) -> tuple[str, int | None]:
+    """The kind of a device and its number. Raises `ModgraphError` if this machine lacks it."""
+    available = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if device == "auto":
+        return next((kind for kind in ("cuda", "mps") if available[kind]), "cpu"), None
+    kind, colon, number = device.partition(":")
+    if kind not in available or (colon and not number.isdigit()):
+        raise ModgraphError([NoDevice(device=device, reason="devices are called cpu, cuda, cuda:1, mps or auto")])
+    index = int(number) if colon and kind != "cpu" else None
+    if (index or 0) >= available[kind]:
+        known = ", ".join(f"{count} {name}" for name, count in available.items())
+        raise ModgraphError([NoDevice(device=device, reason=f"this machine has: {known}")])
+    return kind, index

@@ -1,0 +1,56 @@
+"""A small net on scikit-learn's digits, as a user would lay it out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from modgraph.training.run import finish, resumed, started
+
+SPEC = """
+model digits(hidden=16) {
+  input  image: float[1, 8, 8]
+  target label: class[10]
+  logits = image -> flatten -> linear(hidden) -> relu -> dropout(0.2) -> linear(10)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
+RECIPE = """
+data: {{name: npz, train: {folder}/digits.npz}}
+train: {{epochs: 4, batch: 50, optimizer: {{name: {optimizer}, lr: 0.01}}, schedule: cosine}}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    """A spec and a recipe beside it, with 600 digits."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    np.savez(tmp_path / "digits.npz", image=data.images[:600, None] / 16, label=data.target[:600])
+    (tmp_path / "digits.mod").write_text(SPEC)
+    (tmp_path / "digits.yaml").write_text(RECIPE.format(folder=tmp_path, optimizer="adam"))
+    return tmp_path / "digits.mod"
+
+
+def begin(spec: Path, out: Path, **overrides: Any) -> dict[str, Any]:
+    """Train a spec to the end; keywords are keys of the recipe, `__` for a dot."""
+    with started(str(spec), None, dotted(overrides), str(out)) as engine:
+        return finish(engine)
+
+
+def go_on(out: Path) -> dict[str, Any]:
+    with resumed(str(out)) as engine:
+        return finish(engine)
+
+
+def dotted(overrides: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("__", "."): value for name, value in overrides.items()}
+
+
+def final_weights(run: Path) -> bytes:
+    return sorted((run / "checkpoints").glob("*.safetensors"))[-1].read_bytes()

@@ -1,0 +1,95 @@
+"""Several processes on one batch: the result of one process, up to the order of sums; checkpoints go both ways."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.training.conftest import begin, go_on
+
+SPEC = """
+model net() {
+  input  image: float[1, 8, 8]
+  target label: class[10]
+  pool   expert[3] = linear(24) -> relu -> linear(24)
+  router choose = noisy_top_k(2)
+  x = image -> conv(6, kernel=3) -> batch_norm -> relu -> tokens -> dropout(0.2) -> expert by choose
+  logits = x -> mean -> linear(10)
+  output logits
+  loss cross_entropy(logits, label)
+  loss 0.1 * importance(choose)
+  loss 0.1 * load(choose)
+  loss 0.01 * importance(choose, over="example")
+}
+"""
+
+
+@pytest.fixture
+def routed(spec: Path) -> Path:
+    """Noise, dropout, sums and statistics over the batch, and a last batch of a single example."""
+    spec.write_text(SPEC)
+    data = np.load(spec.with_name("digits.npz"))
+    np.savez(spec.with_name("digits.npz"), image=data["image"][:101], label=data["label"][:101])
+    recipe = spec.with_suffix(".yaml")
+    recipe.write_text(recipe.read_text().replace("batch: 50", "batch: 20, clip: 1.0, validation: 0.25"))
+    return spec
+
+
+def with_two(*arguments: object) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    run = "-m torch.distributed.run --nproc-per-node=2 --master-addr=127.0.0.1".split()
+    command = [sys.executable, *run, f"--master-port={port}", "-m", "modgraph", "train", *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('"test.accuracy"') == 1
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    newest = sorted((run / "checkpoints").glob("*.safetensors"))[-1]
+    return {name: tensor for name, tensor in load_file(newest).items() if name.startswith("weight.")}
+
+
+def close(run: Path, other: Path) -> None:
+    found, expected = weights(run), weights(other)
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(
+            found[name], tensor, rtol=1e-7, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+def test_two_processes_give_what_one_gives(routed: Path, tmp_path: Path) -> None:
+    begin(routed, tmp_path / "one", train__precision="float64")
+    with_two(routed, "--out", tmp_path / "two", "-s", "train.precision=float64")
+    close(tmp_path / "two", tmp_path / "one")
+
+
+def test_a_run_goes_on_with_another_number_of_processes(routed: Path, tmp_path: Path) -> None:
+    begin(routed, tmp_path / "one", train__precision="float64", train__epochs=4)
+    with_two(
+        routed,
+        "--out",
+        tmp_path / "mixed",
+        "-s",
+        "train.precision=float64",
+        "-s",
+        "train.epochs=4",
+        "-s",
+        "train.checkpoint_every=3",
+    )
+    for name in sorted(path.name for path in (tmp_path / "mixed/checkpoints").iterdir())[-2:]:
+        (tmp_path / "mixed/checkpoints" / name).unlink()
+    go_on(tmp_path / "mixed")
+    close(tmp_path / "mixed", tmp_path / "one")

@@ -1,0 +1,157 @@
+"""Leaving a training and taking it up again: bit for bit, after any death, and never from half a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.training.engine import Engine
+from modgraph.training.run import finish, started
+from tests.training.conftest import begin, dotted, final_weights, go_on
+
+
+def interrupt_at(engine: Engine, step: int) -> None:
+    """Press Ctrl-C before a step."""
+    plain = engine._step
+
+    def until_cut(places: Tensor) -> None:
+        if engine.progress.step == step:
+            raise KeyboardInterrupt
+        plain(places)
+
+    engine._step = until_cut  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("every", [None, 4])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd", "adamw"])
+def test_resuming_equals_never_stopping(spec: Path, tmp_path: Path, optimizer: str, every: int | None) -> None:
+    overrides = {"train__optimizer__name": optimizer, "train__checkpoint_every": every}
+    if optimizer == "sgd":
+        overrides["train__optimizer__momentum"] = 0.9
+    expected = begin(spec, tmp_path / "whole", **overrides)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        started(str(spec), None, dotted(overrides), str(tmp_path / "broken")) as engine,
+    ):
+        interrupt_at(engine, 27)
+        finish(engine)
+    assert go_on(tmp_path / "broken") == expected
+    assert final_weights(tmp_path / "broken") == final_weights(tmp_path / "whole")
+    assert (tmp_path / "broken/metrics.jsonl").read_text() == (tmp_path / "whole/metrics.jsonl").read_text()
+
+
+def train(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "modgraph", "train", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_training_killed_at_random_moments_ends_with_the_same_weights(spec: Path, tmp_path: Path, kills: int) -> None:
+    """SIGKILL, at moments spread over start-up, steps and checkpoints; each time the run is taken up again."""
+    settings = ["-s", f"train.epochs={8 * kills}", "-s", "train.checkpoint_every=5", "-s", "train.validation=0.1"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    began = time.monotonic()
+    assert train(spec, "--out", whole, *settings).wait() == 0
+    duration = time.monotonic() - began
+    moments = random.Random(kills)
+    for _ in range(kills):
+        resumes = (killed / "run.json").exists()
+        process = train("--resume", killed) if resumes else train(spec, "--out", killed, *settings)
+        time.sleep(moments.uniform(0.3, 1) * min(duration, 8))
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    last = train("--resume", killed) if (killed / "run.json").exists() else train(spec, "--out", killed, *settings)
+    _, errors = last.communicate()
+    assert last.returncode == 0, errors
+    assert final_weights(killed) == final_weights(whole)
+    assert (killed / "metrics.jsonl").read_text() == (whole / "metrics.jsonl").read_text()
+
+
+def test_resuming_a_finished_run_changes_nothing(spec: Path, tmp_path: Path) -> None:
+    first = begin(spec, tmp_path / "run")
+    before = final_weights(tmp_path / "run")
+    assert go_on(tmp_path / "run") == first
+    assert final_weights(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "foreign", "no json", "edited"])
+def test_a_damaged_checkpoint_is_refused_by_name(spec: Path, tmp_path: Path, damage: str) -> None:
+    run = tmp_path / "run"
+    begin(spec, run, train__epochs=1)
+    path = next((run / "checkpoints").glob("*.safetensors"))
+    content = path.read_bytes()
+    if damage == "truncate":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "flip":
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif damage == "foreign":
+        other = tmp_path / "other"
+        begin(spec, other, train__epochs=1, hidden=8)
+        for file in (other / "checkpoints").iterdir():
+            (run / "checkpoints" / file.name).write_bytes(file.read_bytes())
+    elif damage == "edited":
+        record = json.loads(path.with_suffix(".json").read_text())
+        record["facts"] |= {"waited": "long"}
+        path.with_suffix(".json").write_text(json.dumps(record))
+    else:
+        path.with_suffix(".json").write_text("{")
+    with pytest.raises(ModgraphError) as caught:
+        go_on(run)
+    assert caught.value.diagnostics[0].code == "MG603"
+
+
+@pytest.mark.parametrize("limit", [300, 1500, 8000])
+def test_a_disk_that_is_full_loses_nothing(spec: Path, tmp_path: Path, limit: int) -> None:
+    """No file can grow beyond some bytes: as a new run is laid out, in its logs, in its checkpoints."""
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "modgraph", "train", str(spec), "--out", str(out)]
+    bound = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
+    full = subprocess.run(command, preexec_fn=bound, capture_output=True, text=True, check=False)
+    assert full.returncode == 1, full.stderr
+    assert "error[MG113]: cannot write" in full.stderr
+    assert "Traceback" not in full.stderr
+    whole = begin(spec, tmp_path / "whole")
+    assert (go_on(out) if (out / "run.json").exists() else begin(spec, out)) == whole
+    assert final_weights(out) == final_weights(tmp_path / "whole")
+
+
+def test_a_folder_that_cannot_be_made_is_told(spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModgraphError, match="cannot write"):
+        begin(spec, tmp_path / "file" / "run")
+
+
+def test_two_trainings_into_one_folder_refuse_each_other(spec: Path, tmp_path: Path) -> None:
+    with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
+        for other in (train("--resume", tmp_path / "run"), train(spec, "--out", tmp_path / "run")):
+            _, errors = other.communicate()
+            assert other.returncode == 1
+            assert "MG606" in errors or "MG601" in errors
+        finish(engine)
+    assert go_on(tmp_path / "run")["epochs"] == 4
+
+
+def test_only_the_newest_and_the_best_checkpoint_are_kept(spec: Path, tmp_path: Path) -> None:
+    begin(spec, tmp_path / "run", train__epochs=6, train__keep=2, train__validation=0.2, train__best="train.accuracy")
+    records = sorted(path.stem for path in (tmp_path / "run/checkpoints").glob("*.json"))
+    assert records == sorted(path.stem for path in (tmp_path / "run/checkpoints").glob("*.safetensors"))
+    assert 2 <= len(records) <= 3
+
+
+def test_a_record_whose_tensors_are_gone_is_told(spec: Path, tmp_path: Path) -> None:
+    begin(spec, tmp_path / "run", train__epochs=1)
+    next((tmp_path / "run/checkpoints").glob("*.safetensors")).unlink()
+    with pytest.raises(ModgraphError, match="No such file"):
+        go_on(tmp_path / "run")
