@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import modgraph
 from modgraph.backends.onnx import deterministic
-from modgraph.ir import Graph, ScanNode
+from modgraph.ir import Graph, ScanNode, grow
+from modgraph.ops import Misfit
 from modgraph.passes import INFERENCE, Determinize, InferenceOnly, Lower, apply_passes
 from tests.examples import GRU, TWO_SCANS
 
@@ -76,3 +78,18 @@ def test_the_passes_of_inference_change_no_number() -> None:
     expected, found = (each(frames, context, length) for each in (model, deterministic(model)))
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, atol=1e-6, rtol=0)
+
+
+def test_a_pool_grows_inside_a_scan_and_types_downstream_follow() -> None:
+    declared = GRU.replace("linear(hidden)", "linear(hidden) grow transition[2]", 1)
+    assert grow(modgraph.loads(GRU).ir, "transition", 2) == modgraph.loads(declared).ir
+    text = """model m(added=0) { input x: float[time, 4] pool p[2] = linear(4) grow p[added]
+      u = x -> last -> p
+      scan x as v with h: float[4] { h = h + (v -> p -> mean) + (u -> mean) yield h yield v -> p } as s, t
+      output s output t }"""
+    grown = grow(modgraph.loads(text).ir, "p", 1)
+    assert grown == modgraph.loads(text, added=1).ir
+    assert [type_.shape for type_ in scan_of(grown).types] == [("time", 4), ("time", 3, 4)]
+    with pytest.raises(Misfit, match="its next value would be"):
+        rows = "scan x as v with h: float[2, 4] { h = v -> p yield h } as s output s"
+        grow(modgraph.loads(f"model m() {{ input x: float[time, 4] pool p[2] = linear(4) {rows} }}").ir, "p", 1)
