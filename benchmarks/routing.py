@@ -1,0 +1,261 @@
+"""Compiled top-k routing against a dense MLP of the same active FLOPs, and against other libraries: ratios in one run.
+
+    python benchmarks/routing.py [--tokens 16 512 2048 8192] [--experts 8 64] [--k 1 2] [--onnx]
+
+T tokens of width 256, experts 256 → 1024 → 256, k of them for each token; the floor is one MLP 256 → 1024 k → 256.
+Ratios are per FLOP: the router's count too, which is 13 % more for cosine with k = 1.
+"forward" is inference; "both" a forward and backward pass in training, down to the tokens, with noise. Other libraries
+(`pip install modgraph-compiler[bench]`) take part if they are installed: transformers' Mixtral block, whose experts
+have three matrices and whose time is divided by 1.5; st-moe-pytorch and mixture-of-experts, their capacity raised until
+no token is dropped, where the memory for that suffices. Goals from 2048 tokens on, both passes: at most 1.25 of the
+floor with 8 experts, 1.5 with 64.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import modgraph
+
+D, HIDDEN = 256, 1024
+MOST_DISPATCHED = 2**26  # elements of a tensor of tokens × experts × places, 256 MiB
+WARM = 2
+
+SPEC = """
+model layer(tokens=2048, experts=8, k=2, gating="linear") {
+  input x: float[tokens, 256]
+  pool expert[experts] = linear(1024) -> gelu -> linear(256)
+  if gating == "cosine" {
+    router gate = cosine(k, noise=1 / experts)
+  } else {
+    router gate = linear(k, noise=1 / experts)
+  }
+  y = x -> expert by gate
+  output y
+}
+"""
+FLOOR = """
+model floor(tokens=2048, k=2) {
+  input x: float[tokens, 256]
+  y = x -> linear(1024 * k) -> gelu -> linear(256)
+  output y
+}
+"""
+
+
+@dataclass(frozen=True)
+class Size:
+    tokens: int
+    experts: int
+    k: int
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A module, how its value is had, and how many times the floor's work it does."""
+
+    module: nn.Module
+    value: Callable[[Tensor], Tensor]
+    work: float = 1.0
+
+
+def compiled(size: Size) -> dict[str, modgraph.Program]:
+    """The floor, and the layer by each router."""
+    settings = {"tokens": size.tokens, "k": size.k}
+    layers = {
+        gating: modgraph.loads(SPEC, gating=gating, experts=size.experts, **settings) for gating in ("linear", "cosine")
+    }
+    return {"floor": modgraph.loads(FLOOR, **settings), **layers}
+
+
+def work_of(programs: dict[str, modgraph.Program]) -> dict[str, float]:
+    """Active multiply-accumulates, the router's too, over the floor's."""
+    floor = programs["floor"].cost().active_macs
+    return {name: program.cost().active_macs / floor for name, program in programs.items()}
+
+
+def mixtral(size: Size) -> Contender | None:
+    from transformers import MixtralConfig
+    from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock
+
+    config = MixtralConfig(
+        hidden_size=D,
+        intermediate_size=HIDDEN,
+        num_local_experts=size.experts,
+        num_experts_per_tok=size.k,
+        experts_implementation="eager",
+    )
+    module = MixtralSparseMoeBlock(config)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, 0, 0.02)
+    return Contender(module, lambda x: first(module(x)), 1.5)
+
+
+def st_moe(size: Size) -> Contender | None:
+    from st_moe_pytorch import MoE
+
+    if size.k < 2 or size.tokens**2 * size.experts > MOST_DISPATCHED:
+        return None
+    most = float(size.experts)
+    module = MoE(
+        dim=D,
+        num_experts=size.experts,
+        gating_top_n=size.k,
+        threshold_train=0.0,
+        threshold_eval=0.0,
+        capacity_factor_train=most,
+        capacity_factor_eval=most,
+    )
+    return Contender(module, lambda x: first(module(x)))
+
+
+def mixture_of_experts(size: Size) -> Contender | None:
+    from mixture_of_experts import MoE
+
+    if size.k != 2 or size.tokens**2 * size.experts > MOST_DISPATCHED:
+        return None
+    policies = {"second_policy_train": "all", "second_policy_eval": "all"}
+    most = float(size.experts)
+    module = MoE(
+        dim=D,
+        num_experts=size.experts,
+        hidden_dim=HIDDEN,
+        capacity_factor_train=most,
+        capacity_factor_eval=most,
+        **policies,
+    )
+    return Contender(module, lambda x: first(module(x)))
+
+
+PEERS: dict[str, tuple[str, Callable[[Size], Contender | None]]] = {
+    "mixtral": ("transformers", mixtral),
+    "st-moe": ("st_moe_pytorch", st_moe),
+    "mixture": ("mixture_of_experts", mixture_of_experts),
+}
+
+
+def first(result: Any) -> Tensor:
+    value: Tensor = result if isinstance(result, Tensor) else result[0]
+    return value
+
+
+def contenders(size: Size, peers: bool) -> dict[str, Contender]:
+    """The floor first, then what is measured against it."""
+    programs = compiled(size)
+    work = work_of(programs)
+    models = {name: program.build() for name, program in programs.items()}
+    found = {name: Contender(model, model, work[name]) for name, model in models.items()}
+    for name, (package, make) in PEERS.items() if peers else ():
+        made = make(size) if find_spec(package) else None
+        if made is not None:
+            found[name] = made
+    return found
+
+
+def forward(contender: Contender, x: Tensor) -> float:
+    contender.module.eval()
+    with torch.no_grad():
+        start = time.perf_counter()
+        contender.value(x)
+        return time.perf_counter() - start
+
+
+def both(contender: Contender, x: Tensor) -> float:
+    contender.module.train()
+    contender.module.zero_grad()
+    tokens = x.clone().requires_grad_()
+    start = time.perf_counter()
+    contender.value(tokens).square().sum().backward()
+    return time.perf_counter() - start
+
+
+def ratios(times: dict[str, list[float]], work: dict[str, float]) -> dict[str, float]:
+    """The median over rounds of each time over the floor's in the same round, per FLOP."""
+    return {
+        name: statistics.median(a / b for a, b in zip(all_, times["floor"], strict=True)) / work[name]
+        for name, all_ in times.items()
+    }
+
+
+def measured(functions: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each function, the functions taking turns."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for round_ in range(rounds + WARM):
+        for name, function in functions.items():
+            seconds = function()
+            if round_ >= WARM:
+                times[name].append(seconds)
+    return times
+
+
+def compare(size: Size, rounds: int, peers: bool) -> Iterator[tuple[str, dict[str, float], float]]:
+    x = torch.randn(1, size.tokens, D)
+    found = contenders(size, peers)
+    work = {name: each.work for name, each in found.items()}
+    for name, step in (("forward", forward), ("both", both)):
+        times = measured({key: partial(step, each, x) for key, each in found.items()}, rounds)
+        yield name, ratios(times, work), statistics.median(times["floor"])
+
+
+def compare_exported(size: Size, rounds: int) -> Iterator[tuple[str, dict[str, float], float]]:
+    """The same layers as bundles in ONNX Runtime, against the floor there."""
+    import onnxruntime as ort
+
+    x = torch.randn(1, size.tokens, D).numpy()
+    functions: dict[str, Callable[[], float]] = {}
+    programs = compiled(size)
+    for name, program in programs.items():
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()
+        with tempfile.TemporaryDirectory() as folder:
+            modgraph.export(program.build(), Path(folder) / "m.onnx")
+            session = ort.InferenceSession(Path(folder) / "m.onnx", options)
+        functions[name] = partial(seconds_of, session, x)
+    times = measured(functions, rounds)
+    yield "onnx", ratios(times, work_of(programs)), statistics.median(times["floor"])
+
+
+def seconds_of(session: Any, x: Any) -> float:
+    start = time.perf_counter()
+    session.run(None, {"x": x})
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Top-k routing against a dense MLP of the same active FLOPs.")
+    parser.add_argument("--tokens", type=int, nargs="+", default=[16, 512, 2048, 8192])
+    parser.add_argument("--experts", type=int, nargs="+", default=[8, 64])
+    parser.add_argument("--k", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--no-peers", action="store_true", help="leave other libraries out")
+    parser.add_argument("--onnx", action="store_true", help="ONNX Runtime too; exports of 64 experts take minutes")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    torch.set_num_threads(options.threads)
+    names = ["linear", "cosine", *([] if options.no_peers else PEERS)]
+    print(f"{'tokens':>6} {'experts':>7} {'k':>2} {'pass':8} {'floor ms':>8}", *(f"{name:>8}" for name in names))
+    for facts in itertools.product(options.tokens, options.experts, options.k):
+        size = Size(*facts)
+        runs = list(compare(size, options.rounds, not options.no_peers))
+        runs += compare_exported(size, options.rounds) if options.onnx else ()
+        for name, found, seconds in runs:
+            shown = (f"{found[each]:8.2f}" if each in found else f"{'–':>8}" for each in names)
+            print(f"{size.tokens:6} {size.experts:7} {size.k:2} {name:8} {1000 * seconds:8.2f}", *shown, flush=True)
+
+
+if __name__ == "__main__":
+    main()
