@@ -103,6 +103,9 @@ async def session(folder: Path) -> None:
     await editor.write(TEXT.replace("linear(width) -> p by r", "conv(4, ) -> p by "))
     assert {"kernel=", "stride=", "width"} <= await editor.completions("conv(4, ")
     assert await editor.completions("p by ") == {"r"}
+    await editor.write(TEXT.replace("agreement(2)", "linear(1, )"))
+    found = await editor.completions("linear(1, ")
+    assert {"k=", "noise="} <= found and "bias=" not in found  # the router of that name, not the op
 
     await editor.write(TEXT.replace("  input image", "      input    image"))
     options = types.FormattingOptions(tab_size=2, insert_spaces=True)
