@@ -20,7 +20,7 @@ from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.kernel import KernelDense, KernelFactorised, KernelMessagePassing, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
-from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
+from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
@@ -61,6 +61,7 @@ __all__ = [
     "Fixed",
     "Flatten",
     "Gathered",
+    "Gaussian",
     "GroupNorm",
     "Importance",
     "KernelDense",

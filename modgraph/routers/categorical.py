@@ -102,6 +102,7 @@ class Categorical(Slots):
         "modgraph.nn.Categorical", "M", "features", "slots", "message_rank", dedupe="dedupe", image="image"
     )
     draws: ClassVar[bool] = True
+    distribution = "scores"
 
     controller: str = setting("linear", choices=("linear", "conv"), doc="what makes logits of a message")
     channels: int = setting(16, min=1, doc="of the controller's convolution")

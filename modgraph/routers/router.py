@@ -58,6 +58,7 @@ class Router(Declaration):
     soft: ClassVar[bool] = False  # every module takes part in every decision
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
+    distribution: ClassVar[str | None] = None  # the record whose softmax over modules is what it chooses from
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -14,6 +14,7 @@ class TopK(Router):
     operands = (Operand("tokens", "... N D"),)
     reference = "modgraph.nn.SelectedMessagePassing"
     balanced = True
+    distribution = "scores"
 
     k: int = setting(1, min=1, doc="modules for each token")
 

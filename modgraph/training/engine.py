@@ -27,9 +27,10 @@ from modgraph.training.checkpoint import (
 )
 from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.errors import BadCheckpoint, Diverged, NothingToLearn
-from modgraph.training.evaluation import Batch, evaluate, gather, results_of
+from modgraph.training.evaluation import Batch, evaluate, results_of
 from modgraph.training.logs import Log, progress
-from modgraph.training.metrics import Means, accuracies
+from modgraph.training.means import Means
+from modgraph.training.metrics import Metrics
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
@@ -37,15 +38,15 @@ from modgraph.training.run_directory import RunDirectory
 
 
 class _Objective(nn.Module):
-    """What a step differentiates: a batch's logits, for the metrics, and its losses."""
+    """What a step differentiates: a batch's losses; beside them, what its metrics want."""
 
-    def __init__(self, model: Model, logits: list[Any]) -> None:
+    def __init__(self, model: Model, wanted: list[Any]) -> None:
         super().__init__()
         self.model = model
-        self.logits = logits
+        self.wanted = wanted
 
     def forward(self, batch: Batch) -> tuple[list[Tensor], dict[str, Tensor]]:
-        return results_of(self.model, batch, self.logits)
+        return results_of(self.model, batch, self.wanted)
 
 
 class Engine:
@@ -61,14 +62,14 @@ class Engine:
         self.directory = directory
         self.processes = processes
         self.model = build(graph, seed=train.seed)
-        self.accuracies = accuracies(graph)
+        self.metrics = Metrics(graph)
         self.named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         if not graph.losses:
             raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
         if not self.named:
             raise ModgraphError([NothingToLearn(reason="the spec has no weights that are not frozen")])
         self.optimizer: Any = resolve(train.optimizer.torch)(list(self.named.values()), **train.optimizer.arguments())
-        objective = _Objective(self.model, [each.logits for each in self.accuracies])
+        objective = _Objective(self.model, self.metrics.wanted)
         self.objective, self.stepper = processes.setup(objective, self.optimizer)
         self.steps_per_epoch = math.ceil(self.examples / train.batch)
         self.progress = Progress()
@@ -135,10 +136,10 @@ class Engine:
 
     def _judge(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
-        values = {TRAIN: Means.joined(self.processes.gather(self.means)).values()}
+        values = {TRAIN: self.metrics.values(Means.joined(self.processes.gather(self.means)))}
         if self.validation is not None:
             part = evaluate(self.model, self.validation, self.processes.rank, self.processes.size)
-            values[VALIDATION] = Means.joined(self.processes.gather(part)).values()
+            values[VALIDATION] = self.metrics.values(Means.joined(self.processes.gather(part)))
         self.progress = self.progress.after_epoch(self.train, values)
         if log is not None:
             for split, metrics in values.items():
@@ -159,10 +160,10 @@ class Engine:
         self.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(places, self.train.seed, step) as own:
             batch = {name: self.processes.placed(array[own]) for name, array in self.data.items()}
-            logits, losses = self.objective(batch)
+            wanted, losses = self.objective(batch)
         self._descend(losses, len(places))
         self.progress = self.progress.after_step()
-        gather(self.means, self.accuracies, batch, logits, losses)
+        self.metrics.gather(self.means, batch, wanted, losses)
 
     def _descend(self, losses: dict[str, Tensor], examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss is no number."""

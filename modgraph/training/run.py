@@ -25,7 +25,7 @@ from modgraph.training.errors import BadCheckpoint, DataDoesNotFit, NotForEval
 from modgraph.training.evaluation import evaluate
 from modgraph.training.inherit import inherit
 from modgraph.training.labels import ignoring, weighing
-from modgraph.training.metrics import Means
+from modgraph.training.means import Means
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, Train, read_recipe
 from modgraph.training.run_directory import RunDirectory
@@ -190,7 +190,7 @@ def finish(engine: Engine) -> dict[str, Any]:
         metrics["best_step"] = engine.progress.best_step
     for split, arrays in run.test_data().items():
         parts = processes.gather(evaluate(model, arrays, processes.rank, processes.size))
-        metrics |= {f"{split}.{name}": value for name, value in Means.joined(parts).values().items()}
+        metrics |= {f"{split}.{name}": value for name, value in engine.metrics.values(Means.joined(parts)).items()}
     if processes.leads:
         engine.directory.write_record({"status": "finished", "metrics": metrics})
     return metrics

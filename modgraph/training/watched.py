@@ -6,13 +6,13 @@ from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
 from modgraph.training.data import TRAIN, VALIDATION
 from modgraph.training.errors import UnknownMetric
-from modgraph.training.metrics import metric_names
+from modgraph.training.metrics import Metrics
 from modgraph.training.recipe import Train
 
 
 def check_watched(graph: Graph, train: Train, validation: bool) -> None:
     """Raises `ModgraphError` for a metric that this training will not measure."""
-    names = metric_names(graph)
+    names = Metrics(graph).names
     known = [*names, *(f"{split}.{name}" for split in (TRAIN, *[VALIDATION] * validation) for name in names)]
     stop = None if train.early_stop is None else train.early_stop.metric
     watched = {"train.best": train.best, "train.early_stop.metric": stop}

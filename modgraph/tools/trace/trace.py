@@ -84,7 +84,7 @@ def _verdict(model: Model, arrays: Arrays, classes: Mapping[str, Any]) -> Verdic
 
 @torch.no_grad()
 def _predicted(model: Model, arrays: Arrays, accuracy: Accuracy) -> NDArray[Any]:
-    parts = [model.results(batch, (accuracy.logits,))[0].argmax(-1).numpy() for batch in batches(arrays)]
+    parts = [model.results(batch, (accuracy.result,))[0].argmax(-1).numpy() for batch in batches(arrays)]
     return np.concatenate(parts)
 
 
