@@ -48,7 +48,16 @@ class Labels(Section):
 class Start(Section):
     """Where weights come from that are not to start afresh."""
 
-    run: str = setting(doc="the run whose weights are taken, by name")
+    run: str | None = setting(None, doc="the run whose weights are taken, by name")
+    weights: str | None = setting(None, doc="the file, of safetensors or torch, whose weights are taken, by a map")
+    map: str | None = setting(None, doc="the map from names there to names here")
+
+    def contradiction(self) -> str | None:
+        if self.run is None and self.weights is None:
+            return "has neither run nor weights"
+        if self.run is not None and self.weights is not None:
+            return "has both run and weights"
+        return "needs weights and map together" if (self.weights is None) != (self.map is None) else None
 
 
 class Train(Section):

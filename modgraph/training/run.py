@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,14 @@ from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.engine import Engine, load_weights
 from modgraph.training.errors import BadCheckpoint, DataDoesNotFit, NotForEval
 from modgraph.training.evaluation import evaluate
-from modgraph.training.inherit import inherit
+from modgraph.training.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.labels import ignoring, weighing
 from modgraph.training.metrics import Means
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, Train, read_recipe
+from modgraph.training.recipe import Recipe, Start, Train, read_recipe
 from modgraph.training.run_directory import RunDirectory
 from modgraph.training.watched import check_watched
+from modgraph.training.weight_map import WeightMap, read_map
 
 
 @dataclass(frozen=True)
@@ -105,20 +106,33 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     assert program.source is not None
     directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
     directory.refuse_existing()
+    weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
     labels = recipe.train.labels or {}
     graph = ignoring(program.ir, labels)
     splits = with_validation(recipe.data.splits(graph), recipe.train)
     graph = weighing(graph, labels, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
-        inherited = recipe.start and inherit(engine.model, recipe.start.run)
+        inherited = _inherited(engine.model, recipe.start, weight_map)
         if engine.processes.leads:
             directory.lay_out(program.source.text, graph, recipe.to_yaml())
-        if inherited:
+        if inherited is not None:
             engine.say(str(inherited))
             engine.save()
+        if inherited is not None and engine.processes.leads:
+            directory.write_start(asdict(inherited))
         if engine.processes.leads:
             directory.write_record({"status": "started"})
         yield engine
+
+
+def _inherited(model: Model, start: Start | None, weight_map: WeightMap | None) -> Inherited | None:
+    """Give a model the weights that it is to start from, and tell which."""
+    if start is None:
+        return None
+    if start.run is not None:
+        return inherit_run(model, start.run)
+    assert start.weights is not None and weight_map is not None, "the recipe is checked"
+    return inherit_file(model, start.weights, weight_map)
 
 
 @contextmanager
