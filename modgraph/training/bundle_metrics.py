@@ -9,6 +9,7 @@ from modgraph.backends.errors import BadBundle
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.training.data import Arrays
+from modgraph.training.evaluation import slices
 from modgraph.training.metrics import Means, accuracies
 
 
@@ -18,13 +19,15 @@ def evaluate_bundle(path: str, graph: Graph, arrays: Arrays) -> dict[str, float]
     names = {result: name for name, result in graph.outputs.items()}
     try:
         bundle = Bundle(path)
-        outputs = bundle.run({name: array for name, array in arrays.values.items() if name in bundle.inputs})
+        for places in slices(arrays):
+            batch = arrays.read(places)
+            outputs = bundle.run({name: array for name, array in batch.items() if name in bundle.inputs})
+            for accuracy in accuracies(graph):
+                if names.get(accuracy.logits) in outputs:
+                    logits = torch.from_numpy(outputs[names[accuracy.logits]])
+                    length = None if accuracy.length is None else torch.from_numpy(batch[accuracy.length])
+                    label = torch.from_numpy(batch[accuracy.target])
+                    means.add(accuracy.name, *accuracy.count(logits, label, length))
     except BundleError as error:
         raise ModgraphError([BadBundle(reason=str(error))]) from error
-    for accuracy in accuracies(graph):
-        if names.get(accuracy.logits) in outputs:
-            logits = torch.from_numpy(outputs[names[accuracy.logits]])
-            length = None if accuracy.length is None else torch.from_numpy(arrays.values[accuracy.length])
-            label = torch.from_numpy(arrays.values[accuracy.target])
-            means.add(accuracy.name, *accuracy.count(logits, label, length))
     return means.values()

@@ -18,6 +18,7 @@ from modgraph.backends.torch import Model, build, generator_for
 from modgraph.backends.torch.construct import resolve
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
+from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.checkpoint import (
     Checkpoint,
     newest_checkpoint,
@@ -28,6 +29,7 @@ from modgraph.training.checkpoint import (
 from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.errors import BadCheckpoint, Diverged, NothingToLearn
 from modgraph.training.evaluation import Batch, evaluate, gather, results_of
+from modgraph.training.groups import Order
 from modgraph.training.logs import Log, progress
 from modgraph.training.metrics import Means, accuracies
 from modgraph.training.processes import Processes
@@ -55,9 +57,8 @@ class Engine:
         self, graph: Graph, train: Train, splits: dict[str, Arrays], directory: RunDirectory, processes: Processes
     ) -> None:
         self.train = train
-        self.data = {name: torch.from_numpy(array) for name, array in splits[TRAIN].values.items()}
+        self.data = splits[TRAIN]
         self.validation = splits.get(VALIDATION)
-        self.examples = len(splits[TRAIN])
         self.directory = directory
         self.processes = processes
         self.model = build(graph, seed=train.seed)
@@ -70,7 +71,8 @@ class Engine:
         self.optimizer: Any = resolve(train.optimizer.torch)(list(self.named.values()), **train.optimizer.arguments())
         objective = _Objective(self.model, [each.logits for each in self.accuracies])
         self.objective, self.stepper = processes.setup(objective, self.optimizer)
-        self.steps_per_epoch = math.ceil(self.examples / train.batch)
+        self.order = Order(self.data, train)
+        self.steps_per_epoch = self.order.steps
         self.progress = Progress()
         self.means = Means()
 
@@ -123,7 +125,7 @@ class Engine:
 
     def _epoch(self) -> None:
         """The steps of this epoch that are left."""
-        order = self._order()
+        order = self.order.draw(generator_for(self.train.seed, "order", self.progress.epoch))
         title = f"epoch {self.progress.epoch + 1}/{self.train.epochs}"
         done = self.progress.step - self.progress.epoch * self.steps_per_epoch
         every = self.train.checkpoint_every
@@ -137,17 +139,12 @@ class Engine:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
         values = {TRAIN: Means.joined(self.processes.gather(self.means)).values()}
         if self.validation is not None:
-            part = evaluate(self.model, self.validation, self.processes.rank, self.processes.size)
+            part = evaluate(self.model, self.validation, self.processes.rank, self.processes.size, self.train.by)
             values[VALIDATION] = Means.joined(self.processes.gather(part)).values()
         self.progress = self.progress.after_epoch(self.train, values)
         if log is not None:
             for split, metrics in values.items():
                 log.write(split, self.progress.epoch, self.progress.step, metrics)
-
-    def _order(self) -> list[Tensor]:
-        """The examples of each step of this epoch."""
-        generator = generator_for(self.train.seed, "order", self.progress.epoch)
-        return list(torch.split(torch.randperm(self.examples, generator=generator), self.train.batch))
 
     def _step(self, places: Tensor) -> None:
         step = self.progress.step
@@ -158,11 +155,19 @@ class Engine:
             group["lr"] = self.train.optimizer.arguments()["lr"] * share
         self.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(places, self.train.seed, step) as own:
-            batch = {name: self.processes.placed(array[own]) for name, array in self.data.items()}
-            logits, losses = self.objective(batch)
+            rows = self.data.read(own.numpy())
+            batch = {name: self.processes.placed(torch.from_numpy(array)) for name, array in rows.items()}
+            logits, losses = self.objective(self._augmented(batch, places, step))
         self._descend(losses, len(places))
         self.progress = self.progress.after_step()
         gather(self.means, self.accuracies, batch, logits, losses)
+
+    def _augmented(self, batch: Batch, places: Tensor, step: int) -> Batch:
+        """This process's part of a batch, its images moved as they would be in one process."""
+        if not self.train.augment:
+            return batch
+        noise = torch.rand(len(places), DRAWS, generator=generator_for(self.train.seed, "augment", step))
+        return augmented(batch, self.train.augment, noise[slice(*self.processes.own(places))])
 
     def _descend(self, losses: dict[str, Tensor], examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss is no number."""

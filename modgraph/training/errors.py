@@ -157,6 +157,37 @@ class CannotStart(Diagnostic):
     way_out: str
 
 
+class UnknownGrouping(Diagnostic):
+    """A recipe sorts the training data by a grouping that it does not have."""
+
+    code = "MG517"
+    message = 'train.by: the data has no grouping "{name}"'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
+
+
+class NotAnImage(Diagnostic):
+    """A recipe moves images of an input that the spec does not have, or that is not of images, float[C, H, W]."""
+
+    code = "MG518"
+    message = 'train.augment: "{name}" is no input of images'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
+
+
+class BadImageFolder(Diagnostic):
+    """The folders of a data set are not laid out as root/domain/class/image, with the same classes in each domain."""
+
+    code = "MG519"
+    message = '"{path}" is not laid out as root/domain/class/image: {reason}'
+    help = "{way_out}"
+    path: str
+    reason: str
+    way_out: str = "name the folder that holds the domains as root"
+
+
 class BadWeightRule(Diagnostic):
     """A rule of a map of weights has patterns that mean nothing.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model
 from modgraph.training.data import Arrays
-from modgraph.training.metrics import Accuracy, Means, accuracies
+from modgraph.training.metrics import Accuracy, Means, accuracies, names_by_group
 
 Batch = dict[str, Tensor]
 EXAMPLES = 256  # a batch of an evaluation
@@ -32,18 +32,34 @@ def gather(means: Means, found: list[Accuracy], batch: Batch, logits: list[Tenso
     if not examples:
         return
     means.add_losses({name: value.detach().mean() for name, value in losses.items()}, examples)
+    _count(means, found, batch, logits)
+
+
+def _count(means: Means, found: list[Accuracy], batch: Batch, logits: list[Tensor], prefix: str = "") -> None:
+    """Add a batch's accuracies."""
     for accuracy, each in zip(found, logits, strict=True):
-        means.add(accuracy.name, *accuracy.count(each.detach(), batch[accuracy.target], _length(accuracy, batch)))
+        right, total = accuracy.count(each.detach(), batch[accuracy.target], _length(accuracy, batch))
+        means.add(prefix + accuracy.name, right, total)
 
 
 @torch.no_grad()
-def evaluate(model: Model, arrays: Arrays, part: int = 0, parts: int = 1) -> Means:
-    """Losses and accuracies of a model over a split, in evaluation mode; of several parts' batches, one part's."""
+def evaluate(model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: str | None = None) -> Means:
+    """Losses and accuracies of a model over a split, in evaluation mode; of several parts' batches, one part's.
+
+    With a grouping, also the accuracies of each of its groups, and their means.
+    """
     model.eval()
-    means, found = Means(), accuracies(model.graph)
-    for batch in list(_batches(arrays))[part::parts]:
-        batch = placed(batch, model)
-        gather(means, found, batch, *results_of(model, batch, [each.logits for each in found]))
+    found = accuracies(model.graph)
+    groups = arrays.names_of_groups(by)
+    means = Means(of_means=names_by_group(model.graph, by, groups) if groups else {})
+    for places in slices(arrays)[part::parts]:
+        batch = placed(_batch(arrays, places), model)
+        logits, losses = results_of(model, batch, [each.logits for each in found])
+        gather(means, found, batch, logits, losses)
+        for group in groups:
+            here = torch.from_numpy(np.flatnonzero(arrays.groups[str(by)][places] == group))
+            rows = {name: each[here] for name, each in batch.items()}
+            _count(means, found, rows, [each[here] for each in logits], prefix=f"{by}.{group}.")
     return means
 
 
@@ -94,8 +110,8 @@ def details(model: Model, arrays: Arrays) -> Details:
     model.eval()
     found = accuracies(model.graph)
     parts: dict[str, list[tuple[NDArray[Any], ...]]] = {each.name: [] for each in found}
-    for batch in _batches(arrays):
-        batch = placed(batch, model)
+    for places in slices(arrays):
+        batch = placed(_batch(arrays, places), model)
         for accuracy, logits in zip(found, model.results(batch, tuple(each.logits for each in found)), strict=True):
             predicted, counts = accuracy.predictions(logits, batch[accuracy.target], _length(accuracy, batch))
             parts[accuracy.name].append((predicted.cpu().numpy(), counts.cpu().numpy()))
@@ -129,6 +145,10 @@ def _length(accuracy: Accuracy, batch: Batch) -> Tensor | None:
     return None if accuracy.length is None else batch.get(accuracy.length)
 
 
-def _batches(arrays: Arrays) -> Iterator[Batch]:
-    for start in range(0, len(arrays), EXAMPLES):
-        yield {name: torch.from_numpy(array[start : start + EXAMPLES]) for name, array in arrays.values.items()}
+def slices(arrays: Arrays) -> list[slice]:
+    """The places of an evaluation's batches."""
+    return [slice(start, start + EXAMPLES) for start in range(0, len(arrays), EXAMPLES)]
+
+
+def _batch(arrays: Arrays, places: slice) -> Batch:
+    return {name: torch.from_numpy(array) for name, array in arrays.read(places).items()}

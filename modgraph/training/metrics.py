@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from statistics import mean
 
 import torch
 from torch import Tensor
@@ -57,6 +58,15 @@ def metric_names(graph: Graph) -> list[str]:
     return [*losses, "total_loss", *(each.name for each in accuracies(graph))]
 
 
+def names_by_group(graph: Graph, by: str | None, groups: Iterable[str]) -> dict[str, list[str]]:
+    """Accuracies over the groups of a grouping: the name of each mean, `domain.accuracy`, and of what it is the mean,
+    `domain.sketch.accuracy`."""
+    if by is None:
+        return {}
+    groups = list(groups)
+    return {f"{by}.{each.name}": [f"{by}.{group}.{each.name}" for group in groups] for each in accuracies(graph)}
+
+
 def better(metric: str, value: float, than: float) -> bool:
     """Whether a value of a metric is better: accuracies grow, losses shrink."""
     return value > than if metric.endswith("accuracy") else value < than
@@ -64,10 +74,11 @@ def better(metric: str, value: float, than: float) -> bool:
 
 @dataclass
 class Means:
-    """Means over examples, gathered batch by batch."""
+    """Means over examples, gathered batch by batch; `of_means` are means of some of them, counting alike."""
 
     sums: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
+    of_means: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, name: str, total: float, weight: float) -> None:
         self.sums[name] = self.sums.get(name, 0.0) + total
@@ -80,7 +91,8 @@ class Means:
             self.add(name, value * examples, examples)
 
     def values(self) -> dict[str, float]:
-        return {name: total / max(1.0, self.weights[name]) for name, total in self.sums.items()}
+        found = {name: total / max(1.0, self.weights[name]) for name, total in self.sums.items()}
+        return found | {name: mean(found[each] for each in names) for name, names in self.of_means.items()}
 
     @classmethod
     def read(cls, record: Mapping[str, Mapping[str, float]]) -> Means:
@@ -95,6 +107,7 @@ class Means:
         """The means over all that several have gathered."""
         whole = cls()
         for part in parts:
+            whole.of_means |= part.of_means
             for name, total in part.sums.items():
                 whole.add(name, total, part.weights[name])
         return whole

@@ -11,23 +11,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from modgraph.backends.torch import Model, build
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.program import load
+from modgraph.training.augment import check_augmented
 from modgraph.training.checkpoint import Checkpoint, newest_checkpoint, path_of, read_checkpoint
 from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.engine import Engine, load_weights
-from modgraph.training.errors import BadCheckpoint, DataDoesNotFit, NotForEval
+from modgraph.training.errors import BadCheckpoint, NotForEval
 from modgraph.training.evaluation import evaluate
+from modgraph.training.groups import with_validation
 from modgraph.training.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.labels import ignoring, weighing
 from modgraph.training.metrics import Means
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, Start, Train, read_recipe
+from modgraph.training.recipe import Recipe, Start, read_recipe
 from modgraph.training.run_directory import RunDirectory
 from modgraph.training.watched import check_watched
 from modgraph.training.weight_map import WeightMap, read_map
@@ -147,7 +148,8 @@ def resumed(path: str) -> Iterator[Engine]:
 @contextmanager
 def _engine(graph: Graph, recipe: Recipe, splits: dict[str, Arrays], directory: RunDirectory) -> Iterator[Engine]:
     """An engine in its place: processes joined, threads set, the folder locked."""
-    check_watched(graph, recipe.train, VALIDATION in splits)
+    check_watched(graph, recipe.train, splits)
+    check_augmented(graph, recipe.train.augment or {})
     with ExitStack() as stack:
         stack.enter_context(threads(recipe.train.threads))
         processes = Processes(recipe.train.device, recipe.train.precision)
@@ -155,21 +157,6 @@ def _engine(graph: Graph, recipe: Recipe, splits: dict[str, Arrays], directory: 
         if processes.leads:
             stack.enter_context(directory.locked())
         yield Engine(graph, recipe.train, splits, directory, processes)
-
-
-def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays]:
-    """The splits, a share of the training data held out if the recipe asks for it. Raises `ModgraphError`."""
-    if not train.validation:
-        return splits
-    if VALIDATION in splits:
-        reason = "the data has a validation split of its own"
-        raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out train.validation")])
-    arrays = splits[TRAIN]
-    order = np.random.default_rng((train.seed, 1)).permutation(len(arrays))
-    kept = max(1, round(train.validation * len(arrays)))
-    if kept >= len(arrays):
-        raise ModgraphError([DataDoesNotFit(reason=f"{len(arrays)} examples are too few to hold some out")])
-    return {**splits, TRAIN: arrays.take(order[kept:]), VALIDATION: arrays.take(order[:kept])}
 
 
 def _key(name: str) -> str:
@@ -200,10 +187,10 @@ def finish(engine: Engine) -> dict[str, Any]:
     run = load_run(engine.directory.path)
     model = run.model(processes.device)
     metrics: dict[str, Any] = {"epochs": engine.progress.epoch, "steps": engine.progress.step}
-    if engine.progress.best_step is not None:
-        metrics["best_step"] = engine.progress.best_step
+    if engine.train.best is not None:
+        metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
     for split, arrays in run.test_data().items():
-        parts = processes.gather(evaluate(model, arrays, processes.rank, processes.size))
+        parts = processes.gather(evaluate(model, arrays, processes.rank, processes.size, engine.train.by))
         metrics |= {f"{split}.{name}": value for name, value in Means.joined(parts).values().items()}
     if processes.leads:
         engine.directory.write_record({"status": "finished", "metrics": metrics})

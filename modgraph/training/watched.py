@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
-from modgraph.training.data import TRAIN, VALIDATION
+from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.errors import UnknownMetric
-from modgraph.training.metrics import metric_names
+from modgraph.training.metrics import metric_names, names_by_group
 from modgraph.training.recipe import Train
 
 
-def check_watched(graph: Graph, train: Train, validation: bool) -> None:
+def check_watched(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
     """Raises `ModgraphError` for a metric that this training will not measure."""
     names = metric_names(graph)
-    known = [*names, *(f"{split}.{name}" for split in (TRAIN, *[VALIDATION] * validation) for name in names)]
+    known = [*names, *(f"{TRAIN}.{name}" for name in names)]
+    validation = splits.get(VALIDATION)
+    if validation is not None:
+        groups = validation.names_of_groups(train.by)
+        grouped = names_by_group(graph, train.by, groups)
+        known += [
+            f"{VALIDATION}.{name}" for name in (*names, *grouped, *(m for each in grouped.values() for m in each))
+        ]
     stop = None if train.early_stop is None else train.early_stop.metric
     watched = {"train.best": train.best, "train.early_stop.metric": stop}
     for key, metric in watched.items():
         if metric is None or metric in known:
             continue
         suggestion = did_you_mean(metric, known, "this training measures: {known}")
-        if metric.startswith(f"{VALIDATION}.") and not validation:
+        if metric.startswith(f"{VALIDATION}.") and validation is None:
             suggestion = "hold data out to measure it on: train.validation: 0.1"
         raise ModgraphError([UnknownMetric(key=key, metric=metric, suggestion=suggestion)])

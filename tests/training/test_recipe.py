@@ -93,7 +93,7 @@ MISTAKES = {
     "start: {map: specs/gmoe_timm.yaml}": ("MG504", "neither run nor weights"),
     "start: {weights: a.pth}": ("MG504", "weights and map together"),
     "start: {run: a, weights: b, map: c}": ("MG504", "both run and weights"),
-    "data: {name: digits}": ("MG506", 'did you mean "min_max_digits"'),
+    "data: {name: max_digits}": ("MG506", 'did you mean "min_max_digits"'),
     "data: 3": ("MG504", "must be a mapping"),
     "data: digits": ("MG506", "min_max_digits"),
     "train: {epochs: 3, epochs: 4}": ("MG507", "twice"),
