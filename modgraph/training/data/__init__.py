@@ -1,8 +1,21 @@
 """Data sets, one file each."""
 
-from modgraph.training.data.declaration import TRAIN, VALIDATION, Arrays, DataSet
+from modgraph.training.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, OnDisk
+from modgraph.training.data.image_folders import ImageFolders
 from modgraph.training.data.min_max_digits import MinMaxDigits
 from modgraph.training.data.npz import Npz
+from modgraph.training.data.rotated_digits import RotatedDigits
 from modgraph.training.data.two_gaussians import TwoGaussians
 
-__all__ = ["TRAIN", "VALIDATION", "Arrays", "DataSet", "MinMaxDigits", "Npz", "TwoGaussians"]
+__all__ = [
+    "TRAIN",
+    "VALIDATION",
+    "Arrays",
+    "DataSet",
+    "ImageFolders",
+    "MinMaxDigits",
+    "Npz",
+    "OnDisk",
+    "RotatedDigits",
+    "TwoGaussians",
+]
