@@ -244,6 +244,17 @@ class BadWeightFile(Diagnostic):
     reason: str
 
 
+class VocabularyDoesNotFit(Diagnostic):
+    """A text has fewer words than the spec's `words` and `next` know, or a vocabulary has another number than they."""
+
+    code = "MG520"
+    message = "{source} gives {words} words, <unk> included, and the spec knows {size}"
+    help = "give the model that many: its words are token[time, {words}], its next class[time, {words}]"
+    source: str
+    words: int
+    size: int
+
+
 class RunExists(Diagnostic):
     """A folder that already holds a run is not overwritten."""
 

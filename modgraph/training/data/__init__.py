@@ -5,6 +5,7 @@ from modgraph.training.data.image_folders import ImageFolders
 from modgraph.training.data.min_max_digits import MinMaxDigits
 from modgraph.training.data.npz import Npz
 from modgraph.training.data.rotated_digits import RotatedDigits
+from modgraph.training.data.text import Text
 from modgraph.training.data.two_gaussians import TwoGaussians
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "Npz",
     "OnDisk",
     "RotatedDigits",
+    "Text",
     "TwoGaussians",
 ]
