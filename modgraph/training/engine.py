@@ -36,18 +36,19 @@ from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
 from modgraph.training.run_directory import RunDirectory
+from modgraph.training.use import add_use, records_of_use
 
 
 class _Objective(nn.Module):
-    """What a step differentiates: a batch's logits, for the metrics, and its losses."""
+    """What a step differentiates: results of a batch, for the metrics, and its losses."""
 
-    def __init__(self, model: Model, logits: list[Any]) -> None:
+    def __init__(self, model: Model, wanted: list[Any]) -> None:
         super().__init__()
         self.model = model
-        self.logits = logits
+        self.wanted = wanted
 
     def forward(self, batch: Batch) -> tuple[list[Tensor], dict[str, Tensor]]:
-        return results_of(self.model, batch, self.logits)
+        return results_of(self.model, batch, self.wanted)
 
 
 class Engine:
@@ -69,7 +70,8 @@ class Engine:
         if not self.named:
             raise ModgraphError([NothingToLearn(reason="the spec has no weights that are not frozen")])
         self.optimizer: Any = resolve(train.optimizer.torch)(list(self.named.values()), **train.optimizer.arguments())
-        objective = _Objective(self.model, [each.logits for each in self.accuracies])
+        self.used = records_of_use(self.model.graph)
+        objective = _Objective(self.model, [*(each.logits for each in self.accuracies), *self.used.values()])
         self.objective, self.stepper = processes.setup(objective, self.optimizer)
         self.order = Order(self.data, train)
         self.steps_per_epoch = self.order.steps
@@ -157,10 +159,11 @@ class Engine:
         with self.processes.shard(places, self.train.seed, step) as own:
             rows = self.data.read(own.numpy())
             batch = {name: self.processes.placed(torch.from_numpy(array)) for name, array in rows.items()}
-            logits, losses = self.objective(self._augmented(batch, places, step))
+            results, losses = self.objective(self._augmented(batch, places, step))
         self._descend(losses, len(places))
         self.progress = self.progress.after_step()
-        gather(self.means, self.accuracies, batch, logits, losses)
+        gather(self.means, self.accuracies, batch, results[: len(self.accuracies)], losses)
+        add_use(self.means, dict(zip(self.used, results[len(self.accuracies) :], strict=True)))
 
     def _augmented(self, batch: Batch, places: Tensor, step: int) -> Batch:
         """This process's part of a batch, its images moved as they would be in one process."""

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from modgraph.files import write_atomically, writing
 from modgraph.training.run_directory import RunDirectory
+from modgraph.training.use import USE
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ class Log:
         with writing(self.folder):
             for name, value in values.items():
                 self.events.add_scalar(f"{split}/{name}", value, step)
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if not name.startswith(USE))
         tqdm.write(f"epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
 
     def close(self) -> None:
