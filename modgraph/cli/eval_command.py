@@ -13,7 +13,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", metavar="RUN")
     add_overrides(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    parser.add_argument("--detail", action="store_true", help="confusion matrices, and accuracies by the data's groups")
+    parser.add_argument("--detail", action="store_true", help="confusion matrices, and metrics by the data's groups")
     parser.add_argument("--bundle", metavar="FILE", help="let ONNX Runtime compute the outputs, from this bundle")
 
 
@@ -38,19 +38,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_model(run: Any) -> dict[str, float]:
-    from modgraph.training.evaluation import evaluate
+    from modgraph.training.evaluation import measure
     from modgraph.training.processes import device_or_cpu
 
     model = run.model(device_or_cpu(run.recipe.train.device))
     return {
         f"{split}.{name}": value
         for split, arrays in run.test_data().items()
-        for name, value in evaluate(model, arrays, by=run.recipe.train.by).values().items()
+        for name, value in measure(model, arrays, run.recipe.train.by).items()
     }
 
 
 def _details(run: Any) -> dict[str, Any]:
-    from modgraph.training.evaluation import details
+    from modgraph.training.details import details
 
     model = run.model()
     return {split: details(model, arrays) for split, arrays in run.test_data().items()}

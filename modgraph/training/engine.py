@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -18,6 +19,8 @@ from modgraph.backends.torch import Model, build, generator_for
 from modgraph.backends.torch.construct import resolve
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
+from modgraph.nn import choosing
+from modgraph.training.algorithms.algorithm import Given
 from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.checkpoint import (
     Checkpoint,
@@ -28,19 +31,19 @@ from modgraph.training.checkpoint import (
 )
 from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.errors import BadCheckpoint, Diverged, NothingToLearn
-from modgraph.training.evaluation import Batch, evaluate, gather, results_of
+from modgraph.training.evaluation import Batch, evaluate, metrics_of, results_of
 from modgraph.training.groups import Order
 from modgraph.training.logs import Log, progress
-from modgraph.training.metrics import Means, accuracies
+from modgraph.training.means import Means
+from modgraph.training.metrics import Metrics
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
 from modgraph.training.run_directory import RunDirectory
-from modgraph.training.use import add_use, records_of_use
 
 
 class _Objective(nn.Module):
-    """What a step differentiates: results of a batch, for the metrics, and its losses."""
+    """What a step differentiates: a batch's losses; beside them, what its metrics want."""
 
     def __init__(self, model: Model, wanted: list[Any]) -> None:
         super().__init__()
@@ -62,16 +65,17 @@ class Engine:
         self.validation = splits.get(VALIDATION)
         self.directory = directory
         self.processes = processes
-        self.model = build(graph, seed=train.seed)
-        self.accuracies = accuracies(graph)
+        given = Given(graph, self.data, train.seed, train.batch, processes.size)
+        self.learner = train.algorithm.learner(given)
+        self.model = build(self.learner.graph, seed=train.seed)
+        self.metrics = Metrics(graph)
         self.named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         if not graph.losses:
             raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
         if not self.named:
             raise ModgraphError([NothingToLearn(reason="the spec has no weights that are not frozen")])
         self.optimizer: Any = resolve(train.optimizer.torch)(list(self.named.values()), **train.optimizer.arguments())
-        self.used = records_of_use(self.model.graph)
-        objective = _Objective(self.model, [*(each.logits for each in self.accuracies), *self.used.values()])
+        objective = _Objective(self.model, [*self.metrics.wanted, *self.learner.wanted])
         self.objective, self.stepper = processes.setup(objective, self.optimizer)
         self.order = Order(self.data, train)
         self.steps_per_epoch = self.order.steps
@@ -84,10 +88,11 @@ class Engine:
         """Write a checkpoint of this very moment. Raises `ModgraphError`."""
         means = Means.joined(self.processes.gather(self.means))
         if self.processes.leads:
-            facts = {**self.progress.facts(), "means": asdict(means)}
+            facts = {**self.progress.facts(), "means": asdict(means), "algorithm": self.learner.facts()}
             state = optimizer_tensors(self.optimizer, list(self.named))
             weights = dict(self.model.state_dict())
-            checkpoint = Checkpoint(self.progress.epoch, self.progress.step, weights, state, facts)
+            kept = self.learner.tensors()
+            checkpoint = Checkpoint(self.progress.epoch, self.progress.step, weights, state, facts, kept)
             write_checkpoint(self.directory.checkpoints, checkpoint, self.train.keep, self.progress.best_step)
 
     def restore(self) -> None:
@@ -100,7 +105,8 @@ class Engine:
         try:
             self.progress = Progress.read(checkpoint)
             means = Means.read(checkpoint.facts.get("means", {}))
-        except (TypeError, ValueError, AttributeError) as error:
+            self.learner.restore(checkpoint.state, checkpoint.facts.get("algorithm", {}))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"its record is damaged: {error}"
             raise ModgraphError([BadCheckpoint(path=str(self.directory.checkpoints), reason=reason)]) from error
         self.means = means if self.processes.leads else Means()
@@ -114,6 +120,8 @@ class Engine:
 
     def run(self) -> None:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
+        if self.learner.describe():
+            self.say(self.learner.describe())
         log = Log(self.directory, since=self.progress.step) if self.processes.leads else None
         try:
             while self.progress.epoch < self.train.epochs and not self.progress.enough:
@@ -139,31 +147,37 @@ class Engine:
 
     def _judge(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
-        values = {TRAIN: Means.joined(self.processes.gather(self.means)).values()}
+        values = {TRAIN: self.metrics.values(Means.joined(self.processes.gather(self.means)))}
         if self.validation is not None:
             part = evaluate(self.model, self.validation, self.processes.rank, self.processes.size, self.train.by)
-            values[VALIDATION] = Means.joined(self.processes.gather(part)).values()
+            metrics = metrics_of(self.model.graph, self.validation, self.train.by)
+            values[VALIDATION] = metrics.values(Means.joined(self.processes.gather(part)))
         self.progress = self.progress.after_epoch(self.train, values)
         if log is not None:
-            for split, metrics in values.items():
-                log.write(split, self.progress.epoch, self.progress.step, metrics)
+            for split, found in values.items():
+                log.write(split, self.progress.epoch, self.progress.step, found)
 
     def _step(self, places: Tensor) -> None:
         step = self.progress.step
+        self.learner.prepare(self.model, step)
         self.model.train()
         torch.manual_seed(generator_for(self.train.seed, "noise", step).initial_seed())
         share = self.train.schedule.share(step, self.steps_per_epoch * self.train.epochs, self.steps_per_epoch)
         for group in self.optimizer.param_groups:
             group["lr"] = self.train.optimizer.arguments()["lr"] * share
         self.optimizer.zero_grad(set_to_none=True)
-        with self.processes.shard(places, self.train.seed, step) as own:
+        with self.processes.shard(places, self.train.seed, step) as own, choosing(self._choices(own)):
             rows = self.data.read(own.numpy())
             batch = {name: self.processes.placed(torch.from_numpy(array)) for name, array in rows.items()}
-            results, losses = self.objective(self._augmented(batch, places, step))
-        self._descend(losses, len(places))
+            found, losses = self.objective(self._augmented(batch, places, step))
+            measured = len(self.metrics.wanted)
+            objective = self.learner.objective(losses, found[measured:], len(places))
+        self._descend(objective, len(places))
         self.progress = self.progress.after_step()
-        gather(self.means, self.accuracies, batch, results[: len(self.accuracies)], losses)
-        add_use(self.means, dict(zip(self.used, results[len(self.accuracies) :], strict=True)))
+        self.metrics.gather(self.means, batch, found[:measured], losses)
+
+    def _choices(self, places: Tensor) -> dict[str, Tensor]:
+        return {route: self.processes.placed(choice) for route, choice in self.learner.choices(places).items()}
 
     def _augmented(self, batch: Batch, places: Tensor, step: int) -> Batch:
         """This process's part of a batch, its images moved as they would be in one process."""
@@ -172,7 +186,7 @@ class Engine:
         noise = torch.rand(len(places), DRAWS, generator=generator_for(self.train.seed, "augment", step))
         return augmented(batch, self.train.augment, noise[slice(*self.processes.own(places))])
 
-    def _descend(self, losses: dict[str, Tensor], examples: int) -> None:
+    def _descend(self, losses: Mapping[str, Tensor], examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss is no number."""
         loss = torch.stack([self._part(value, examples) for value in losses.values()]).sum()
         if not math.isfinite(loss.item()):

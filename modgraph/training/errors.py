@@ -244,6 +244,17 @@ class BadWeightFile(Diagnostic):
     reason: str
 
 
+class VocabularyDoesNotFit(Diagnostic):
+    """A text has fewer words than the spec's `words` and `next` know, or a vocabulary has another number than they."""
+
+    code = "MG520"
+    message = "{source} gives {words} words, <unk> included, and the spec knows {size}"
+    help = "give the model that many: its words are token[time, {words}], its next class[time, {words}]"
+    source: str
+    words: int
+    size: int
+
+
 class RunExists(Diagnostic):
     """A folder that already holds a run is not overwritten."""
 
@@ -299,3 +310,42 @@ class RunBusy(Diagnostic):
     message = 'another training is at work in "{path}"'
     help = "wait for it or stop it, or choose another folder with --out"
     path: str
+
+
+class NoGradient(Diagnostic):
+    """A router that draws its choices passes no gradient, so gradient descent alone would never teach it anything."""
+
+    code = "MG540"
+    message = 'router "{router}" draws its choices: gradients do not reach it'
+    help = "train with the algorithm em or reinforce (train.algorithm: em)"
+    router: str
+
+
+class NothingDrawn(Diagnostic):
+    """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`."""
+
+    code = "MG541"
+    message = "the algorithm {algorithm} teaches routers that draw their choices, and the spec has none"
+    help = "use the router categorical, or train.algorithm: backprop"
+    algorithm: str
+
+
+class NoLikelihood(Diagnostic):
+    """The algorithms em and reinforce judge decisions by how likely the targets are with them.
+
+    A loss tells that if it is `cross_entropy` or `gaussian` and nothing else, without a factor.
+    """
+
+    code = "MG542"
+    message = "the algorithm {algorithm} judges decisions by a likelihood, and no loss of the spec is one"
+    help = "declare one: loss cross_entropy(logits, label), or loss gaussian(prediction, target, variance=0.1)"
+    algorithm: str
+
+
+class NeedsOneProcess(Diagnostic):
+    """The table of assignments that em keeps is one, and every process would have its own."""
+
+    code = "MG543"
+    message = "the algorithm {algorithm} runs in one process"
+    help = "start it without torchrun"
+    algorithm: str

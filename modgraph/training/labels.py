@@ -32,7 +32,7 @@ def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph
     for name, each in weights.items():
         size = graph.target_types[name].size
         assert size is not None, "a cross-entropy compares with classes"
-        given = balanced(train.values[name], size) if isinstance(each, str) else each
+        given = balanced(_real(graph, name, train), size) if isinstance(each, str) else each
         if len(given) != size:
             reason = f"train.labels.{name}.weights has {len(given)} numbers for {size} classes"
             raise ModgraphError([DataDoesNotFit(reason=reason, way_out="give one weight for each class, or: balanced")])
@@ -44,6 +44,15 @@ def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
     """n / (C·n_c) for each class: every class counts the same in all; labels that are no class are left out."""
     counts = np.bincount(label[(label >= 0) & (label < classes)].ravel(), minlength=classes)
     return tuple(float(counts.sum() / (classes * count)) if count else 0.0 for count in counts)
+
+
+def _real(graph: Graph, target: str, train: Arrays) -> NDArray[Any]:
+    """The labels of a target that are no padding, [S]."""
+    label = train.values[target]
+    lengths = [train.values.get(f"{axis}_length") for axis in graph.target_types[target].symbolic]
+    if not lengths or lengths[0] is None:
+        return label.ravel()
+    return label[np.arange(label.shape[1]) < lengths[0][:, None]].ravel()
 
 
 def _edited(graph: Graph, changes: Mapping[str, Mapping[str, Any]]) -> Graph:

@@ -12,7 +12,6 @@ from tqdm import tqdm
 
 from modgraph.files import write_atomically, writing
 from modgraph.training.run_directory import RunDirectory
-from modgraph.training.use import USE
 
 T = TypeVar("T")
 
@@ -36,12 +35,17 @@ class Log:
         with writing(self.folder):
             for name, value in values.items():
                 self.events.add_scalar(f"{split}/{name}", value, step)
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if not name.startswith(USE))
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if not _numbered(name))
         tqdm.write(f"epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
 
     def close(self) -> None:
         with writing(self.folder):
             self.events.close()
+
+
+def _numbered(name: str) -> bool:
+    """Whether a metric is one of many alike, such as the use of each module: the files have them, a line does not."""
+    return name.rpartition(".")[2].isdigit()
 
 
 def _kept(path: Path, since: int) -> Iterator[str]:

@@ -1,113 +1,239 @@
-"""Metrics that a graph's declared losses imply, and their means over a split."""
+"""Metrics that a graph implies: its losses, how right its predictions are, what its controllers do.
+
+Axis letters: B examples, C classes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import mean
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.ir import Graph, OpNode, Result, TargetNode
+from modgraph.nn.padding import valid
 from modgraph.ops.loss import CrossEntropy
+from modgraph.training.controllers import Controller, controllers
+from modgraph.training.means import Means
+
+Batch = Mapping[str, Tensor]
+LARGEST_EXPONENT = 700.0  # of what a float can hold: the perplexity of a model that went astray is no overflow
 
 
 @dataclass(frozen=True)
-class Accuracy:
-    """Share of labels that have the largest logit (the first, in a tie). Padding and ignored labels are left out."""
+class Metric(ABC):
+    """Compares one result of a graph with a target. Padding and ignored labels are left out."""
 
     name: str
-    logits: Result
+    result: Result
     target: str
     length: str | None
+
+    @abstractmethod
+    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+        """What is averaged, summed for each example, and how much of it there is: [B] each."""
+
+    def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
+        total_B, weight_B = self.sums(values[0], batch[self.target], self.length_in(batch))
+        means.add(self.name, float(total_B.sum()), float(weight_B.sum()))
+
+    def length_in(self, batch: Batch) -> Tensor | None:
+        return None if self.length is None else batch.get(self.length)
+
+    @property
+    def wanted(self) -> tuple[Result, ...]:
+        return (self.result,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def values(self, means: Mapping[str, float]) -> dict[str, float]:
+        """What is reported."""
+        return {self.name: means[self.name]}
+
+
+@dataclass(frozen=True)
+class Accuracy(Metric):
+    """Share of labels that have the largest logit (the first, in a tie): logits [B, ..., C], label [B, ...]."""
+
     ignore: int | None = None
 
-    def predictions(self, logits: Tensor, label: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The predicted class of every label, and which labels count: logits [B, ..., C], label [B, ...]."""
-        counts = torch.ones_like(label, dtype=torch.bool) if self.ignore is None else label != self.ignore
-        if length is not None:
-            real = torch.arange(label.shape[1], device=label.device) < length.unsqueeze(-1)
-            counts = counts & real.reshape(*real.shape, *(1,) * (label.dim() - 2))
-        return logits.argmax(-1), counts
+    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+        predicted, counts = self.predictions(value, target, length)
+        return _per_example((predicted == target) & counts), _per_example(counts)
 
-    def count(self, logits: Tensor, label: Tensor, length: Tensor | None) -> tuple[float, float]:
-        """Labels that are right, and labels in all."""
-        predicted, counts = self.predictions(logits, label, length)
-        return float(((predicted == label) & counts).sum()), float(counts.sum())
+    def predictions(self, logits: Tensor, label: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The predicted class of every label, and which labels count."""
+        return logits.argmax(-1), counted(label, length, self.ignore)
+
+
+@dataclass(frozen=True)
+class Perplexity(Metric):
+    """exp of the mean cross-entropy over all labels: `result` is the mean or the sum of each example's."""
+
+    ignore: int | None = None
+    reduce: str = "mean"
+
+    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+        count_B = _per_example(counted(target, length, self.ignore))
+        return (value.double() * count_B if self.reduce == "mean" else value.double()), count_B
+
+    def values(self, means: Mapping[str, float]) -> dict[str, float]:
+        return {self.name: math.exp(min(means[self.name], LARGEST_EXPONENT))}
+
+
+@dataclass(frozen=True)
+class SquaredError(Metric):
+    """The mean of (prediction − target)² over everything that examples hold."""
+
+    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+        counts = counted(target, length)
+        return _per_example((value - target).double() ** 2 * counts), _per_example(counts)
+
+
+def counted(target: Tensor, length: Tensor | None, ignore: int | None = None) -> Tensor:
+    """Which places of a target [B, ...] count; with a length, the first axis after the batch holds padding."""
+    counts = torch.ones_like(target, dtype=torch.bool) if ignore is None else target != ignore
+    real = valid(target, 1, length) if length is not None else None
+    return counts if real is None else counts & real
+
+
+def _per_example(x: Tensor) -> Tensor:
+    return x.double().reshape(len(x), -1).sum(1)
+
+
+# ---------------------------------------------------------------- those of a graph
 
 
 def accuracies(graph: Graph) -> list[Accuracy]:
     """An accuracy for each target that a cross-entropy compares with: `accuracy`, or `<target>.accuracy` of several."""
     found = {}
-    for node in graph.of_kind(OpNode):
+    for target, node, inputs in _compared(graph, "label"):
         if isinstance(node.op, CrossEntropy):
-            inputs = graph.inputs(node.name)
-            label = graph[inputs["label"].node]
-            if isinstance(label, TargetNode):
-                length = inputs["length"].node if "length" in inputs else None
-                found[label.name] = ("accuracy", inputs["logits"], label.name, length, node.op.ignore)
-    if len(found) == 1:
-        return [Accuracy(*facts) for facts in found.values()]
-    return [Accuracy(f"{name}.accuracy", *facts) for name, (_, *facts) in found.items()]  # type: ignore[arg-type]
+            found[target] = (inputs["logits"], target, _length_of(inputs), node.op.ignore)
+    return [Accuracy(_named("accuracy", target, found), *facts) for target, facts in found.items()]
 
 
-def metric_names(graph: Graph) -> list[str]:
-    """What `Means` of this graph will hold."""
-    losses = list(graph.losses) if len(graph.losses) > 1 else []
-    return [*losses, "total_loss", *(each.name for each in accuracies(graph))]
+def perplexities(graph: Graph) -> list[Perplexity]:
+    """A perplexity for each target with several labels an example, whose cross-entropy weighs all classes alike."""
+    found = {}
+    for target, node, inputs in _compared(graph, "label"):
+        if isinstance(node.op, CrossEntropy) and not node.op.class_weights and graph.target_types[target].shape:
+            found[target] = (Result(node.name), target, _length_of(inputs), node.op.ignore, node.op.reduce)
+    return [Perplexity(_named("perplexity", target, found), *facts) for target, facts in found.items()]
 
 
-def names_by_group(graph: Graph, by: str | None, groups: Iterable[str]) -> dict[str, list[str]]:
-    """Accuracies over the groups of a grouping: the name of each mean, `domain.accuracy`, and of what it is the mean,
-    `domain.sketch.accuracy`."""
-    if by is None:
-        return {}
-    groups = list(groups)
-    return {f"{by}.{each.name}": [f"{by}.{group}.{each.name}" for group in groups] for each in accuracies(graph)}
+def squared_errors(graph: Graph) -> list[SquaredError]:
+    """The error of whatever a loss compares, as its operand `prediction`, with a target that is a number."""
+    found = {}
+    for target, _, inputs in _compared(graph, "target"):
+        if "prediction" in inputs and graph.target_types[target].dtype == "float":
+            found[target] = (inputs["prediction"], target, _length_of(inputs))
+    return [SquaredError(_named("mse", target, found), *facts) for target, facts in found.items()]
+
+
+def _compared(graph: Graph, slot: str) -> Iterable[tuple[str, OpNode, dict[str, Result]]]:
+    """The ops that take a target in a slot: the target, the op, and what flows into it."""
+    for node in graph.of_kind(OpNode):
+        inputs = graph.inputs(node.name)
+        if slot in inputs and isinstance(graph[inputs[slot].node], TargetNode):
+            yield inputs[slot].node, node, inputs
+
+
+def _length_of(inputs: Mapping[str, Result]) -> str | None:
+    return inputs["length"].node if "length" in inputs else None
+
+
+def _named(metric: str, target: str, found: Mapping[str, object]) -> str:
+    return metric if len(found) == 1 else f"{target}.{metric}"
+
+
+class Metrics:
+    """All metrics of a graph: what to compute for them, how to gather it, and what it comes to.
+
+    With a grouping, what is compared with targets is measured for each of its groups too (`domain.sketch.accuracy`),
+    and the mean over them (`domain.accuracy`).
+    """
+
+    def __init__(self, graph: Graph, by: str | None = None, groups: Sequence[str] = ()) -> None:
+        self.losses = ("total_loss",) if len(graph.losses) == 1 else (*graph.losses, "total_loss")
+        self.all: list[Metric | Controller] = [
+            *accuracies(graph),
+            *perplexities(graph),
+            *squared_errors(graph),
+            *controllers(graph),
+        ]
+        self.groups = {group: f"{by}.{group}." for group in groups}
+        self.over_groups = f"{by}."
+
+    @property
+    def compared(self) -> list[Metric]:
+        return [metric for metric in self.all if isinstance(metric, Metric)]
+
+    @property
+    def wanted(self) -> list[Result]:
+        """The results that `gather` takes."""
+        return [result for metric in self.all for result in metric.wanted]
+
+    @property
+    def names(self) -> list[str]:
+        """What `values` will hold."""
+        grouped = [metric.name for metric in self.compared] if self.groups else []
+        prefixes = (*self.groups.values(), self.over_groups)
+        own = [*self.losses, *(name for metric in self.all for name in metric.names)]
+        return [*own, *(f"{prefix}{name}" for prefix in prefixes for name in grouped)]
+
+    def gather(
+        self, means: Means, batch: Batch, values: Sequence[Tensor], losses: Mapping[str, Tensor] | None = None
+    ) -> None:
+        """Add a batch's wanted values and its losses to the means."""
+        examples = len(next(iter(batch.values())))
+        if not examples:
+            return
+        if losses is not None:
+            each = {name: float(value.detach().mean()) for name, value in losses.items()}
+            for name, loss in {**each, "total_loss": sum(each.values())}.items():
+                means.add(name, loss * examples, examples)
+        left = (value.detach() for value in values)
+        for metric in self.all:
+            metric.add(means, batch, [next(left) for _ in metric.wanted])
+
+    def gather_groups(self, means: Means, batch: Batch, values: Sequence[Tensor], words: NDArray[np.str_]) -> None:
+        """Add a batch to the means of the groups that its examples belong to."""
+        for group, prefix in self.groups.items():
+            here = torch.from_numpy(words == group).to(values[0].device)
+            if here.any():
+                own = Means()
+                self.gather(own, {name: array[here] for name, array in batch.items()}, [each[here] for each in values])
+                means.add_all(own, prefix)
+
+    def values(self, means: Means) -> dict[str, float]:
+        """What is reported of what was gathered."""
+        found = self._values(means)
+        of_groups = {prefix: self._values(means.below(prefix)) for prefix in self.groups.values()}
+        for metric in self.compared if of_groups else ():
+            each = {prefix: values[metric.name] for prefix, values in of_groups.items() if metric.name in values}
+            found |= {f"{prefix}{metric.name}": value for prefix, value in each.items()}
+            if each:
+                found[f"{self.over_groups}{metric.name}"] = mean(each.values())
+        return found
+
+    def _values(self, means: Means) -> dict[str, float]:
+        known = means.each()
+        found = {name: known[name] for name in self.losses if name in known}
+        for metric in self.all:
+            if metric.names[0] in known:
+                found |= metric.values(known)
+        return found
 
 
 def better(metric: str, value: float, than: float) -> bool:
     """Whether a value of a metric is better: accuracies grow, losses shrink."""
     return value > than if metric.endswith("accuracy") else value < than
-
-
-@dataclass
-class Means:
-    """Means over examples, gathered batch by batch; `of_means` are means of some of them, counting alike."""
-
-    sums: dict[str, float] = field(default_factory=dict)
-    weights: dict[str, float] = field(default_factory=dict)
-    of_means: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, name: str, total: float, weight: float) -> None:
-        self.sums[name] = self.sums.get(name, 0.0) + total
-        self.weights[name] = self.weights.get(name, 0.0) + weight
-
-    def add_losses(self, losses: Mapping[str, Tensor], examples: int) -> None:
-        """Each declared loss if there are several, and their sum."""
-        values = {name: float(value) for name, value in losses.items()}
-        for name, value in {**(values if len(values) > 1 else {}), "total_loss": sum(values.values())}.items():
-            self.add(name, value * examples, examples)
-
-    def values(self) -> dict[str, float]:
-        found = {name: total / max(1.0, self.weights[name]) for name, total in self.sums.items()}
-        return found | {name: mean(found[each] for each in names) for name, names in self.of_means.items()}
-
-    @classmethod
-    def read(cls, record: Mapping[str, Mapping[str, float]]) -> Means:
-        """Means from their record. Raises `TypeError` or `ValueError` if it is none."""
-        sums, weights = ({k: float(v) for k, v in record.get(name, {}).items()} for name in ("sums", "weights"))
-        if sums.keys() != weights.keys():
-            raise ValueError("its means are not whole")
-        return cls(sums, weights)
-
-    @classmethod
-    def joined(cls, parts: Iterable[Means]) -> Means:
-        """The means over all that several have gathered."""
-        whole = cls()
-        for part in parts:
-            whole.of_means |= part.of_means
-            for name, total in part.sums.items():
-                whole.add(name, total, part.weights[name])
-        return whole

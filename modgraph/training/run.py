@@ -19,14 +19,14 @@ from modgraph.ir import Graph
 from modgraph.program import load
 from modgraph.training.augment import check_augmented
 from modgraph.training.checkpoint import Checkpoint, newest_checkpoint, path_of, read_checkpoint
-from modgraph.training.data import TRAIN, VALIDATION, Arrays
+from modgraph.training.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.training.engine import Engine, load_weights
 from modgraph.training.errors import BadCheckpoint, NotForEval
-from modgraph.training.evaluation import evaluate
+from modgraph.training.evaluation import evaluate, metrics_of
 from modgraph.training.groups import with_validation
 from modgraph.training.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.labels import ignoring, weighing
-from modgraph.training.metrics import Means
+from modgraph.training.means import Means
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, Start, read_recipe
 from modgraph.training.run_directory import RunDirectory
@@ -53,6 +53,11 @@ class Run:
     def recipe(self) -> Recipe:
         return read_recipe(self.directory.recipe, self.overrides)
 
+    @property
+    def _data(self) -> DataSet:
+        """Its data set, with what the run keeps of it."""
+        return self.recipe.data.kept_in(self.path)
+
     def checkpoint(self) -> Checkpoint:
         """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
         folder = self.directory.checkpoints
@@ -72,7 +77,7 @@ class Run:
 
     def splits(self) -> dict[str, Arrays]:
         """The arrays of every split of its data."""
-        return with_validation(self.recipe.data.splits(self.graph), self.recipe.train)
+        return with_validation(self._data.splits(self.graph), self.recipe.train)
 
     def test_data(self) -> dict[str, Arrays]:
         """The arrays of every split that was neither learnt from nor watched."""
@@ -80,7 +85,7 @@ class Run:
 
     def description(self) -> dict[str, Any]:
         """Names of classes and how inputs were made, for those who deploy the model."""
-        return self.recipe.data.description()
+        return self._data.description()
 
 
 def load_run(path: str | Path, **data: Any) -> Run:
@@ -115,7 +120,7 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     with _engine(graph, recipe, splits, directory) as engine:
         inherited = _inherited(engine.model, recipe.start, weight_map)
         if engine.processes.leads:
-            directory.lay_out(program.source.text, graph, recipe.to_yaml())
+            directory.lay_out(program.source.text, graph, recipe.to_yaml(), recipe.data.keeps(graph))
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()
@@ -191,7 +196,8 @@ def finish(engine: Engine) -> dict[str, Any]:
         metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
     for split, arrays in run.test_data().items():
         parts = processes.gather(evaluate(model, arrays, processes.rank, processes.size, engine.train.by))
-        metrics |= {f"{split}.{name}": value for name, value in Means.joined(parts).values().items()}
+        values = metrics_of(model.graph, arrays, engine.train.by).values(Means.joined(parts))
+        metrics |= {f"{split}.{name}": value for name, value in values.items()}
     if processes.leads:
         engine.directory.write_record({"status": "finished", "metrics": metrics})
     return metrics

@@ -1,12 +1,13 @@
 """The files of a run. Needs no torch.
 
 spec.mod  ir.json  recipe.yaml  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
+and what its data set keeps
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,7 @@ class RunDirectory:
         finally:
             lock.release()
 
-    def lay_out(self, spec: str, graph: Graph, recipe: str) -> None:
+    def lay_out(self, spec: str, graph: Graph, recipe: str, kept: Mapping[str, bytes]) -> None:
         """Write what a new run is made from, in a folder that is locked; `write_record` then makes it count.
 
         Raises `ModgraphError` if the folder holds a run.
@@ -93,6 +94,8 @@ class RunDirectory:
         write_atomically(self.ir, json.dumps(to_json(graph), indent=1).encode())
         write_atomically(self.recipe, recipe.encode())
         self.start.unlink(missing_ok=True)
+        for name, content in kept.items():
+            write_atomically(self.path / name, content)
 
     def write_start(self, report: dict[str, Any]) -> None:
         """Which weights came from elsewhere."""

@@ -8,21 +8,18 @@ from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
 from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.errors import UnknownMetric
-from modgraph.training.metrics import metric_names, names_by_group
+from modgraph.training.evaluation import metrics_of
+from modgraph.training.metrics import Metrics
 from modgraph.training.recipe import Train
 
 
 def check_watched(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
     """Raises `ModgraphError` for a metric that this training will not measure."""
-    names = metric_names(graph)
+    names = Metrics(graph).names
     known = [*names, *(f"{TRAIN}.{name}" for name in names)]
     validation = splits.get(VALIDATION)
     if validation is not None:
-        groups = validation.names_of_groups(train.by)
-        grouped = names_by_group(graph, train.by, groups)
-        known += [
-            f"{VALIDATION}.{name}" for name in (*names, *grouped, *(m for each in grouped.values() for m in each))
-        ]
+        known += [f"{VALIDATION}.{name}" for name in metrics_of(graph, validation, train.by).names]
     stop = None if train.early_stop is None else train.early_stop.metric
     watched = {"train.best": train.best, "train.early_stop.metric": stop}
     for key, metric in watched.items():

@@ -165,13 +165,13 @@ def test_the_use_of_an_interrupted_training_is_that_of_one_that_was_not(run: Pat
 
 
 def test_a_log_that_was_cut_off_tells_what_it_has(run: Path, tmp_path: Path) -> None:
-    routes = trace_run(load_run(run)).routes
+    graph = load_run(run).graph
     lines = (run / "metrics.jsonl").read_text().splitlines()
-    (tmp_path / "m.jsonl").write_text("\n".join(["[1]", "3", *lines])[:-30].replace("validation", "train", 1) + "\n{")
-    assert {name: array.shape for name, array in history_of(tmp_path / "m.jsonl", routes).items()} == {
+    (tmp_path / "m.jsonl").write_text("\n".join(["[1]", "3", *lines])[:-30] + "\n{")
+    assert {name: array.shape for name, array in history_of(tmp_path / "m.jsonl", graph).items()} == {
         name: (2, 5) for name in ROUTES
     }
-    assert history_of(tmp_path / "none.jsonl", routes) == {}
+    assert history_of(tmp_path / "none.jsonl", graph) == {}
 
 
 # ---------------------------------------------------------------- the command

@@ -12,7 +12,7 @@ import torch
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
-from modgraph.training.evaluation import evaluate
+from modgraph.training.evaluation import measure
 from modgraph.training.run import finish, resumed, started
 from tests.training.conftest import SPEC, begin, dotted, go_on
 
@@ -118,7 +118,7 @@ def test_the_best_epoch_is_what_a_run_ends_with(spec: Path, tmp_path: Path) -> N
     assert measured[metrics["best_step"]] == max(measured.values())
     run = load_run(tmp_path / "run")
     assert run.checkpoint().step == metrics["best_step"]
-    validation = evaluate(run.model(), run.splits()["validation"]).values()
+    validation = measure(run.model(), run.splits()["validation"])
     assert validation["accuracy"] == pytest.approx(max(measured.values()))
 
 

@@ -80,7 +80,7 @@ class NoHistory(Diagnostic):
 
     code = "MG809"
     message = "the run has not recorded how its modules were used"
-    help = "only a run with a finished epoch has, of routes that record gates; train it again"
+    help = "a run with a finished epoch has, of routers that decide by a distribution, such as cosine and noisy_top_k"
 
 
 class NotAPicture(Diagnostic):

@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.tools.trace.record import RouteTrace
+from modgraph.ir import Graph
+from modgraph.training.controllers import controllers
 from modgraph.training.data import TRAIN
-from modgraph.training.use import USE
 
 
-def history_of(metrics: Path, routes: tuple[RouteTrace, ...]) -> dict[str, NDArray[np.float64]]:
-    """Shares [epochs, modules] by route, of those routes whose use the run has recorded."""
+def history_of(metrics: Path, graph: Graph) -> dict[str, NDArray[np.float64]]:
+    """Shares [epochs, modules] by route, of the controllers whose use the run has recorded."""
     lines = list(_lines(metrics))
     found = {}
-    for route in routes:
-        names = [f"{USE}{route.name}.{module}" for module in range(route.modules)]
-        epochs = [[line[name] for name in names] for line in lines if all(name in line for name in names)]
+    for each in controllers(graph):
+        epochs = [[line[name] for name in each.use] for line in lines if all(name in line for name in each.use)]
         if epochs:
-            found[route.name] = np.array(epochs, np.float64)
+            found[each.route] = np.array(epochs, np.float64)
     return found
 
 

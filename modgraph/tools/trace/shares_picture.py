@@ -79,13 +79,13 @@ def _draw_table(sheet: Sheet, left: float, top: float, grouping: str, shares: Ma
 
 def training_picture(trace: Trace, suffix: str) -> bytes:
     """A chart for each route: a line for each module's share over the epochs. Raises `ModgraphError`."""
-    if not trace.history:
-        raise ModgraphError([NoHistory()])
-    return file_of(lambda: _drawn_charts(trace), suffix)
-
-
-def _drawn_charts(trace: Trace) -> Sheet:
     routes = [route for route in trace.routes if route.name in trace.history]
+    if not routes:
+        raise ModgraphError([NoHistory()])
+    return file_of(lambda: _drawn_charts(trace, routes), suffix)
+
+
+def _drawn_charts(trace: Trace, routes: list[RouteTrace]) -> Sheet:
     step = TITLE + CHART_HEIGHT + 0.5
     sheet = Sheet.blank(0.7 + CHART_WIDTH + LEGEND, 0.2 + step * len(routes))
     for at, route in enumerate(routes):

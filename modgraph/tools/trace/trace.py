@@ -60,7 +60,7 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
     arrays = _first(arrays, examples)
     records = tuple(record(model, arrays, each) for each in routes)
     verdict = _verdict(model, arrays, run.description().get("classes", {}))
-    return Trace(graph, name, arrays, records, verdict, history_of(run.directory.metrics, records))
+    return Trace(graph, name, arrays, records, verdict, history_of(run.directory.metrics, graph))
 
 
 def _chosen(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, Arrays]:
@@ -88,7 +88,7 @@ def _verdict(model: Model, arrays: Arrays, classes: Mapping[str, Any]) -> Verdic
 
 @torch.no_grad()
 def _predicted(model: Model, arrays: Arrays, accuracy: Accuracy) -> NDArray[Any]:
-    parts = [model.results(batch, (accuracy.logits,))[0].argmax(-1).numpy() for batch in batches(arrays)]
+    parts = [model.results(batch, (accuracy.result,))[0].argmax(-1).numpy() for batch in batches(arrays)]
     return np.concatenate(parts)
 
 

@@ -5,5 +5,19 @@ from modgraph.training.data.image_folders import ImageFolders
 from modgraph.training.data.min_max_digits import MinMaxDigits
 from modgraph.training.data.npz import Npz
 from modgraph.training.data.rotated_digits import RotatedDigits
+from modgraph.training.data.text import Text
+from modgraph.training.data.two_gaussians import TwoGaussians
 
-__all__ = ["TRAIN", "VALIDATION", "Arrays", "DataSet", "ImageFolders", "MinMaxDigits", "Npz", "OnDisk", "RotatedDigits"]
+__all__ = [
+    "TRAIN",
+    "VALIDATION",
+    "Arrays",
+    "DataSet",
+    "ImageFolders",
+    "MinMaxDigits",
+    "Npz",
+    "OnDisk",
+    "RotatedDigits",
+    "Text",
+    "TwoGaussians",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -73,6 +74,14 @@ class DataSet(Named):
     @abstractmethod
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         """The arrays of every split. Raises `ModgraphError`."""
+
+    def keeps(self, graph: Graph) -> dict[str, bytes]:
+        """Files that a run keeps since its training data decided them: a vocabulary. Raises `ModgraphError`."""
+        return {}
+
+    def kept_in(self, folder: Path) -> DataSet:
+        """The same data as a run sees them that keeps those files in a folder."""
+        return self
 
     def description(self) -> dict[str, Any]:
         """What someone who deploys the model must know: names of classes by target, how inputs were made."""
