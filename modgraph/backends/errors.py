@@ -114,3 +114,12 @@ class TooLarge(Diagnostic):
     message = "the weights take {size:.1f} GB, and an ONNX file holds less than 2"
     help = "make the model smaller"
     size: float
+
+
+class NothingToRound(Diagnostic):
+    """`--int8` rounds the weights of linear maps to eight bits. Those of routers and convolutions stay as they are."""
+
+    code = "MG712"
+    message = 'the model "{model}" has no weights that int8 could round'
+    help = "export it without --int8"
+    model: str

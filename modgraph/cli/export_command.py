@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
 from modgraph.diagnostics import render_all
+
+if TYPE_CHECKING:
+    from modgraph.backends.onnx import Test
+    from modgraph.ir import Graph
+    from modgraph.training.data import Arrays
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", metavar="RUN")
     parser.add_argument("-o", "--output", metavar="model.onnx", required=True)
     parser.add_argument("--routing", action="store_true", help="the routers' records as further outputs")
+    parser.add_argument("--int8", action="store_true", help="weights of eight bits; says what that changes")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -20,15 +28,28 @@ def run(options: argparse.Namespace) -> int:
     from modgraph.training.evaluation import EXAMPLES
 
     run = load_run(options.run_directory)
-    tests = next(iter(run.test_data().values()), None)
+    data = run.test_data()
+    first = next(iter(data.values()), None)
+    tests = {split: _test(run.graph, arrays) for split, arrays in data.items()} if options.int8 else {}
     report = export(
         run.model(),
         options.output,
         routing=options.routing,
-        examples=None if tests is None else tests.read(slice(EXAMPLES)),
+        int8=options.int8,
+        examples=None if first is None else first.read(slice(EXAMPLES)),
+        tests=tests,
         description=run.description(),
     )
     if report.warnings:
         print(render_all(report.warnings), file=sys.stderr)
     print(report)
     return 0
+
+
+def _test(graph: Graph, arrays: Arrays) -> Test:
+    """A split to measure on what rounded weights change."""
+    from modgraph.backends.onnx import Test
+    from modgraph.training.bundle_metrics import metrics_of_outputs
+
+    rows = arrays.read(slice(None))
+    return Test(rows, partial(metrics_of_outputs, graph=graph, rows=rows))

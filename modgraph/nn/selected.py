@@ -61,7 +61,10 @@ class SelectedGrouped(nn.Module):
 
 
 class SelectedPerModule(nn.Module):
-    """Each module once, on the tokens that chose it, its results added back: only what is chosen is computed."""
+    """Each module once, on the tokens that chose it, all results added back together: only what is chosen is computed.
+
+    Adding each module's results by itself would pass over all tokens once for each module.
+    """
 
     def forward(
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
@@ -69,16 +72,12 @@ class SelectedPerModule(nn.Module):
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
         gates, scores, selected, *further = router(tokens, *others, length=length)
         tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
-        parts, result = [], torch.Size()
-        for j in range(len(pool)):
-            places = selected_SM[:, j].nonzero().squeeze(1)
-            values = pool.expert(j)(tokens_S.index_select(0, places))
-            result = values.shape[1:]
-            parts.append((places, values.flatten(1) * gates_SM[:, j].index_select(0, places).unsqueeze(-1)))
-        total = tokens_S.new_zeros(tokens_S.shape[0], result.numel())
-        for places, values in parts:
-            total = total.index_add(0, places, values)
-        return total.reshape(*gates.shape[:-1], *result), gates, scores, selected, *further
+        places = [selected_SM[:, j].nonzero().squeeze(1) for j in range(len(pool))]
+        values = torch.cat([pool.expert(j)(tokens_S.index_select(0, at)) for j, at in enumerate(places)])
+        weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(places)])
+        weighted = values.flatten(1) * weight.unsqueeze(-1)
+        total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, torch.cat(places), weighted)
+        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *further
 
 
 class SelectedGathered(nn.Module):

@@ -58,7 +58,17 @@ def describe(bundle: Bundle) -> str:
     if isinstance(verified, dict):
         worst, batches = verified.get("worst"), verified.get("batches")
         lines.append(f"verified against torch at batch {batches}, largest relative difference {worst}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_rounded(manifest.get("int8"))])
+
+
+def _rounded(change: Any) -> list[str]:
+    """What weights of eight bits changed, in a line."""
+    if not isinstance(change, dict):
+        return []
+    metrics = change.get("metrics")
+    pairs = [pair for pair in metrics.items() if isinstance(pair[1], dict)] if isinstance(metrics, dict) else []
+    changed = [f"{name} {values.get('int8')} instead of {values.get('float')}" for name, values in pairs]
+    return ["; ".join(["weights were then rounded to eight bits", *changed])]
 
 
 def _meaning(port: Port) -> str:

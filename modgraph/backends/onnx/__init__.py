@@ -1,5 +1,6 @@
 """Exports a model to a bundle: one ONNX file with a manifest, verified against torch."""
 
 from modgraph.backends.onnx.bundle import Report, deterministic, export
+from modgraph.backends.onnx.change import Change, Test
 
-__all__ = ["Report", "deterministic", "export"]
+__all__ = ["Change", "Report", "Test", "deterministic", "export"]

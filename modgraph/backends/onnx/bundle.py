@@ -13,10 +13,12 @@ import torch
 from modgraph_runtime.bundle import MANIFEST_KEY
 
 from modgraph.backends.errors import NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
+from modgraph.backends.onnx.change import Change, Test, change
 from modgraph.backends.onnx.examples import Arrays, Examples
+from modgraph.backends.onnx.int8 import quantised
 from modgraph.backends.onnx.manifest import Description, as_text, manifest_of
 from modgraph.backends.onnx.trace import trace
-from modgraph.backends.onnx.verify import Verified, verify, verify_bundle
+from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, write_atomically
@@ -36,6 +38,7 @@ class Report:
     pools: dict[str, int]
     lowerings: dict[str, str]
     warnings: tuple[Diagnostic, ...] = field(default=())
+    change: Change | None = None
 
     def __str__(self) -> str:
         verified = self.verified
@@ -49,7 +52,7 @@ class Report:
         for name, size in self.pools.items():
             lines.append(f"pool {name}: {size - len(verified.unreached[name])} of {size} modules reached")
         lines += [f"route {name}: {reason}" for name, reason in self.lowerings.items()]
-        return "\n".join(lines)
+        return "\n".join([*lines, *([str(self.change)] if self.change else [])])
 
 
 def export(
@@ -57,14 +60,17 @@ def export(
     path: str | Path,
     *,
     routing: bool = False,
+    int8: bool = False,
     examples: Arrays | None = None,
+    tests: Mapping[str, Test] | None = None,
     description: Mapping[str, Any] | None = None,
 ) -> Report:
     """Write a verified bundle, and its manifest beside it as `<stem>.json`.
 
     `routing` adds the routers' records as outputs, named `<route>.<record>`. `examples` are arrays by input name to
-    verify on (random ones otherwise); `description` gives `classes` by target and `preprocessing` by input. Raises
-    `ModgraphError`, and then leaves what was there before.
+    verify on (random ones otherwise); `description` gives `classes` by target and `preprocessing` by input. `int8`
+    rounds weights to eight bits after the verification, and measures on `tests` (the examples otherwise) what that
+    changes. Raises `ModgraphError`, and then leaves what was there before.
     """
     target = Path(path)
     _check_place(target)
@@ -74,21 +80,28 @@ def export(
     tried = Examples.of(inference.graph, examples)
     traced = trace(inference, tried)
     verified = verify(inference, traced, tried)
+    changed = None
+    if int8:
+        exact, traced = traced, quantised(traced, inference)
+        changed = change(inference.graph, exact, traced, tests or {"examples": Test(tried.sample())})
     if not routing:
         traced = traced.only(inference.graph.outputs)
-    text = as_text(manifest_of(model.graph, inference, traced, verified, described))
+    text = as_text(manifest_of(model.graph, inference, traced, verified, described, changed))
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
     draft = target.with_name(f".{target.stem}.{os.getpid()}.onnx")
     try:
         write_atomically(draft, content)
-        verify_bundle(inference, draft, tried)
+        if int8:
+            loads(draft, tried)
+        else:
+            verify_bundle(inference, draft, tried)
         write_atomically(target.with_suffix(".json"), text.encode())
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
     pools = {name: pool.size for name, pool in inference.graph.pools().items()}
-    return Report(target, len(content), verified, pools, _lowerings(inference.graph), _warnings(verified))
+    return Report(target, len(content), verified, pools, _lowerings(inference.graph), _warnings(verified), changed)
 
 
 def deterministic(model: Model) -> Model:

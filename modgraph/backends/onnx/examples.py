@@ -22,6 +22,7 @@ from modgraph.ops.sequence import Position
 Arrays = Mapping[str, NDArray[Any]]
 Lengths = Mapping[str, int]  # of symbolic axes
 
+SAMPLE = 64
 SHORT, LONG = 5, 8  # of the first symbolic axis; each further one is a little longer
 
 
@@ -66,6 +67,10 @@ class Examples:
             return self._real(start, count, lengths)
         types = self.graph.input_types
         return {name: _random(name, type_, start, count, lengths) for name, type_ in types.items()}
+
+    def sample(self) -> Arrays:
+        """All that were given, or as many random ones as tell something."""
+        return self.given or {name: value.numpy() for name, value in self.draw(0, SAMPLE, self.lengths()[-1]).items()}
 
     def _full(self) -> dict[str, int]:
         assert self.given is not None

@@ -11,6 +11,7 @@ from typing import Any
 from modgraph_runtime.bundle import FORMAT
 
 from modgraph.backends.errors import BadExamples
+from modgraph.backends.onnx.change import Change
 from modgraph.backends.onnx.examples import longest, symbolic_axes
 from modgraph.backends.onnx.trace import OPSET, Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
@@ -46,9 +47,15 @@ class Description:
 
 
 def manifest_of(
-    trained: Graph, inference: Model, traced: Traced, verified: Verified, description: Description
+    trained: Graph,
+    inference: Model,
+    traced: Traced,
+    verified: Verified,
+    description: Description,
+    changed: Change | None = None,
 ) -> dict[str, Any]:
-    """The manifest, ready to be written as JSON. `trained` has the targets that the inference graph lost."""
+    """The manifest, ready to be written as JSON. `trained` has the targets that the inference graph lost; what was
+    verified is the model before its weights were rounded, and `int8` what that changed."""
     graph = inference.graph
     results = {**graph.outputs, **inference.routing_results()}
     told = {name: target for name, target in targets_of(trained).items() if name in graph.outputs}
@@ -82,6 +89,7 @@ def manifest_of(
             "worst": float(f"{verified.worst:.2g}"),
             "replaced": verified.replaced,
         },
+        **({"int8": changed.as_json()} if changed else {}),
         "opset": OPSET,
         "hash": graph.hash(),
         "weights": hash_of_weights(inference),

@@ -68,7 +68,7 @@ def trace(model: Model, examples: Examples) -> Traced:
     types = graph.input_types
     results = {**graph.outputs, **model.routing_results()}
     example = examples.draw(0, TRACED_BATCH, examples.lengths()[-1])
-    with _quiet():
+    with quiet():
         try:
             program: Any = torch.onnx.export(
                 _Positional(model).eval(),
@@ -161,7 +161,7 @@ def _reason(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keeps the exporter's progress and warnings from the user; its errors are exceptions."""
     previous = logging.root.manager.disable
     logging.disable(logging.WARNING)

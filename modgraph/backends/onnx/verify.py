@@ -45,7 +45,7 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
 
     Raises `ModgraphError`.
     """
-    session = _session(traced.proto.SerializeToString())
+    session = session_of(traced.proto.SerializeToString())
     decisions = Decisions(model)
     found: list[Diagnostic] = []
     worst = 0.0
@@ -55,7 +55,7 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
             computed = model.compute(inputs, losses=False, routing=True)
             decisions.see(computed.routing)
             expected = _arrays({**computed.outputs, **computed.routing})
-            ours = _of_runtime(session, traced, inputs)
+            ours = of_runtime(session, traced, _arrays(inputs))
             otherwise = _otherwise(decisions, expected, ours, size)
             errors = relative_errors(expected, ours)
             found += otherwise or [
@@ -86,6 +86,11 @@ def verify_bundle(model: Model, path: Any, examples: Examples) -> None:
         )
 
 
+def loads(path: Any, examples: Examples) -> None:
+    """Compute one batch with a written bundle, as its users will, when there is nothing exact to hold it against."""
+    Bundle(path).run(_arrays(examples.draw(0, TOGETHER, examples.lengths()[-1])), routing=True)
+
+
 def relative_errors(expected: Values, found: Values) -> dict[str, float]:
     """Largest difference of each tensor, relative to its largest magnitude; infinite where shapes differ.
 
@@ -110,7 +115,8 @@ def relative_errors(expected: Values, found: Values) -> dict[str, float]:
     return errors
 
 
-def _session(content: bytes) -> ort.InferenceSession:
+def session_of(content: bytes) -> ort.InferenceSession:
+    """A model, loaded. Raises `ModgraphError`."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     try:
@@ -119,13 +125,23 @@ def _session(content: bytes) -> ort.InferenceSession:
         raise ModgraphError([CannotExport(reason=str(error))]) from error
 
 
-def _of_runtime(session: ort.InferenceSession, traced: Traced, inputs: Mapping[str, Tensor]) -> Values:
+def of_runtime(session: ort.InferenceSession, traced: Traced, inputs: Values) -> Values:
+    """Outputs by name, of inputs by name. Raises `ModgraphError`."""
     try:
-        feed = {traced.tensors_in[name]: value for name, value in _arrays(inputs).items()}
+        feed = {traced.tensors_in[name]: value for name, value in inputs.items()}
         results = session.run(list(traced.tensors_out.values()), feed)
     except ORT_ERRORS as error:
         raise ModgraphError([CannotExport(reason=str(error))]) from error
     return dict(zip(traced.tensors_out, results, strict=True))
+
+
+def errors_alone(session: ort.InferenceSession, traced: Traced, inputs: Values) -> dict[str, float]:
+    """How far each output is off where examples are computed one by one, relative to its largest magnitude."""
+    together = of_runtime(session, traced, inputs)
+    examples = range(len(next(iter(inputs.values()))))
+    singles = [{name: value[at : at + 1] for name, value in inputs.items()} for at in examples]
+    alone = [of_runtime(session, traced, single) for single in singles]
+    return relative_errors(together, {name: np.concatenate([each[name] for each in alone]) for name in together})
 
 
 def _arrays(tensors: Mapping[str, Tensor]) -> Values:
@@ -145,9 +161,5 @@ def _otherwise(decisions: Decisions, expected: Values, found: Values, batch: int
 
 def _dependence(session: ort.InferenceSession, traced: Traced, inputs: Mapping[str, Tensor]) -> list[Diagnostic]:
     """Whether an example gives another result alone than among others."""
-    together = _of_runtime(session, traced, inputs)
-    singles = [{name: value[at : at + 1] for name, value in inputs.items()} for at in range(TOGETHER)]
-    alone = [_of_runtime(session, traced, single) for single in singles]
-    joined = {name: np.concatenate([each[name] for each in alone]) for name in together}
-    errors = relative_errors(together, joined)
+    errors = errors_alone(session, traced, _arrays(inputs))
     return [DependsOnBatch(output=name, error=error) for name, error in errors.items() if not error <= TOLERANCE]

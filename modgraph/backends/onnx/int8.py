@@ -1,0 +1,137 @@
+"""Weights of eight bits: onnxruntime's dynamic quantisation, and what it is told to round.
+
+In a product x·W the weight is rounded when the bundle is made, each column to a scale of its own, and x whenever the
+bundle runs, to one scale for the whole tensor: what an example gives then depends a little on the rest of its batch.
+Routers stay as they are, since their weights are few and a rounded score is another choice; so do convolutions, which
+onnxruntime computes no faster with whole numbers.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir
+from numpy.typing import NDArray
+
+from modgraph.backends.errors import NothingToRound
+from modgraph.backends.onnx.trace import Traced, cleaned, quiet
+from modgraph.backends.onnx.trim import trim
+from modgraph.backends.torch import Model
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import RouterNode
+
+Print = tuple[tuple[int, ...], int]
+PLAIN_GEMM = {"alpha": 1.0, "beta": 1.0, "transA": 0}
+
+
+def quantised(traced: Traced, model: Model) -> Traced:
+    """The same model with weights of eight bits. Raises `ModgraphError` if it has none that can be rounded."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    graph = onnx_ir.from_proto(traced.proto)
+    products = _separated(graph, _to_round(model))
+    if not products:
+        raise ModgraphError([NothingToRound(model=model.graph.name)])
+    trim(graph)
+    with quiet(), tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "int8.onnx"
+        quantize_dynamic(
+            onnx_ir.to_proto(graph),
+            path,
+            op_types_to_quantize=["MatMul"],
+            nodes_to_quantize=products,
+            per_channel=True,
+            weight_type=QuantType.QInt8,
+            extra_options={"EnableSubgraph": True},
+        )
+        proto = onnx.load(path)
+    del proto.metadata_props[:]
+    return replace(traced, proto=cleaned(proto))
+
+
+def _to_round(model: Model) -> frozenset[Print]:
+    """The weights that do not belong to routers, and those transposed, since the exporter keeps no names of these.
+
+    What it has computed from weights, the normalised keys of a router for one, is not among them.
+    """
+    routers = tuple(f"{node.name}." for part in model.graph.parts() for node in part.graph.of_kind(RouterNode))
+    weights = [tensor.numpy() for name, tensor in model.state_dict().items() if not name.startswith(routers)]
+    return frozenset(_print(form) for weight in weights if weight.ndim == 2 for form in (weight, weight.T))
+
+
+def _print(array: NDArray[Any]) -> Print:
+    """What tells an array from others."""
+    return array.shape, hash(array.tobytes())
+
+
+def _separated(model: onnx_ir.Model, rounded: frozenset[Print]) -> list[str]:
+    """Let every product with a weight be a `MatMul` whose matrix no other kind of node reads, as the quantisation
+    needs it; the names of those to round."""
+    made: dict[tuple[str, bool], onnx_ir.Value] = {}
+    products = []
+    for node in list(model.graph.all_nodes()):
+        source = _weight_of(node)
+        if source is None:
+            continue
+        value, transposed = source
+        array = value.const_value.numpy()  # type: ignore[union-attr]
+        matrix = array.T if transposed else array
+        if (value.name, transposed) not in made:
+            name = f"{value.name}.{'transposed' if transposed else 'matrix'}"
+            made[str(value.name), transposed] = _initializer(model.graph, name, matrix)
+        product = _product(node, made[str(value.name), transposed])
+        if _print(array) in rounded:
+            products.append(str(product.name))
+    return products
+
+
+def _weight_of(node: onnx_ir.Node) -> tuple[onnx_ir.Value, bool] | None:
+    """The weight that a product multiplies with, and whether it is transposed before."""
+    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    if node.op_type not in ("MatMul", "Gemm") or any(
+        attributes.get(name, value) != value for name, value in PLAIN_GEMM.items()
+    ):
+        return None
+    value, transposed = node.inputs[1], bool(attributes.get("transB", 0))
+    assert value is not None
+    producer = value.producer()
+    if producer is not None and producer.op_type == "Transpose" and len(value.shape or ()) in (0, 2):
+        value, transposed = producer.inputs[0], not transposed
+    if value is None or value.const_value is None or value.is_graph_input():
+        return None
+    known = value.const_value
+    return (value, transposed) if len(known.shape) == 2 and known.dtype == onnx_ir.DataType.FLOAT else None
+
+
+def _initializer(graph: onnx_ir.Graph, name: str, array: NDArray[Any]) -> onnx_ir.Value:
+    tensor = onnx_ir.tensor(np.ascontiguousarray(array), name=name)
+    shape, type_ = onnx_ir.Shape(array.shape), onnx_ir.TensorType(tensor.dtype)
+    value = onnx_ir.Value(name=name, shape=shape, type=type_, const_value=tensor)
+    graph.register_initializer(value)
+    return value
+
+
+def _product(node: onnx_ir.Node, matrix: onnx_ir.Value) -> onnx_ir.Node:
+    """A product in the form `x @ matrix`, what a Gemm adds in a node of its own."""
+    if node.op_type == "MatMul":
+        node.replace_input_with(1, matrix)
+        return node
+    (old,) = node.outputs
+    graph = node.graph
+    assert graph is not None
+    product = onnx_ir.node("MatMul", [node.inputs[0], matrix], name=f"{node.name}.product")
+    made = [product]
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        product.outputs[0].name = f"{old.name}.product"
+        made.append(onnx_ir.node("Add", [product.outputs[0], node.inputs[2]], name=f"{node.name}.sum"))
+    graph.insert_before(node, made)
+    new = made[-1].outputs[0]
+    new.name, new.type, new.shape = old.name, old.type, old.shape
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
+    return product
