@@ -6,11 +6,21 @@ from modgraph.nn.agreement import (
     AgreementFactorised,
     AgreementMessagePassing,
 )
+from modgraph.nn.categorical import (
+    Categorical,
+    Fixed,
+    SlotsGathered,
+    SlotsGrouped,
+    SlotsMasked,
+    SlotsMessagePassing,
+    SlotsPerModule,
+)
+from modgraph.nn.choices import DRAW, choice_of, choosing
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.kernel import KernelDense, KernelFactorised, KernelMessagePassing, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
-from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Importance, squared_cv
+from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
@@ -23,11 +33,12 @@ from modgraph.nn.selected import (
 )
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
 from modgraph.nn.shape import Arithmetic, Concat, Flatten, Last, LogSoftmax, Max, Mean, Softmax, Split, Sum
-from modgraph.nn.shard import Dropout, Shard, sharded, standard_normal, whole_batch_sum
+from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
 from modgraph.nn.top_k import NoisyTopK
 
 __all__ = [
+    "DRAW",
     "MSE",
     "Agreement",
     "AgreementDense",
@@ -37,6 +48,7 @@ __all__ = [
     "Attention",
     "AvgPool2d",
     "BatchNorm2d",
+    "Categorical",
     "ClassToken",
     "Concat",
     "Conv2d",
@@ -46,8 +58,10 @@ __all__ = [
     "Entropy",
     "EveryModule",
     "EveryModuleRoute",
+    "Fixed",
     "Flatten",
     "Gathered",
+    "Gaussian",
     "GroupNorm",
     "Importance",
     "KernelDense",
@@ -74,14 +88,22 @@ __all__ = [
     "SelectedMessagePassing",
     "SelectedPerModule",
     "Shard",
+    "SlotsGathered",
+    "SlotsGrouped",
+    "SlotsMasked",
+    "SlotsMessagePassing",
+    "SlotsPerModule",
     "Softmax",
     "Split",
     "Sum",
     "Tokens",
     "TruncatedKernel",
+    "choice_of",
+    "choosing",
     "scan",
     "sharded",
     "squared_cv",
+    "standard_gumbel",
     "standard_normal",
     "valid",
     "whole_batch_sum",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
@@ -12,12 +14,18 @@ from modgraph.nn.shard import whole_batch_sum
 
 def mean_per_example(x: Tensor, length: Tensor | None) -> Tensor:
     """[B, ...] to [B]; with a length, the first axis after the batch holds padding."""
+    return per_example(x, length, "mean")
+
+
+def per_example(x: Tensor, length: Tensor | None, reduce: str) -> Tensor:
+    """The same by mean or sum."""
     if x.dim() == 1:
         return x
     mask = valid(x, 1, length)
     if mask is None:
-        return x.flatten(1).mean(1)
-    return (x * mask).flatten(1).sum(1) / mask.expand_as(x).flatten(1).sum(1).clamp(min=1)
+        return x.flatten(1).mean(1) if reduce == "mean" else x.flatten(1).sum(1)
+    total = (x * mask).flatten(1).sum(1)
+    return total / mask.expand_as(x).flatten(1).sum(1).clamp(min=1) if reduce == "mean" else total
 
 
 class CrossEntropy(nn.Module):
@@ -26,10 +34,11 @@ class CrossEntropy(nn.Module):
     The label `ignore` does not count: an example's mean is over its other labels, zero if there are none.
     """
 
-    def __init__(self, weights: tuple[float, ...] = (), ignore: int | None = None) -> None:
+    def __init__(self, weights: tuple[float, ...] = (), ignore: int | None = None, reduce: str = "mean") -> None:
         super().__init__()
         self.weights = weights
         self.ignore = ignore
+        self.reduce = reduce
 
     def forward(self, logits: Tensor, label: Tensor, length: Tensor | None = None) -> Tensor:
         label = label.long()
@@ -37,11 +46,25 @@ class CrossEntropy(nn.Module):
         weight = logits.new_tensor(self.weights) if self.weights else None
         known = label * counts
         loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
-        if self.ignore is None or loss.dim() == 1:
-            return mean_per_example(loss * counts, length)
+        if self.ignore is None or loss.dim() == 1 or self.reduce == "sum":
+            return per_example(loss * counts, length, self.reduce)
         mask = valid(loss, 1, length)
         counts = counts if mask is None else counts & mask
         return (loss * counts).flatten(1).sum(1) / counts.flatten(1).sum(1).clamp(min=1)
+
+
+class Gaussian(nn.Module):
+    """−log N(target; prediction, variance·I): prediction and target [B, ..., D], each vector a position."""
+
+    def __init__(self, variance: float, reduce: str = "mean") -> None:
+        super().__init__()
+        self.variance = variance
+        self.reduce = reduce
+
+    def forward(self, prediction: Tensor, target: Tensor, length: Tensor | None = None) -> Tensor:
+        squares = ((prediction - target) ** 2).sum(-1)
+        constant = prediction.shape[-1] * math.log(2 * math.pi * self.variance)
+        return per_example((squares / self.variance + constant) / 2, length, self.reduce)
 
 
 class MSE(nn.Module):

@@ -13,52 +13,53 @@ from torch import Tensor
 from torch._higher_order_ops import scan as exported_scan
 
 Tensors = Sequence[Tensor]
-Step = Callable[[Tensor, Tensors], tuple[Tensors, Tensors]]
+Step = Callable[[Tensors, Tensors], tuple[Tensors, Tensors]]
 
 
-def scan(step: Step, sequence: Tensor, states: Tensors, length: Tensor | None = None) -> list[Tensor]:
-    """Results [B, T, ...] of a step, which takes a slice [B, ...] and states to the next states and results [B, ...].
+def scan(step: Step, sequences: Tensors, states: Tensors, length: Tensor | None = None) -> list[Tensor]:
+    """Results [B, T, ...] of a step, which takes slices [B, ...] of sequences and states to the next states and results
+    [B, ...].
 
     At and beyond an example's `length`, states stay as they are and results are zero.
     """
-    places = torch.arange(sequence.shape[1], device=sequence.device)
-    real = None if length is None else places < length.to(places.device).unsqueeze(-1)
+    steps, device = sequences[0].shape[1], sequences[0].device
+    real = None if length is None else torch.arange(steps, device=device) < length.to(device).unsqueeze(-1)
     if torch.compiler.is_exporting():
-        return _exported(step, sequence, states, real)
-    if sequence.shape[1] == 0:
-        one = sequence.new_zeros(sequence.shape[0], 1, *sequence.shape[2:])
-        return [result[:, :0] for result in _looped(step, one, states, None)]
-    return _looped(step, sequence, states, real)
+        return _exported(step, sequences, states, real)
+    if steps == 0:
+        ones = [each.new_zeros(each.shape[0], 1, *each.shape[2:]) for each in sequences]
+        return [result[:, :0] for result in _looped(step, ones, states, None)]
+    return _looped(step, sequences, states, real)
 
 
-def _looped(step: Step, sequence: Tensor, states: Tensors, real: Tensor | None) -> list[Tensor]:
+def _looped(step: Step, sequences: Tensors, states: Tensors, real: Tensor | None) -> list[Tensor]:
     found = []
-    for time, x in enumerate(sequence.unbind(1)):
-        states, results = _kept(step, x, states, None if real is None else real[:, time])
+    for time, slices in enumerate(zip(*(each.unbind(1) for each in sequences), strict=True)):
+        states, results = _kept(step, slices, states, None if real is None else real[:, time])
         found.append(results)
     return [torch.stack(list(each), dim=1) for each in zip(*found, strict=True)]
 
 
-def _exported(step: Step, sequence: Tensor, states: Tensors, real: Tensor | None) -> list[Tensor]:
+def _exported(step: Step, sequences: Tensors, states: Tensors, real: Tensor | None) -> list[Tensor]:
     """The same as one node of a traced graph, since a traced loop would keep the length of its example.
 
     That node wants at least one state, and that nothing which goes in or out shares memory.
     """
-    slices = [each.movedim(1, 0).clone() for each in (sequence, real) if each is not None]
+    slices = [each.movedim(1, 0).clone() for each in (*sequences, real) if each is not None]
     carried = [state.clone(memory_format=torch.contiguous_format) for state in states]
 
     def combined(carry: list[Tensor], given: list[Tensor]) -> Any:
-        x, *known = given
-        following, results = _kept(step, x, carry[: len(states)], known[0] if known else None)
+        at, known = given[: len(sequences)], given[len(sequences) :]
+        following, results = _kept(step, at, carry[: len(states)], known[0] if known else None)
         return [each.clone() for each in (following or carry)], [each.clone() for each in results]
 
-    _, found = exported_scan(combined, carried or [sequence.new_zeros(1)], slices)
+    _, found = exported_scan(combined, carried or [sequences[0].new_zeros(1)], slices)
     return [each.movedim(0, 1) for each in found]
 
 
-def _kept(step: Step, x: Tensor, states: Tensors, real: Tensor | None) -> tuple[Tensors, Tensors]:
+def _kept(step: Step, slices: Tensors, states: Tensors, real: Tensor | None) -> tuple[Tensors, Tensors]:
     """One step, without effect on examples that have ended: real [B]."""
-    following, results = step(x, states)
+    following, results = step(slices, states)
     if real is None:
         return following, results
     kept = [torch.where(_beside(real, new), new, old) for new, old in zip(following, states, strict=True)]

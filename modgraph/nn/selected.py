@@ -21,17 +21,17 @@ class SelectedMessagePassing(MessagePassing):  # type: ignore[misc]
         super().__init__(aggr="add", node_dim=0)
 
     def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *others = router(tokens, length)
+        gates, scores, selected, *further = router(tokens, *others, length=length)
         tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
         token_E, module_E = selected_SM.nonzero(as_tuple=True)
         messages = edge_messages(tokens_S[token_E], module_E, pool)
         edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])
         weight = gates_SM[token_E, module_E]
         values = self.propagate(edges, messages=messages.flatten(1), weight=weight, size=size)
-        return values.reshape(*gates.shape[:-1], *messages.shape[1:]), gates, scores, selected, *others
+        return values.reshape(*gates.shape[:-1], *messages.shape[1:]), gates, scores, selected, *further
 
     def message(self, messages: Tensor, weight: Tensor) -> Tensor:
         """What an edge carries."""
@@ -45,10 +45,10 @@ class SelectedGrouped(nn.Module):
     """
 
     def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *others = router(tokens, length)
+        gates, scores, selected, *further = router(tokens, *others, length=length)
         tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
         module_E, token_E = selected_SM.t().nonzero(as_tuple=True)  # of the transposed: in the order of modules
         counts = module_E.bincount(minlength=len(pool)).tolist()
@@ -57,17 +57,17 @@ class SelectedGrouped(nn.Module):
         weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
         weighted = values.flatten(1) * weight.unsqueeze(-1)
         total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)
-        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *others
+        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *further
 
 
 class SelectedPerModule(nn.Module):
     """Each module once, on the tokens that chose it, its results added back: only what is chosen is computed."""
 
     def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *others = router(tokens, length)
+        gates, scores, selected, *further = router(tokens, *others, length=length)
         tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
         parts, result = [], torch.Size()
         for j in range(len(pool)):
@@ -78,7 +78,7 @@ class SelectedPerModule(nn.Module):
         total = tokens_S.new_zeros(tokens_S.shape[0], result.numel())
         for places, values in parts:
             total = total.index_add(0, places, values)
-        return total.reshape(*gates.shape[:-1], *result), gates, scores, selected, *others
+        return total.reshape(*gates.shape[:-1], *result), gates, scores, selected, *further
 
 
 class SelectedGathered(nn.Module):
@@ -91,10 +91,10 @@ class SelectedGathered(nn.Module):
         return pool.gathered()
 
     def forward(
-        self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *others = router(tokens, length)
+        gates, scores, selected, *further = router(tokens, *others, length=length)
         gathered = pool if isinstance(pool, Gathered) else pool.gathered()
         tokens_S, gates_SM, left_SM = flat(tokens, gates, selected, pool)
         total = None
@@ -106,23 +106,25 @@ class SelectedGathered(nn.Module):
             part = values.flatten(1) * weight
             total = part if total is None else total + part
         assert total is not None
-        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *others
+        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *further
 
 
 class SelectedMasked(nn.Module):
     """Every module on every token, what was not chosen weighted by zero: for modules that cannot be taken by index."""
 
     def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *others = router(tokens, length)
+        gates, scores, selected, *further = router(tokens, *others, length=length)
         values = pool.all(tokens)
         weight = gates.reshape(*gates.shape, *[1] * pool.result_rank)
-        return (values * weight).sum(-pool.result_rank - 1), gates, scores, selected, *others
+        return (values * weight).sum(-pool.result_rank - 1), gates, scores, selected, *further
 
 
 def flat(tokens: Tensor, gates: Tensor, selected: Tensor, pool: Pool | Gathered) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens of all examples [S, message], and their gates and choices [S, M]."""
+    """Tokens of all examples [S, message], and their gates and choices [S, M], slots taken together."""
     M = len(pool)
+    if selected.dim() > gates.dim():
+        selected = selected.amax(-2)
     return tokens.reshape(-1, *tokens.shape[-pool.rank :]), gates.reshape(-1, M), selected.reshape(-1, M)

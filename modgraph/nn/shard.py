@@ -60,6 +60,11 @@ def standard_normal(like: Tensor) -> Tensor:
     return _drawn(like, torch.randn)
 
 
+def standard_gumbel(like: Tensor) -> Tensor:
+    """Gumbel noise of a tensor's shape, type and device: the largest of it and logits is a draw from their softmax."""
+    return -_drawn(like, torch.rand).clamp(min=torch.finfo(like.dtype).tiny).log().neg().log()
+
+
 class Dropout(nn.Dropout):
     """torch's dropout; an example keeps its noise whichever process has it, and however it lies in memory."""
 

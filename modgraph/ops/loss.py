@@ -13,7 +13,16 @@ from modgraph.ops.op import Op
 from modgraph.ops.types import Axis, TensorType
 
 
-class CrossEntropy(Op):
+class _Likelihood(Op):
+    """A negative log-likelihood: by which algorithms judge decisions, if a loss is it and nothing else."""
+
+    likelihood = True
+
+    def masked(self, axes: Axes) -> str | None:
+        return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
+
+
+class CrossEntropy(_Likelihood):
     """−w[label] log softmax(logits)[label], averaged over an example's positions, padding left out.
 
     `class_weights` w, one for each class, are 1 unless given; a label that equals `ignore` does not count.
@@ -23,10 +32,11 @@ class CrossEntropy(Op):
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)
-    module = TorchModule("modgraph.nn.CrossEntropy", weights="class_weights", ignore="ignore")
+    module = TorchModule("modgraph.nn.CrossEntropy", weights="class_weights", ignore="ignore", reduce="reduce")
 
     class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
     ignore: int | None = setting(None, doc="a label that does not count; it need not be a class")
+    reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
 
     def check(self, axes: Axes) -> None:
         if self.class_weights and len(self.class_weights) != axes["C"]:
@@ -35,8 +45,22 @@ class CrossEntropy(Op):
         if classes != logits:
             raise Misfit(f"{logits} logits for a label of {classes} classes", "make the two numbers equal")
 
-    def masked(self, axes: Axes) -> str | None:
-        return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
+
+class Gaussian(_Likelihood):
+    """−log N(target; prediction, variance · identity), averaged over an example's positions, padding left out.
+
+    A position is a vector: its numbers are summed. The variance is a part of the model and must be said: it weighs this
+    loss against others, and tells an algorithm that draws decisions how much better one is than another.
+    """
+
+    name = "gaussian"
+    example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
+    operands = (Operand("prediction", "... D"), Operand("target", "... D"))
+    results = ("",)
+    module = TorchModule("modgraph.nn.Gaussian", "variance", reduce="reduce")
+
+    variance: float = setting(min=1e-12, doc="of each number of the target")
+    reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
 
 
 class MSE(Op):

@@ -1,6 +1,6 @@
 """The routers of the language: one declaration each, without torch."""
 
-from modgraph.routers import agreement, every_module, noisy_top_k, softmax_top_k, truncated_kernel
+from modgraph.routers import agreement, categorical, every_module, noisy_top_k, softmax_top_k, truncated_kernel
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "PoolTypes",
     "Router",
     "agreement",
+    "categorical",
     "every_module",
     "noisy_top_k",
     "softmax_top_k",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.ops import Axes, Misfit, Operand, Signature, TensorType, TorchModule, setting
+from modgraph.ops import Axes, Operand, Signature, TensorType, TorchModule, setting
 from modgraph.routers.router import Lowering, PoolTypes, Router
 
 
@@ -24,9 +24,7 @@ class EveryModule(Router):
     rows: bool = setting(False, doc="the value has an axis of modules: module j gets row j")
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
-        split = len(tokens.shape) - len(pool.message.shape)
-        if split < 0 or tokens.shape[split:] != pool.message.shape:
-            raise Misfit(f'the modules of pool "{pool.name}" take {pool.message}, not {tokens}', operand=0)
+        split = len(self.outer(pool, tokens))
         axes = Axes(self)
         axes.bound["N"] = 1
         axes.lead = tokens.shape[: split - self.rows]

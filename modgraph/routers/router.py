@@ -57,7 +57,8 @@ class Router(Declaration):
     reference: ClassVar[str]
     soft: ClassVar[bool] = False  # every module takes part in every decision
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
-    controller: ClassVar[str | None] = None  # the record whose softmax over modules is what it chooses from
+    draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
+    distribution: ClassVar[str | None] = None  # the record whose softmax over modules is what it chooses from
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -76,12 +77,9 @@ class Router(Declaration):
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         """This router over a pool, for what it routes and its extra operands. Raises `Misfit`."""
-        rank = len(pool.message.shape)
-        single = len(tokens.shape) == rank
+        single = not self.outer(pool, tokens)
         if single:
             tokens = tokens.with_shape((1, *tokens.shape))
-        if tokens.shape[len(tokens.shape) - rank :] != pool.message.shape:
-            raise Misfit(f'the modules of pool "{pool.name}" take {pool.message}, not {tokens}', operand=0)
         known: dict[str, Axis] = {"M": pool.size}
         if len(pool.result.shape) == 1:
             known["V"] = pool.result.shape[0]
@@ -90,6 +88,13 @@ class Router(Declaration):
             raise Misfit(reason, "end the pool's modules with: -> flatten")
         signature = self.bind(tokens, *others, **known)
         return replace(signature, results=self._for_one(signature.results)) if single else signature
+
+    def outer(self, pool: PoolTypes, tokens: TensorType) -> tuple[Axis, ...]:
+        """The axes of what is routed beyond those of a message, the senders' last. Raises `Misfit`."""
+        split = len(tokens.shape) - len(pool.message.shape)
+        if split < 0 or tokens.shape[split:] != pool.message.shape:
+            raise Misfit(f'the modules of pool "{pool.name}" take {pool.message}, not {tokens}', operand=0)
+        return tokens.shape[:split]
 
     def _for_one(self, results: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The results for a value without an axis of senders, whose own result has none either."""

@@ -14,7 +14,7 @@ class TopK(Router):
     operands = (Operand("tokens", "... N D"),)
     reference = "modgraph.nn.SelectedMessagePassing"
     balanced = True
-    controller = "scores"
+    distribution = "scores"
 
     k: int = setting(1, min=1, doc="modules for each token")
 
@@ -31,14 +31,19 @@ class TopK(Router):
         return self.k
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
-        sorted_ = "edges are sorted by module, and each module runs once, on its slice"
-        each = "each module runs once, on the tokens that chose it"
-        grouped = Lowering("grouped", "modgraph.nn.SelectedGrouped", sorted_, exportable=False)
-        per_module = Lowering("per_module", "modgraph.nn.SelectedPerModule", each)
-        if not pool.in_scan:
-            return grouped, per_module, self.reference_form
-        rest = (replace(form, exportable=False) for form in (per_module, self.reference_form))
-        return (grouped, *in_bundled_scan(pool), *rest)
+        return hard_forms(pool, self.reference_form)
+
+
+def hard_forms(pool: PoolFacts, reference: Lowering) -> tuple[Lowering, ...]:
+    """The forms that compute a route of which each token reaches some modules only."""
+    sorted_ = "edges are sorted by module, and each module runs once, on its slice"
+    each = "each module runs once, on the tokens that chose it"
+    grouped = Lowering("grouped", "modgraph.nn.SelectedGrouped", sorted_, exportable=False)
+    per_module = Lowering("per_module", "modgraph.nn.SelectedPerModule", each)
+    if not pool.in_scan:
+        return grouped, per_module, reference
+    rest = (replace(form, exportable=False) for form in (per_module, reference))
+    return (grouped, *in_bundled_scan(pool), *rest)
 
 
 def in_bundled_scan(pool: PoolFacts) -> tuple[Lowering, ...]:

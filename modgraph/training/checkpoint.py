@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,18 +21,20 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.files import write_atomically
 from modgraph.training.errors import BadCheckpoint
 
-WEIGHT, OPTIMIZER = "weight.", "optimizer."
+WEIGHT, OPTIMIZER, STATE = "weight.", "optimizer.", "state."
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state after some epochs: weights, optimizer state by `<field>.<weight>`, and where in the training it is."""
+    """The state after some steps: weights, optimizer state by `<field>.<weight>`, where in the training it is, and what
+    its algorithm keeps."""
 
     epoch: int
     step: int
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     facts: dict[str, Any] = field(default_factory=dict)
+    state: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: 
     """
     tensors = {WEIGHT + name: tensor for name, tensor in checkpoint.weights.items()}
     tensors |= {OPTIMIZER + name: tensor for name, tensor in checkpoint.optimizer.items()}
+    tensors |= {STATE + name: tensor for name, tensor in checkpoint.state.items()}
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
     path = path_of(folder, checkpoint.step)
     sha256 = hashlib.sha256(content).hexdigest()
@@ -92,9 +96,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
     except (OSError, ValueError, TypeError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error) or "it is damaged"
         raise ModgraphError([BadCheckpoint(path=str(path), reason=reason)]) from error
-    weights = {name.removeprefix(WEIGHT): each for name, each in tensors.items() if name.startswith(WEIGHT)}
-    state = {name.removeprefix(OPTIMIZER): each for name, each in tensors.items() if name.startswith(OPTIMIZER)}
-    return Checkpoint(record.epoch, record.step, weights, state, record.facts)
+    weights, optimizer, state = (_below(prefix, tensors) for prefix in (WEIGHT, OPTIMIZER, STATE))
+    return Checkpoint(record.epoch, record.step, weights, optimizer, record.facts, state)
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)}
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:

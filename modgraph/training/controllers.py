@@ -84,14 +84,14 @@ class Controller:
 def controllers(graph: Graph) -> list[Controller]:
     """The controllers of a graph, in scans too; of several, names begin with that of the route."""
     routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
-    chosen = [(part, route) for part, route in routes if part.graph.router_of(route).router.controller is not None]
+    chosen = [(part, route) for part, route in routes if part.graph.router_of(route).router.distribution is not None]
     return [_controller(graph, part, route, f"{route.name}." if len(chosen) > 1 else "") for part, route in chosen]
 
 
 def _controller(graph: Graph, part: Part, route: RouteNode, prefix: str) -> Controller:
     router = part.graph.router_of(route).router
-    assert router.controller is not None, "only controllers are measured"
-    axes = router.results[1 + router.records.index(router.controller)].split()
+    assert router.distribution is not None, "only controllers are measured"
+    axes = router.results[1 + router.records.index(router.distribution)].split()
     records = graph.records()
-    wanted = records[f"{route.name}.{router.controller}"], records[f"{route.name}.selected"]
+    wanted = records[f"{route.name}.{router.distribution}"], records[f"{route.name}.selected"]
     return Controller(prefix, wanted, axes[-2] != "N", part.graph.pool_of(route).size)

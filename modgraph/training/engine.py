@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -18,6 +19,8 @@ from modgraph.backends.torch import Model, build, generator_for
 from modgraph.backends.torch.construct import resolve
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
+from modgraph.nn import choosing
+from modgraph.training.algorithms.algorithm import Given
 from modgraph.training.checkpoint import (
     Checkpoint,
     newest_checkpoint,
@@ -61,7 +64,9 @@ class Engine:
         self.examples = len(splits[TRAIN])
         self.directory = directory
         self.processes = processes
-        self.model = build(graph, seed=train.seed)
+        given = Given(graph, self.data, train.seed, train.batch, processes.size)
+        self.learner = train.algorithm.learner(given)
+        self.model = build(self.learner.graph, seed=train.seed)
         self.metrics = Metrics(graph)
         self.named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         if not graph.losses:
@@ -69,7 +74,7 @@ class Engine:
         if not self.named:
             raise ModgraphError([NothingToLearn(reason="the spec has no weights that are not frozen")])
         self.optimizer: Any = resolve(train.optimizer.torch)(list(self.named.values()), **train.optimizer.arguments())
-        objective = _Objective(self.model, self.metrics.wanted)
+        objective = _Objective(self.model, [*self.metrics.wanted, *self.learner.wanted])
         self.objective, self.stepper = processes.setup(objective, self.optimizer)
         self.steps_per_epoch = math.ceil(self.examples / train.batch)
         self.progress = Progress()
@@ -81,10 +86,11 @@ class Engine:
         """Write a checkpoint of this very moment. Raises `ModgraphError`."""
         means = Means.joined(self.processes.gather(self.means))
         if self.processes.leads:
-            facts = {**self.progress.facts(), "means": asdict(means)}
+            facts = {**self.progress.facts(), "means": asdict(means), "algorithm": self.learner.facts()}
             state = optimizer_tensors(self.optimizer, list(self.named))
             weights = dict(self.model.state_dict())
-            checkpoint = Checkpoint(self.progress.epoch, self.progress.step, weights, state, facts)
+            kept = self.learner.tensors()
+            checkpoint = Checkpoint(self.progress.epoch, self.progress.step, weights, state, facts, kept)
             write_checkpoint(self.directory.checkpoints, checkpoint, self.train.keep, self.progress.best_step)
 
     def restore(self) -> None:
@@ -97,7 +103,8 @@ class Engine:
         try:
             self.progress = Progress.read(checkpoint)
             means = Means.read(checkpoint.facts.get("means", {}))
-        except (TypeError, ValueError, AttributeError) as error:
+            self.learner.restore(checkpoint.state, checkpoint.facts.get("algorithm", {}))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"its record is damaged: {error}"
             raise ModgraphError([BadCheckpoint(path=str(self.directory.checkpoints), reason=reason)]) from error
         self.means = means if self.processes.leads else Means()
@@ -111,6 +118,8 @@ class Engine:
 
     def run(self) -> None:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
+        if self.learner.describe():
+            self.say(self.learner.describe())
         log = Log(self.directory, since=self.progress.step) if self.processes.leads else None
         try:
             while self.progress.epoch < self.train.epochs and not self.progress.enough:
@@ -152,20 +161,26 @@ class Engine:
 
     def _step(self, places: Tensor) -> None:
         step = self.progress.step
+        self.learner.prepare(self.model, step)
         self.model.train()
         torch.manual_seed(generator_for(self.train.seed, "noise", step).initial_seed())
         share = self.train.schedule.share(step, self.steps_per_epoch * self.train.epochs, self.steps_per_epoch)
         for group in self.optimizer.param_groups:
             group["lr"] = self.train.optimizer.arguments()["lr"] * share
         self.optimizer.zero_grad(set_to_none=True)
-        with self.processes.shard(places, self.train.seed, step) as own:
+        with self.processes.shard(places, self.train.seed, step) as own, choosing(self._choices(own)):
             batch = {name: self.processes.placed(array[own]) for name, array in self.data.items()}
-            wanted, losses = self.objective(batch)
-        self._descend(losses, len(places))
+            found, losses = self.objective(batch)
+            measured = len(self.metrics.wanted)
+            objective = self.learner.objective(losses, found[measured:], len(places))
+        self._descend(objective, len(places))
         self.progress = self.progress.after_step()
-        self.metrics.gather(self.means, batch, wanted, losses)
+        self.metrics.gather(self.means, batch, found[:measured], losses)
 
-    def _descend(self, losses: dict[str, Tensor], examples: int) -> None:
+    def _choices(self, places: Tensor) -> dict[str, Tensor]:
+        return {route: self.processes.placed(choice) for route, choice in self.learner.choices(places).items()}
+
+    def _descend(self, losses: Mapping[str, Tensor], examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss is no number."""
         loss = torch.stack([self._part(value, examples) for value in losses.values()]).sum()
         if not math.isfinite(loss.item()):

@@ -214,3 +214,42 @@ class RunBusy(Diagnostic):
     message = 'another training is at work in "{path}"'
     help = "wait for it or stop it, or choose another folder with --out"
     path: str
+
+
+class NoGradient(Diagnostic):
+    """A router that draws its choices passes no gradient, so gradient descent alone would never teach it anything."""
+
+    code = "MG530"
+    message = 'router "{router}" draws its choices: gradients do not reach it'
+    help = "train with the algorithm em or reinforce (train.algorithm: em)"
+    router: str
+
+
+class NothingDrawn(Diagnostic):
+    """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`."""
+
+    code = "MG531"
+    message = "the algorithm {algorithm} teaches routers that draw their choices, and the spec has none"
+    help = "use the router categorical, or train.algorithm: backprop"
+    algorithm: str
+
+
+class NoLikelihood(Diagnostic):
+    """The algorithms em and reinforce judge decisions by how likely the targets are with them.
+
+    A loss tells that if it is `cross_entropy` or `gaussian` and nothing else, without a factor.
+    """
+
+    code = "MG532"
+    message = "the algorithm {algorithm} judges decisions by a likelihood, and no loss of the spec is one"
+    help = "declare one: loss cross_entropy(logits, label), or loss gaussian(prediction, target, variance=0.1)"
+    algorithm: str
+
+
+class NeedsOneProcess(Diagnostic):
+    """The table of assignments that em keeps is one, and every process would have its own."""
+
+    code = "MG533"
+    message = "the algorithm {algorithm} runs in one process"
+    help = "start it without torchrun"
+    algorithm: str

@@ -21,8 +21,7 @@ def results_of(model: Model, batch: Mapping[str, Tensor], wanted: list[Any]) -> 
     """Some results of a batch, for the metrics, and its losses: [B] of one per example, one number over the batch."""
     losses = model.graph.losses
     results = model.results(batch, (*wanted, *losses.values()))
-    values = [result.detach() for result in results[: len(wanted)]]
-    return values, dict(zip(losses, results[len(wanted) :], strict=True))
+    return results[: len(wanted)], dict(zip(losses, results[len(wanted) :], strict=True))
 
 
 @torch.no_grad()

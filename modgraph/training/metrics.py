@@ -73,13 +73,14 @@ class Accuracy(Metric):
 
 @dataclass(frozen=True)
 class Perplexity(Metric):
-    """exp of the mean cross-entropy over all labels: `result` is the mean of each example."""
+    """exp of the mean cross-entropy over all labels: `result` is the mean or the sum of each example's."""
 
     ignore: int | None = None
+    reduce: str = "mean"
 
     def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
         count_B = _per_example(counted(target, length, self.ignore))
-        return value.double() * count_B, count_B
+        return (value.double() * count_B if self.reduce == "mean" else value.double()), count_B
 
     def values(self, means: Mapping[str, float]) -> dict[str, float]:
         return {self.name: math.exp(min(means[self.name], LARGEST_EXPONENT))}
@@ -122,7 +123,7 @@ def perplexities(graph: Graph) -> list[Perplexity]:
     found = {}
     for target, node, inputs in _compared(graph, "label"):
         if isinstance(node.op, CrossEntropy) and not node.op.class_weights and graph.target_types[target].shape:
-            found[target] = (Result(node.name), target, _length_of(inputs), node.op.ignore)
+            found[target] = (Result(node.name), target, _length_of(inputs), node.op.ignore, node.op.reduce)
     return [Perplexity(_named("perplexity", target, found), *facts) for target, facts in found.items()]
 
 
@@ -184,7 +185,7 @@ class Metrics:
             each = {name: float(value.detach().mean()) for name, value in losses.items()}
             for name, loss in {**each, "total_loss": sum(each.values())}.items():
                 means.add(name, loss * examples, examples)
-        left = iter(values)
+        left = (value.detach() for value in values)
         for metric in self.all:
             metric.add(means, batch, [next(left) for _ in metric.wanted])
 

@@ -13,6 +13,7 @@ from modgraph.diagnostics import ModgraphError, Report, did_you_mean
 from modgraph.ops.declaration import setting
 from modgraph.syntax import read
 from modgraph.training import errors
+from modgraph.training.algorithms import Algorithm, Backprop
 from modgraph.training.data import DataSet
 from modgraph.training.optimizers import Adam, Constant, Optimizer, Schedule
 from modgraph.training.schema import Section, read_section
@@ -21,6 +22,7 @@ from modgraph.training.yaml_tree import Branch, Leaf, read_tree
 SECTIONS = ("model", "start", "data", "train")
 
 
+DEFAULT_ALGORITHM: Any = Backprop
 DEFAULT_OPTIMIZER: Any = Adam
 DEFAULT_SCHEDULE: Any = Constant
 
@@ -54,7 +56,7 @@ class Start(Section):
 class Train(Section):
     """How to train."""
 
-    algorithm: str = setting("gradient", choices=("gradient",), doc="gradient descent on the declared losses")
+    algorithm: Algorithm = DEFAULT_ALGORITHM()
     epochs: int = setting(10, min=1, max=100_000, doc="passes over the training data")
     batch: int = setting(64, min=1, max=1_000_000, doc="examples a step, over all processes")
     seed: int = setting(0, min=0, doc="of weights, order and noise")

@@ -160,9 +160,9 @@ def _shapes() -> dict[str, tuple[int, ...]]:
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)
 def test_a_router_with_a_controller_records_what_is_measured(name: str) -> None:
     router = Router.registry[name]
-    assert router.controller is None or {router.controller, "selected"} <= set(router.records)
+    assert router.distribution is None or {router.distribution, "selected"} <= set(router.records)
     metrics = Metrics(modgraph.loads(ROUTER_EXAMPLES[name]).ir)
-    assert ("H_a" in metrics.names) == (router.controller is not None)
+    assert ("H_a" in metrics.names) == (router.distribution is not None)
 
 
 def test_of_several_controllers_each_has_its_name(tmp_path: Path) -> None:

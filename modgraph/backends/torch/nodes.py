@@ -47,6 +47,7 @@ class Nodes:
         tokens = graph.type_of(graph.inputs(node.name)["tokens"])
         forms = (*router.router.lowerings(part.facts_of(node)), router.router.reference_form)
         return CompiledRoute(
+            name=node.name,
             form=resolve(next(form for form in forms if form.form == node.lowering).route)(),
             pool=self.made[pool.name],
             router=self._once(router.name, partial(construct, graph.signature(node))),

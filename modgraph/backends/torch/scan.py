@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.run import Step, Values, begun, run
-from modgraph.ir import ScanNode
-from modgraph.nn import scan
+from modgraph.ir import RouteNode, ScanNode
+from modgraph.nn import choice_of, choosing, scan
 
 
 class CompiledScan:
@@ -21,6 +22,7 @@ class CompiledScan:
         self.steps = steps
         self.slots = [slot for slot in slots if slot != "length"]
         self.wanted = [outputs[f"next.{state}"] for state in node.states] + [outputs[name] for name in node.stacked]
+        self.routes = [route.name for route in node.region.of_kind(RouteNode)]
         self.model = model
 
     def __call__(self, *operands: Tensor, length: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -34,14 +36,17 @@ class CompiledScan:
         ]
         constant: Values = {name: (value,) for name, value in given.items()}
         steps = begun(self.steps)
+        choices = {route: choice for route in self.routes if (choice := choice_of(route)) is not None}
 
-        def step(x: Tensor, states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            x, *chosen = slices
             values = constant | {self.node.variable: (x,)}
             values |= {name: (state,) for name, state in zip(self.node.states, states, strict=True)}
-            found = run(steps, values, self.wanted)
+            with choosing(dict(zip(choices, chosen, strict=True))) if choices else nullcontext():
+                found = run(steps, values, self.wanted)
             return found[: len(states)], found[len(states) :]
 
-        return tuple(scan(step, sequence, states, length))
+        return tuple(scan(step, (sequence, *choices.values()), states, length))
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
         shape = self.node.region[state].types[0].shape

@@ -1,0 +1,145 @@
+"""Slots filled with modules by hard selection (Modular Networks: Kirsch et al., NeurIPS 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from modgraph.ops import Axes, Misfit, Operand, Signature, TensorType, TorchModule, Weight, setting, uniform
+from modgraph.ops.declaration import product
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
+from modgraph.routers.top_k import hard_forms
+
+
+class Slots(Router):
+    """Fill each of some slots with one module. Routers below it say with which.
+
+    What they record has a row for each slot; `gates` counts how often each module is taken.
+    """
+
+    operands = (Operand("tokens", "... N D"),)
+    results = ("... N V", "... N M", "... N slots M", "... N slots M")
+    records = ("gates", "scores", "selected")
+    reference = "modgraph.nn.SelectedMessagePassing"
+
+    slots: int = setting(1, min=1, doc="modules for each token")
+    combine: str = setting(
+        "sum", choices=("sum", "concat"), doc="add the results of the slots, or put them side by side"
+    )
+    dedupe: bool = setting(False, doc="a module that fills several slots counts once in the sum")
+
+    def masked(self, axes: Axes) -> str | None:
+        return axes["N"] if isinstance(axes["N"], str) else None
+
+    def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
+        """A message of any rank is routed as one vector; so is its result."""
+        if self.dedupe and self.combine == "concat":
+            raise Misfit(
+                "dedupe goes with a sum: side by side, each slot has a place of its own", "drop one of the two"
+            )
+        self.fits(pool.message, pool.size)
+        outer = self.outer(pool, tokens)
+        flat = tokens.with_shape((*outer, _width(pool.message)))
+        result = pool.result
+        if self.combine == "concat":
+            if not result.shape:
+                raise Misfit("numbers cannot be put side by side", 'use combine="sum"')
+            result = result.with_shape((self.slots * _width(result.with_shape(result.shape[:1])), *result.shape[1:]))
+        facts: dict[str, Any] = {"message_rank": len(pool.message.shape), **self.controlled(pool.message)}
+        flat = flat if len(outer) else flat.with_shape((1, *flat.shape))
+        signature = self.bind(flat, *others, M=pool.size, V=_width(result), **facts)
+        value, *records = self._for_one(signature.results) if not outer else signature.results
+        value = value.with_shape((*value.shape[:-1], *result.shape))
+        return replace(signature, operands=(tokens, *others), results=(value, *records))
+
+    def fits(self, message: TensorType, modules: int) -> None:
+        """Raise `Misfit` where this router cannot choose among such modules."""
+
+    def controlled(self, message: TensorType) -> dict[str, Any]:
+        """Axes of this router's weights, and what else its torch module takes."""
+        return {}
+
+    def active_modules(self, size: int) -> int:
+        return min(self.slots, size)
+
+    @property
+    def reference_form(self) -> Lowering:
+        return self._in_slots(super().reference_form)
+
+    def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
+        return tuple(map(self._in_slots, hard_forms(pool, super().reference_form)))
+
+    def _in_slots(self, form: Lowering) -> Lowering:
+        """The form for slots side by side: each slot is a sender of its own."""
+        return replace(form, route=form.route.replace(".Selected", ".Slots")) if self.combine == "concat" else form
+
+
+def _width(type_: TensorType) -> int:
+    """How many numbers a message or a result has. Raises `Misfit` if that is not fixed."""
+    if type_.symbolic:
+        reason = f"a router with slots needs messages and results of a fixed size, not {type_}"
+        raise Misfit(reason, "give the axis a number in the input's type")
+    return product(type_.shape)
+
+
+class Categorical(Slots):
+    """Draw a module for each slot from a distribution over the pool; in inference take the most probable.
+
+    log p = log softmax(W x + b) of each slot, x the whole message as one vector; of equal ones the first is taken.
+    `controller="conv"` takes for x the mean over the image of relu(convolution). The choice passes no gradient: train
+    with the algorithm `em` or `reinforce`. `scores` are log-probabilities.
+    """
+
+    name = "categorical"
+    example = "input x: float[5, 6] pool p[3] = linear(4) router r = categorical(slots=2) y = x -> p by r output y"
+    weights = (
+        Weight("weight", "slots M features", uniform("features")),
+        Weight("bias", "slots M"),
+        Weight("conv.weight", "channels C kernel kernel", uniform("C kernel kernel"), when="convolves"),
+        Weight("conv.bias", "channels", uniform("C kernel kernel"), when="convolves"),
+    )
+    module = TorchModule(
+        "modgraph.nn.Categorical", "M", "features", "slots", "message_rank", dedupe="dedupe", image="image"
+    )
+    draws: ClassVar[bool] = True
+    distribution = "scores"
+
+    controller: str = setting("linear", choices=("linear", "conv"), doc="what makes logits of a message")
+    channels: int = setting(16, min=1, doc="of the controller's convolution")
+    kernel: int = setting(3, min=1, doc="width of the window of the controller's convolution")
+
+    @property
+    def convolves(self) -> bool:
+        return self.controller == "conv"
+
+    def fits(self, message: TensorType, modules: int) -> None:
+        if self.convolves and len(message.shape) != 3:
+            raise Misfit(
+                f'controller="conv" looks at images [channels, height, width], and these modules take {message}',
+                'use controller="linear"',
+            )
+
+    def controlled(self, message: TensorType) -> dict[str, Any]:
+        if not self.convolves:
+            return {"features": _width(message), "image": None, "C": 0, "H": 0, "W": 0}
+        C, H, W = message.shape
+        image = (C, self.channels, self.kernel)
+        return {"features": self.channels, "image": image, "C": C, "H": H, "W": W}
+
+    def macs(self, N: int, M: int, features: int, C: int, H: int, W: int) -> int:
+        convolution = self.channels * self.kernel**2 * C * H * W
+        return N * (convolution + features * M * self.slots)
+
+
+class Fixed(Slots):
+    """Fill slot k with module k, whatever the input: the baseline without selection."""
+
+    name = "fixed"
+    example = "input x: float[5, 6] pool p[3] = linear(4) router r = fixed(slots=2) y = x -> p by r output y"
+    module = TorchModule("modgraph.nn.Fixed", "M", "slots", "message_rank", "dedupe")
+
+    def fits(self, message: TensorType, modules: int) -> None:
+        if self.slots > modules:
+            raise Misfit(
+                f"it fills slots={self.slots} from a pool of {modules}", "lower slots, or raise the pool's size"
+            )

@@ -1,0 +1,78 @@
+"""What the engine knows of an algorithm."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from modgraph.backends.torch import Model
+from modgraph.ir import Graph, Result
+from modgraph.training.schema import Named
+
+Tensors = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a learner is made for: a graph, its training data by name, the seed, the batch, how many processes."""
+
+    graph: Graph
+    data: Tensors
+    seed: int
+    batch: int
+    processes: int
+
+    @property
+    def examples(self) -> int:
+        return len(next(iter(self.data.values())))
+
+
+class Algorithm(Named):
+    """How weights are learnt from a spec's losses."""
+
+    what = "algorithm"
+
+    @abstractmethod
+    def learner(self, given: Given) -> Learner:
+        """What carries it out in one training. Raises `ModgraphError` if the spec is not for it."""
+
+
+class Learner:
+    """An algorithm at work. This one minimises the declared losses; others change what a step does.
+
+    `graph` is what the model is made from, `wanted` are results that `objective` takes besides the losses.
+    """
+
+    def __init__(self, graph: Graph, wanted: tuple[Result, ...] = ()) -> None:
+        self.graph = graph
+        self.wanted = wanted
+
+    def prepare(self, model: Model, step: int) -> None:
+        """What is to be done before a step."""
+
+    def choices(self, places: Tensor) -> Tensors:
+        """What routes are to choose for some examples of the training data."""
+        return {}
+
+    def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
+        """What a step differentiates: [B] of one per example, or one number over the batch of so many examples."""
+        return losses
+
+    def describe(self) -> str:
+        """A line for the user when a training begins, or nothing."""
+        return ""
+
+    def tensors(self) -> Tensors:
+        """What a checkpoint keeps besides weights, in tensors."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """What a checkpoint keeps, in numbers."""
+        return {}
+
+    def restore(self, tensors: Tensors, facts: Mapping[str, Any]) -> None:
+        """Take up what a checkpoint kept. Raises `ValueError` or `TypeError` if it is not of this training."""

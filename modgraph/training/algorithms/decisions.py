@@ -1,0 +1,109 @@
+"""Decisions that are drawn, and how likely they and the targets are: what EM and REINFORCE share.
+
+Shape suffixes: B examples, K slots, M modules; `...` time, senders, and other axes of a route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph, OpNode, Result, RouteNode
+from modgraph.ops import Axis
+from modgraph.passes import rebuilt
+from modgraph.training.errors import NoLikelihood, NothingDrawn
+
+JOINT = "joint:"  # the objective in the place of the likelihoods; no name in a spec has a colon
+
+
+@dataclass(frozen=True)
+class DrawnRoute:
+    """A route whose router draws. `shape` is that of an example's choices, [..., K]."""
+
+    name: str
+    router: str
+    frozen: bool
+    modules: int
+    shape: tuple[Axis, ...]
+    scores: Result
+    selected: Result
+
+
+def drawn_routes(graph: Graph) -> list[DrawnRoute]:
+    """The routes of a graph whose routers draw, in scans too."""
+    records = graph.records()
+    found = []
+    for part in graph.parts():
+        for route in part.graph.of_kind(RouteNode):
+            router = part.graph.router_of(route)
+            if router.router.draws:
+                scores, selected = (records[f"{route.name}.{record}"] for record in ("scores", "selected"))
+                *shape, modules = graph.type_of(selected).shape
+                assert isinstance(modules, int)
+                facts = route.name, router.name, router.frozen, modules, tuple(shape)
+                found.append(DrawnRoute(*facts, scores, selected))
+    return found
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A graph that also tells how likely targets and decisions are.
+
+    `likelihoods` are results, by the loss that they stand for: −log p(y|x, a) summed over an example's positions.
+    """
+
+    graph: Graph
+    likelihoods: dict[str, Result]
+    routes: list[DrawnRoute]
+
+    @classmethod
+    def of(cls, graph: Graph, algorithm: str) -> Judged:
+        """Raises `ModgraphError` if there is nothing to judge, or nothing to judge by."""
+        routes = drawn_routes(graph)
+        if not routes:
+            raise ModgraphError([NothingDrawn(algorithm=algorithm)])
+        copy = rebuilt(graph)
+        likelihoods = {}
+        for loss, node in _likelihoods(graph):
+            summed = f"{loss}:sum"
+            op = replace(node, name=summed, owner=summed, op=replace(node.op, reduce="sum"))  # type: ignore[call-arg]
+            copy.add(op, graph.inputs(node.name))
+            likelihoods[loss] = Result(summed)
+        if not likelihoods:
+            raise ModgraphError([NoLikelihood(algorithm=algorithm)])
+        return cls(copy, likelihoods, routes)
+
+    @property
+    def wanted(self) -> tuple[Result, ...]:
+        """The results that `log_likelihood`, `log_probability` and `choices` take, in this order."""
+        records = [result for route in self.routes for result in (route.scores, route.selected)]
+        return (*self.likelihoods.values(), *records)
+
+    def log_likelihood(self, found: Sequence[Tensor]) -> Tensor:
+        """log p(y|x, a): [B]."""
+        return -torch.stack(list(found[: len(self.likelihoods)])).sum(0)
+
+    def log_probability(self, found: Sequence[Tensor]) -> Tensor:
+        """log p(a|x) of what was chosen, over all routes, steps, senders and slots; padding counts nothing: [B]."""
+        return torch.stack([(scores * selected).flatten(1).sum(1) for scores, selected in self._records(found)]).sum(0)
+
+    def chosen(self, found: Sequence[Tensor]) -> dict[str, Tensor]:
+        """The modules that each route chose: [B, ..., K]."""
+        pairs = zip(self.routes, self._records(found), strict=True)
+        return {route.name: selected.argmax(-1) for route, (_, selected) in pairs}
+
+    def _records(self, found: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        records = found[len(self.likelihoods) :]
+        return zip(records[::2], records[1::2], strict=True)
+
+
+def _likelihoods(graph: Graph) -> Iterator[tuple[str, OpNode]]:
+    """The losses that are a likelihood and nothing else."""
+    for loss, result in graph.losses.items():
+        node = graph[result.node]
+        if isinstance(node, OpNode) and node.op.likelihood:
+            yield loss, node

@@ -1,0 +1,122 @@
+"""Generalised Viterbi EM (Kirsch et al., Modular Networks, NeurIPS 2018, algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from modgraph.backends.torch import Model, generator_for
+from modgraph.diagnostics import ModgraphError
+from modgraph.nn import DRAW, choosing
+from modgraph.ops.declaration import setting
+from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Tensors
+from modgraph.training.algorithms.decisions import JOINT, DrawnRoute, Judged
+from modgraph.training.errors import NeedsOneProcess
+from modgraph.training.evaluation import placed
+
+
+class EM(Algorithm):
+    """Keep the best decisions found for every example, and learn to make them and to do well with them.
+
+    The E-step, once before every `m_steps` steps, takes a batch of its own: for each example `samples` decisions are
+    drawn, all routes and steps of one together, and the best by log p(y|x, a) + log p(a|x) replaces the one that is
+    kept; if several are equal, that one stays. Each step descends on −mean[log p(y|x, a*) + log p(a*|x)] and the other
+    losses, a* what is kept. At the start, decisions are drawn uniformly.
+    """
+
+    name = "em"
+    samples: int = setting(10, min=1, max=10_000, doc="decisions drawn for each example in an E-step")
+    m_steps: int = setting(9, min=1, doc="steps of gradient descent between E-steps")
+    batch: int | None = setting(None, min=1, doc="examples in an E-step; by default those of a step")
+
+    def learner(self, given: Given) -> Learner:
+        if given.processes > 1:
+            raise ModgraphError([NeedsOneProcess(algorithm=self.name)])
+        return _EM(Judged.of(given.graph, self.name), self, given)
+
+
+class _EM(Learner):
+    """The table of assignments: for each route the module in every slot, [examples, ..., K]."""
+
+    def __init__(self, judged: Judged, settings: EM, given: Given) -> None:
+        super().__init__(judged.graph, judged.wanted)
+        self.judged = judged
+        self.settings = settings
+        self.given = given
+        self.batch = settings.batch or given.batch
+        self.table = {route.name: self._start(route) for route in judged.routes}
+
+    def _start(self, route: DrawnRoute) -> Tensor:
+        """Uniformly random assignments, in as few bytes as they need."""
+        shape = [axis if isinstance(axis, int) else self._length(axis) for axis in route.shape]
+        generator = generator_for(self.given.seed, "assignments", route.name)
+        drawn = torch.randint(route.modules, (self.given.examples, *shape), generator=generator)
+        return drawn.to(torch.uint8 if route.modules <= 256 else torch.int16)
+
+    def _length(self, axis: str) -> int:
+        """How long a symbolic axis is in the training data."""
+        types = self.given.graph.input_types
+        return next(
+            self.given.data[name].shape[1 + type_.shape.index(axis)]
+            for name, type_ in types.items()
+            if axis in type_.shape
+        )
+
+    def prepare(self, model: Model, step: int) -> None:
+        if step % self.settings.m_steps == 0:
+            self.expectation(model, step // self.settings.m_steps)
+
+    @torch.no_grad()
+    def expectation(self, model: Model, at: int) -> None:
+        """The E-step number `at`, all candidates of a batch in one pass."""
+        model.eval()
+        places = self._places(at)
+        torch.manual_seed(generator_for(self.given.seed, "expectation", at).initial_seed())
+        rows = 1 + self.settings.samples  # first what is kept: of equal candidates argmax takes the first
+        batch = {name: array[places].repeat(rows, *[1] * (array.dim() - 1)) for name, array in self.given.data.items()}
+        with choosing({name: self._candidates(table[places]) for name, table in self.table.items()}):
+            found = model.results(placed(batch, model), self.judged.wanted)
+        value = self.judged.log_likelihood(found) + self.judged.log_probability(found)
+        best_B = value.reshape(rows, -1).argmax(0).cpu()
+        for name, chosen in self.judged.chosen(found).items():
+            table = self.table[name]
+            candidates = chosen.cpu().to(table.dtype).reshape(rows, len(places), *chosen.shape[1:])
+            table[places] = candidates[best_B, torch.arange(len(places))]
+
+    def _candidates(self, kept: Tensor) -> Tensor:
+        kept = kept.to(torch.int64)
+        return torch.cat([kept, torch.full_like(kept, DRAW).repeat(self.settings.samples, *[1] * (kept.dim() - 1))])
+
+    def _places(self, at: int) -> Tensor:
+        """The examples of an E-step: one batch after another of an order that is drawn for every pass over the data."""
+        steps = math.ceil(self.given.examples / self.batch)
+        generator = generator_for(self.given.seed, "order of expectation", at // steps)
+        order = torch.randperm(self.given.examples, generator=generator)
+        return torch.split(order, self.batch)[at % steps]
+
+    def choices(self, places: Tensor) -> Tensors:
+        return {name: table[places].to(torch.int64) for name, table in self.table.items()}
+
+    def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
+        others = {name: loss for name, loss in losses.items() if name not in self.judged.likelihoods}
+        joint = self.judged.log_likelihood(found) + self.judged.log_probability(found)
+        return {**others, JOINT: -joint}
+
+    def describe(self) -> str:
+        size = sum(table.nbytes for table in self.table.values())
+        places = sum(table[0].numel() for table in self.table.values())
+        return f"em keeps {places:,} decisions for each of {self.given.examples:,} examples: {size / 1e6:,.2f} MB"
+
+    def tensors(self) -> Tensors:
+        return {f"assignments.{name}": table for name, table in self.table.items()}
+
+    def restore(self, tensors: Tensors, facts: Mapping[str, Any]) -> None:
+        for name, table in self.table.items():
+            kept = tensors.get(f"assignments.{name}")
+            if kept is None or kept.shape != table.shape or kept.dtype != table.dtype:
+                raise ValueError(f"it has no assignments of {name} for these examples")
+            table.copy_(kept)

@@ -1,0 +1,57 @@
+"""REINFORCE (Williams, 1992) on the decisions, gradient descent on the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from modgraph.nn import whole_batch_sum
+from modgraph.ops.declaration import setting
+from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Tensors
+from modgraph.training.algorithms.decisions import JOINT, Judged
+
+
+class Reinforce(Algorithm):
+    """Draw decisions, and make those more probable that did better than usual.
+
+    −mean[log p(y|x, a) + (log p(y|x, a) − b) log p(a|x)], the bracket's factor without gradient; b is the exponential
+    moving average of log p(y|x, a) over the steps before. Both are summed over an example's positions.
+    """
+
+    name = "reinforce"
+    memory: float = setting(0.99, min=0, below=1, doc="share of the moving average b that is kept at each step")
+
+    def learner(self, given: Given) -> Learner:
+        return _Reinforce(Judged.of(given.graph, self.name), self.memory)
+
+
+class _Reinforce(Learner):
+    """The average so far, and of how many steps it is."""
+
+    def __init__(self, judged: Judged, memory: float) -> None:
+        super().__init__(judged.graph, judged.wanted)
+        self.judged = judged
+        self.memory = memory
+        self.average = 0.0
+        self.steps = 0
+
+    def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
+        log_y, log_a = self.judged.log_likelihood(found), self.judged.log_probability(found)
+        mean = float(whole_batch_sum(log_y.detach().sum())) / examples
+        advantage = log_y.detach() - self._baseline(mean)
+        self.average = self.memory * self.average + (1 - self.memory) * mean
+        self.steps += 1
+        others = {name: loss for name, loss in losses.items() if name not in self.judged.likelihoods}
+        return {**others, JOINT: -log_y - advantage * log_a}
+
+    def _baseline(self, mean: float) -> float:
+        """The moving average, corrected for its start at zero; at the first step the batch's own mean."""
+        return self.average / (1 - self.memory**self.steps) if self.steps else mean
+
+    def facts(self) -> dict[str, Any]:
+        return {"average": self.average, "steps": self.steps}
+
+    def restore(self, tensors: Tensors, facts: Mapping[str, Any]) -> None:
+        self.average, self.steps = float(facts["average"]), int(facts["steps"])
