@@ -24,7 +24,9 @@ def evaluate_bundle(path: str, graph: Graph, arrays: Arrays) -> dict[str, float]
         if isinstance(metric, Metric) and _compared(graph, metric) in outputs:
             value = outputs[_compared(graph, metric)]
             if isinstance(metric, Perplexity):
-                value = CrossEntropy(ignore=metric.ignore)(value, batch[metric.target], metric.length_in(batch))
+                value = CrossEntropy(ignore=metric.ignore, reduce=metric.reduce)(
+                    value, batch[metric.target], metric.length_in(batch)
+                )
             metric.add(means, batch, [value])
     return metrics.values(means)
 
