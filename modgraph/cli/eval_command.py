@@ -45,7 +45,7 @@ def _of_model(run: Any) -> dict[str, float]:
     return {
         f"{split}.{name}": value
         for split, arrays in run.test_data().items()
-        for name, value in measure(model, arrays).items()
+        for name, value in measure(model, arrays, run.recipe.train.by).items()
     }
 
 

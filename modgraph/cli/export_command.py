@@ -17,6 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from modgraph.backends.onnx import export
     from modgraph.training import load_run
+    from modgraph.training.evaluation import EXAMPLES
 
     run = load_run(options.run_directory)
     tests = next(iter(run.test_data().values()), None)
@@ -24,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
         run.model(),
         options.output,
         routing=options.routing,
-        examples=None if tests is None else tests.values,
+        examples=None if tests is None else tests.read(slice(EXAMPLES)),
         description=run.description(),
     )
     if report.warnings:

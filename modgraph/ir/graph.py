@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -228,4 +229,11 @@ def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
     """What a router may know of a pool."""
     ops = [node.op for region in pool.regions for node in region.of_kind(OpNode)]
     gathers = pool.alike and all(op.gathers or not op.all_weights() for op in ops)
-    return PoolFacts(size=pool.size, affine=all(op.affine for op in ops), gathers=gathers, in_scan=in_scan)
+    affine = all(op.affine for op in ops)
+    return PoolFacts(size=pool.size, affine=affine, gathers=gathers, weights=_weights(pool.region(0)), in_scan=in_scan)
+
+
+def _weights(region: Graph) -> int:
+    """How many weights one module has."""
+    shapes = [shape for node in region.of_kind(OpNode) for shape in region.signature(node).weight_shapes().values()]
+    return sum(map(math.prod, shapes))

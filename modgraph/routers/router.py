@@ -18,6 +18,7 @@ class PoolFacts:
     size: int
     affine: bool
     gathers: bool = False  # modules of one kind, whose weights can be taken by index
+    weights: int = 0  # of one module
     in_scan: bool = False  # used once for each step of a sequence, where nothing may depend on how many chose a module
 
 

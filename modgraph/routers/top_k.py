@@ -7,6 +7,8 @@ from dataclasses import replace
 from modgraph.ops import Axes, Misfit, Operand, Signature, TensorType, setting
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 
+FEW_WEIGHTS = 2**14  # of a module: in a scan, copying them for every token costs less than sorting tokens at every step
+
 
 class TopK(Router):
     """Send each token to the k modules with the largest scores. Routers below it say what a score is."""
@@ -43,7 +45,10 @@ def hard_forms(pool: PoolFacts, reference: Lowering) -> tuple[Lowering, ...]:
     if not pool.in_scan:
         return grouped, per_module, reference
     rest = (replace(form, exportable=False) for form in (per_module, reference))
-    return (grouped, *in_bundled_scan(pool), *rest)
+    bundled = in_bundled_scan(pool)
+    if pool.gathers and pool.weights <= FEW_WEIGHTS:
+        return (*bundled, grouped, *rest)
+    return (grouped, *bundled, *rest)
 
 
 def in_bundled_scan(pool: PoolFacts) -> tuple[Lowering, ...]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model
 from modgraph.training.data import Arrays
-from modgraph.training.evaluation import Batch, batches, placed
+from modgraph.training.evaluation import Batch, batch_of, placed, slices
 from modgraph.training.means import Means
 from modgraph.training.metrics import Accuracy, Metrics
 
@@ -68,16 +68,14 @@ def _matrix(matrix: NDArray[np.int64]) -> list[str]:
 def details(model: Model, arrays: Arrays) -> Details:
     """Confusion matrices by target, and metrics by the split's groups."""
     model.eval()
-    metrics, whole, start = Metrics(model.graph), Details(), 0
+    metrics, whole = Metrics(model.graph), Details()
     means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
-    for batch in batches(arrays):
-        batch = placed(batch, model)
+    for places in slices(arrays):
+        batch = placed(batch_of(arrays, places), model)
         values = model.results(batch, tuple(metrics.wanted))
         _confuse(whole, metrics, batch, values)
-        stop = start + len(next(iter(batch.values())))
         for grouping, words in arrays.groups.items():
-            _gather_groups(means[grouping], metrics, batch, values, words[start:stop])
-        start = stop
+            _gather_groups(means[grouping], metrics, batch, values, words[places])
     for grouping, groups in means.items():
         names, sizes = np.unique(arrays.groups[grouping], return_counts=True)
         whole.groups[grouping] = {group: metrics.values(groups[group]) for group in map(str, names)}

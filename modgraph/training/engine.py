@@ -21,6 +21,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.nn import choosing
 from modgraph.training.algorithms.algorithm import Given
+from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.checkpoint import (
     Checkpoint,
     newest_checkpoint,
@@ -30,7 +31,8 @@ from modgraph.training.checkpoint import (
 )
 from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.errors import BadCheckpoint, Diverged, NothingToLearn
-from modgraph.training.evaluation import Batch, evaluate, results_of
+from modgraph.training.evaluation import Batch, evaluate, metrics_of, results_of
+from modgraph.training.groups import Order
 from modgraph.training.logs import Log, progress
 from modgraph.training.means import Means
 from modgraph.training.metrics import Metrics
@@ -59,9 +61,8 @@ class Engine:
         self, graph: Graph, train: Train, splits: dict[str, Arrays], directory: RunDirectory, processes: Processes
     ) -> None:
         self.train = train
-        self.data = {name: torch.from_numpy(array) for name, array in splits[TRAIN].values.items()}
+        self.data = splits[TRAIN]
         self.validation = splits.get(VALIDATION)
-        self.examples = len(splits[TRAIN])
         self.directory = directory
         self.processes = processes
         given = Given(graph, self.data, train.seed, train.batch, processes.size)
@@ -76,7 +77,8 @@ class Engine:
         self.optimizer: Any = resolve(train.optimizer.torch)(list(self.named.values()), **train.optimizer.arguments())
         objective = _Objective(self.model, [*self.metrics.wanted, *self.learner.wanted])
         self.objective, self.stepper = processes.setup(objective, self.optimizer)
-        self.steps_per_epoch = math.ceil(self.examples / train.batch)
+        self.order = Order(self.data, train)
+        self.steps_per_epoch = self.order.steps
         self.progress = Progress()
         self.means = Means()
 
@@ -133,7 +135,7 @@ class Engine:
 
     def _epoch(self) -> None:
         """The steps of this epoch that are left."""
-        order = self._order()
+        order = self.order.draw(generator_for(self.train.seed, "order", self.progress.epoch))
         title = f"epoch {self.progress.epoch + 1}/{self.train.epochs}"
         done = self.progress.step - self.progress.epoch * self.steps_per_epoch
         every = self.train.checkpoint_every
@@ -147,17 +149,13 @@ class Engine:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
         values = {TRAIN: self.metrics.values(Means.joined(self.processes.gather(self.means)))}
         if self.validation is not None:
-            part = evaluate(self.model, self.validation, self.processes.rank, self.processes.size)
-            values[VALIDATION] = self.metrics.values(Means.joined(self.processes.gather(part)))
+            part = evaluate(self.model, self.validation, self.processes.rank, self.processes.size, self.train.by)
+            metrics = metrics_of(self.model.graph, self.validation, self.train.by)
+            values[VALIDATION] = metrics.values(Means.joined(self.processes.gather(part)))
         self.progress = self.progress.after_epoch(self.train, values)
         if log is not None:
-            for split, metrics in values.items():
-                log.write(split, self.progress.epoch, self.progress.step, metrics)
-
-    def _order(self) -> list[Tensor]:
-        """The examples of each step of this epoch."""
-        generator = generator_for(self.train.seed, "order", self.progress.epoch)
-        return list(torch.split(torch.randperm(self.examples, generator=generator), self.train.batch))
+            for split, found in values.items():
+                log.write(split, self.progress.epoch, self.progress.step, found)
 
     def _step(self, places: Tensor) -> None:
         step = self.progress.step
@@ -169,8 +167,9 @@ class Engine:
             group["lr"] = self.train.optimizer.arguments()["lr"] * share
         self.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(places, self.train.seed, step) as own, choosing(self._choices(own)):
-            batch = {name: self.processes.placed(array[own]) for name, array in self.data.items()}
-            found, losses = self.objective(batch)
+            rows = self.data.read(own.numpy())
+            batch = {name: self.processes.placed(torch.from_numpy(array)) for name, array in rows.items()}
+            found, losses = self.objective(self._augmented(batch, places, step))
             measured = len(self.metrics.wanted)
             objective = self.learner.objective(losses, found[measured:], len(places))
         self._descend(objective, len(places))
@@ -179,6 +178,13 @@ class Engine:
 
     def _choices(self, places: Tensor) -> dict[str, Tensor]:
         return {route: self.processes.placed(choice) for route, choice in self.learner.choices(places).items()}
+
+    def _augmented(self, batch: Batch, places: Tensor, step: int) -> Batch:
+        """This process's part of a batch, its images moved as they would be in one process."""
+        if not self.train.augment:
+            return batch
+        noise = torch.rand(len(places), DRAWS, generator=generator_for(self.train.seed, "augment", step))
+        return augmented(batch, self.train.augment, noise[slice(*self.processes.own(places))])
 
     def _descend(self, losses: Mapping[str, Tensor], examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss is no number."""

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from modgraph.diagnostics import Diagnostic
+
+SHOWN = 4  # names of a list in a message
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message, the first of many."""
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 class NoRecipe(Diagnostic):
@@ -15,11 +24,11 @@ class NoRecipe(Diagnostic):
 
 
 class BadYaml(Diagnostic):
-    """A recipe is a YAML mapping with the sections model, data and train."""
+    """A recipe is a YAML mapping with the sections model, start, data and train; a map of weights is one too."""
 
     code = "MG502"
-    message = "this is not a recipe: {reason}"
-    help = "a recipe is a YAML mapping with the sections model, data and train"
+    message = "this YAML cannot be used: {reason}"
+    help = "write a mapping of plain values and lists, as the files in specs do"
     reason: str
 
 
@@ -138,7 +147,7 @@ class UnknownTarget(Diagnostic):
 
 
 class CannotStart(Diagnostic):
-    """The weights of another run do not fit this spec: names are the same and shapes are not, or nothing is shared."""
+    """The weights of another run or file do not fit this spec: shapes differ, tensors are missing or have no use."""
 
     code = "MG516"
     message = 'the weights of "{path}" do not fit: {reason}'
@@ -146,6 +155,93 @@ class CannotStart(Diagnostic):
     path: str
     reason: str
     way_out: str
+
+
+class UnknownGrouping(Diagnostic):
+    """A recipe sorts the training data by a grouping that it does not have."""
+
+    code = "MG517"
+    message = 'train.by: the data has no grouping "{name}"'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
+
+
+class NotAnImage(Diagnostic):
+    """A recipe moves images of an input that the spec does not have, or that is not of images, float[C, H, W]."""
+
+    code = "MG518"
+    message = 'train.augment: "{name}" is no input of images'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
+
+
+class BadImageFolder(Diagnostic):
+    """The folders of a data set are not laid out as root/domain/class/image, with the same classes in each domain."""
+
+    code = "MG519"
+    message = '"{path}" is not laid out as root/domain/class/image: {reason}'
+    help = "{way_out}"
+    path: str
+    reason: str
+    way_out: str = "name the folder that holds the domains as root"
+
+
+class BadWeightRule(Diagnostic):
+    """A rule of a map of weights has patterns that mean nothing.
+
+    `blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]`: a `*` is one part of a name between dots, taken
+    over in order; a `#` on the right is every number.
+    """
+
+    code = "MG530"
+    message = '"{source}: {target}" is no rule: {problem}'
+    help = "for example: blocks.*.mlp.*.*: blocks.*.expert.#.ffn.*.*"
+    source: str
+    target: str
+    problem: str
+
+
+class NoSuchWeight(Diagnostic):
+    """A rule of a map of weights gives nothing to the model: it has no weight of any of the names on the right."""
+
+    code = "MG531"
+    message = 'the model has no weight "{pattern}"'
+    help = "{suggestion}"
+    pattern: str
+    suggestion: str
+
+
+class MappedTwice(Diagnostic):
+    """Two rules of a map give the same weight."""
+
+    code = "MG532"
+    message = 'two rules give the weight "{weight}"'
+    help = "keep one of them"
+    weight: str
+
+
+class NotMapped(Diagnostic):
+    """A map of weights says of every weight of the model where it comes from, or that it may start afresh."""
+
+    code = "MG533"
+    message = "no rule gives {weights}"
+    help = "add rules, or list what starts afresh under random"
+    weights: str
+
+
+class BadWeightFile(Diagnostic):
+    """A file holds no weights that can be read: it is missing, damaged, of another format, or would run code.
+
+    What can be read is safetensors (by that suffix), and what `torch.save` wrote of tensors by name.
+    """
+
+    code = "MG534"
+    message = 'cannot read weights from "{path}": {reason}'
+    help = "give a .safetensors file, or a state dict saved by torch"
+    path: str
+    reason: str
 
 
 class VocabularyDoesNotFit(Diagnostic):
@@ -219,7 +315,7 @@ class RunBusy(Diagnostic):
 class NoGradient(Diagnostic):
     """A router that draws its choices passes no gradient, so gradient descent alone would never teach it anything."""
 
-    code = "MG530"
+    code = "MG540"
     message = 'router "{router}" draws its choices: gradients do not reach it'
     help = "train with the algorithm em or reinforce (train.algorithm: em)"
     router: str
@@ -228,7 +324,7 @@ class NoGradient(Diagnostic):
 class NothingDrawn(Diagnostic):
     """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`."""
 
-    code = "MG531"
+    code = "MG541"
     message = "the algorithm {algorithm} teaches routers that draw their choices, and the spec has none"
     help = "use the router categorical, or train.algorithm: backprop"
     algorithm: str
@@ -240,7 +336,7 @@ class NoLikelihood(Diagnostic):
     A loss tells that if it is `cross_entropy` or `gaussian` and nothing else, without a factor.
     """
 
-    code = "MG532"
+    code = "MG542"
     message = "the algorithm {algorithm} judges decisions by a likelihood, and no loss of the spec is one"
     help = "declare one: loss cross_entropy(logits, label), or loss gaussian(prediction, target, variance=0.1)"
     algorithm: str
@@ -249,7 +345,7 @@ class NoLikelihood(Diagnostic):
 class NeedsOneProcess(Diagnostic):
     """The table of assignments that em keeps is one, and every process would have its own."""
 
-    code = "MG533"
+    code = "MG543"
     message = "the algorithm {algorithm} runs in one process"
     help = "start it without torchrun"
     algorithm: str

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.torch import Model
+from modgraph.ir import Graph
 from modgraph.training.data import Arrays
 from modgraph.training.means import Means
 from modgraph.training.metrics import Metrics
@@ -24,20 +26,28 @@ def results_of(model: Model, batch: Mapping[str, Tensor], wanted: list[Any]) -> 
     return results[: len(wanted)], dict(zip(losses, results[len(wanted) :], strict=True))
 
 
+def metrics_of(graph: Graph, arrays: Arrays, by: str | None) -> Metrics:
+    """The metrics of a graph on a split, by the groups of a grouping if it has that."""
+    return Metrics(graph, by, arrays.names_of_groups(by))
+
+
 @torch.no_grad()
-def evaluate(model: Model, arrays: Arrays, part: int = 0, parts: int = 1) -> Means:
+def evaluate(model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: str | None = None) -> Means:
     """What a model's metrics gather over a split, in evaluation mode; of several parts' batches, one part's."""
     model.eval()
-    means, metrics = Means(), Metrics(model.graph)
-    for batch in list(batches(arrays))[part::parts]:
-        batch = placed(batch, model)
-        metrics.gather(means, batch, *results_of(model, batch, metrics.wanted))
+    means, metrics = Means(), metrics_of(model.graph, arrays, by)
+    for places in slices(arrays)[part::parts]:
+        batch = placed(batch_of(arrays, places), model)
+        values, losses = results_of(model, batch, metrics.wanted)
+        metrics.gather(means, batch, values, losses)
+        if metrics.groups:
+            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][places])
     return means
 
 
-def measure(model: Model, arrays: Arrays) -> dict[str, float]:
-    """The metrics of a model on a split."""
-    return Metrics(model.graph).values(evaluate(model, arrays))
+def measure(model: Model, arrays: Arrays, by: str | None = None) -> dict[str, float]:
+    """The metrics of a model on a split, also of each group of a grouping."""
+    return metrics_of(model.graph, arrays, by).values(evaluate(model, arrays, by=by))
 
 
 def placed(batch: Batch, model: Model) -> Batch:
@@ -48,7 +58,11 @@ def placed(batch: Batch, model: Model) -> Batch:
     }
 
 
-def batches(arrays: Arrays) -> Iterator[Batch]:
-    """The examples in batches of a size that does not depend on how many there are."""
-    for start in range(0, len(arrays), EXAMPLES):
-        yield {name: torch.from_numpy(array[start : start + EXAMPLES]) for name, array in arrays.values.items()}
+def slices(arrays: Arrays) -> list[slice]:
+    """The places of an evaluation's batches, of a size that does not depend on how many examples there are."""
+    return [slice(start, start + EXAMPLES) for start in range(0, len(arrays), EXAMPLES)]
+
+
+def batch_of(arrays: Arrays, places: slice | NDArray[Any]) -> Batch:
+    """Some examples as tensors. Raises `ModgraphError` where a file cannot be read."""
+    return {name: torch.from_numpy(array) for name, array in arrays.read(places).items()}

@@ -1,80 +1,119 @@
-"""Starting from a trained run: weights are taken over by name, what is new starts afresh, and a report says which."""
+"""Starting from trained weights: a run's by name, or a file's by a map; a report says what came from where."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
-from modgraph.training.errors import CannotStart
+from modgraph.training.errors import CannotStart, listed
 from modgraph.training.run_directory import RunDirectory
-
-SHOWN = 4
+from modgraph.training.weight_file import read_tensors
+from modgraph.training.weight_map import WeightMap
 
 
 @dataclass(frozen=True)
 class Inherited:
-    """Names of tensors: taken over unchanged, started afresh, and left behind in the run."""
+    """Names of tensors: taken over, those among them that share a tensor of the source with others, started afresh,
+    and left behind in the source."""
 
-    run: str
+    source: str
     taken: tuple[str, ...]
+    copied: tuple[str, ...]
     fresh: tuple[str, ...]
     left: tuple[str, ...]
 
     def __str__(self) -> str:
-        parts = [f"{len(self.taken)} tensors are those of {self.run}"]
-        parts += [f"new: {_listed(self.fresh)}"] if self.fresh else []
-        parts += [f"left behind: {_listed(self.left)}"] if self.left else []
+        parts = [f"{len(self.taken)} tensors are those of {self.source}"]
+        parts += [f"of these {len(self.copied)} copies: {listed(self.copied)}"] if self.copied else []
+        parts += [f"new: {listed(self.fresh)}"] if self.fresh else []
+        parts += [f"left behind: {listed(self.left)}"] if self.left else []
         return "; ".join(parts)
 
 
-@torch.no_grad()
-def inherit(model: Model, path: str) -> Inherited:
+def inherit_run(model: Model, path: str) -> Inherited:
     """Give a model the weights of a run, by name. Raises `ModgraphError` where they do not fit."""
     from modgraph.training.run import load_run
 
     if not RunDirectory(Path(path)).record.exists():
         way_out = "train it first, or name another: -s start.run=DIR"
         raise ModgraphError([CannotStart(path=path, reason="there is no run", way_out=way_out)])
-    found = load_run(path).checkpoint().weights
-    own = model.state_dict()
-    inherited = Inherited(
-        run=path,
-        taken=tuple(name for name in own if name in found),
-        fresh=tuple(name for name in own if name not in found),
-        left=tuple(sorted(found.keys() - own.keys())),
-    )
-    frozen = {weight.name for weight in weights_of(model.graph) if weight.frozen}
-    _check(inherited, {name: (own[name].shape, found[name].shape) for name in inherited.taken}, frozen)
-    for name in inherited.taken:
-        own[name].copy_(found[name])
-    return inherited
-
-
-def _check(inherited: Inherited, shapes: dict[str, tuple[Sequence[int], Sequence[int]]], frozen: set[str]) -> None:
-    """Raises `ModgraphError` for the first thing that makes the weights useless here."""
-    unlike = {name: pair for name, pair in shapes.items() if pair[0] != pair[1]}
-    unset = [name for name in inherited.fresh if name in frozen]
-    if not inherited.taken:
-        reason = f"no tensor has a name of this spec's; the run has {_listed(inherited.left)}"
+    found, own = load_run(path).checkpoint().weights, model.state_dict()
+    shared = [name for name in own if name in found]
+    if not shared:
+        reason = f"no tensor has a name of this spec's; the run has {listed(sorted(found))}"
         way_out = "give values and modules the names they have in the run's spec"
-    elif unlike:
-        each = (f"{name} is {list(own)} here and {list(found)} there" for name, (own, found) in unlike.items())
-        reason = ", ".join(islice(each, SHOWN))
+        raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
+    unlike = [_difference(own[name], name, found[name]) for name in shared if own[name].shape != found[name].shape]
+    if unlike:
         way_out = "make the shapes equal, or give what is to start afresh another name"
-    elif unset:
-        reason = f"frozen weights would stay random: {_listed(unset)} of this spec are not in the run"
-        way_out = "take them out of frozen { … }, or start from a run that has them"
-    else:
-        return
-    raise ModgraphError([CannotStart(path=inherited.run, reason=reason, way_out=way_out)])
+        raise ModgraphError([CannotStart(path=path, reason=listed(unlike), way_out=way_out)])
+    return _take_over(model, path, found, {name: name for name in shared})
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+def inherit_file(model: Model, path: str, weight_map: WeightMap) -> Inherited:
+    """Give a model the tensors of a file, by a map. Raises `ModgraphError` naming all that is amiss."""
+    found, own = read_tensors(path), model.state_dict()
+    known = {name: tensor for name, tensor in weight_map.sources.items() if tensor in found}
+    fitting = {name: tensor for name, tensor in known.items() if _fits(own[name], found[tensor])}
+    needed = {name: tensor for name, tensor in weight_map.sources.items() if name not in weight_map.random}
+    missing = sorted({tensor for tensor in needed.values() if tensor not in found})
+    extra = sorted(tensor for tensor in found.keys() - known.values() if not weight_map.is_unused(tensor))
+    unlike = [
+        _difference(own[name], name, found[tensor], tensor)
+        for name, tensor in needed.items()
+        if name in known and name not in fitting
+    ]
+    faults = {
+        "take another file, or list weights that may start afresh under random in the map": _told("it lacks ", missing),
+        "give each a rule in the map, or list it there under unused": _told("no rule takes ", extra),
+        "make the shapes equal, or list weights that may start afresh under random in the map": _told("", unlike),
+    }
+    told = [CannotStart(path=path, reason=reason, way_out=way_out) for way_out, reason in faults.items() if reason]
+    if told:
+        raise ModgraphError(told)
+    return _take_over(model, path, found, fitting)
+
+
+def _told(words: str, names: Sequence[str]) -> str:
+    return words + listed(names) if names else ""
+
+
+def _difference(own: Tensor, name: str, found: Tensor, there: str = "") -> str:
+    return f"{name} is {list(own.shape)} here and {f'{there} is ' if there else ''}{list(found.shape)} there"
+
+
+def _fits(own: Tensor, found: Tensor) -> bool:
+    """Whether shapes are equal but for axes of one in front."""
+    spare = found.dim() - own.dim()
+    return spare >= 0 and found.shape[spare:] == own.shape and own.numel() == found.numel()
+
+
+@torch.no_grad()
+def _take_over(model: Model, path: str, found: Mapping[str, Tensor], sources: Mapping[str, str]) -> Inherited:
+    """Copy tensors into a model: `sources` has that of each weight. Raises `ModgraphError` if a frozen one has none."""
+    own = model.state_dict()
+    fresh = tuple(name for name in own if name not in sources)
+    frozen = {weight.name for weight in weights_of(model.graph) if weight.frozen}
+    unset = [name for name in fresh if name in frozen]
+    if unset:
+        reason = f"frozen weights would stay random: {listed(unset)} of this spec have no tensor there"
+        way_out = "take them out of frozen { … }, or start from weights that include them"
+        raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
+    for name, tensor in sources.items():
+        own[name].copy_(found[tensor].reshape(own[name].shape))
+    uses = Counter(sources.values())
+    return Inherited(
+        source=path,
+        taken=tuple(sources),
+        copied=tuple(name for name, tensor in sources.items() if uses[tensor] > 1),
+        fresh=fresh,
+        left=tuple(sorted(found.keys() - uses.keys())),
+    )

@@ -21,6 +21,16 @@ class Means:
         """The mean of each; zero of nothing."""
         return {name: total / (self.weights[name] or 1.0) for name, total in self.sums.items()}
 
+    def add_all(self, other: Means, prefix: str = "") -> None:
+        """Add what another has gathered, its names behind a prefix."""
+        for name, total in other.sums.items():
+            self.add(prefix + name, total, other.weights[name])
+
+    def below(self, prefix: str) -> Means:
+        """What was gathered under names that begin so, without the beginning."""
+        names = {name: name.removeprefix(prefix) for name in self.sums if name.startswith(prefix)}
+        return Means(*({names[name]: each[name] for name in names} for each in (self.sums, self.weights)))
+
     @classmethod
     def read(cls, record: Mapping[str, Mapping[str, float]]) -> Means:
         """Means from their record. Raises `TypeError` or `ValueError` if it is none."""
@@ -34,6 +44,5 @@ class Means:
         """The means over all that several have gathered."""
         whole = cls()
         for part in parts:
-            for name, total in part.sums.items():
-                whole.add(name, total, part.weights[name])
+            whole.add_all(part)
         return whole

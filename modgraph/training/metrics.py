@@ -9,8 +9,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.ir import Graph, OpNode, Result, TargetNode
@@ -153,9 +156,13 @@ def _named(metric: str, target: str, found: Mapping[str, object]) -> str:
 
 
 class Metrics:
-    """All metrics of a graph: what to compute for them, how to gather it, and what it comes to."""
+    """All metrics of a graph: what to compute for them, how to gather it, and what it comes to.
 
-    def __init__(self, graph: Graph) -> None:
+    With a grouping, what is compared with targets is measured for each of its groups too (`domain.sketch.accuracy`),
+    and the mean over them (`domain.accuracy`).
+    """
+
+    def __init__(self, graph: Graph, by: str | None = None, groups: Sequence[str] = ()) -> None:
         self.losses = ("total_loss",) if len(graph.losses) == 1 else (*graph.losses, "total_loss")
         self.all: list[Metric | Controller] = [
             *accuracies(graph),
@@ -163,6 +170,12 @@ class Metrics:
             *squared_errors(graph),
             *controllers(graph),
         ]
+        self.groups = {group: f"{by}.{group}." for group in groups}
+        self.over_groups = f"{by}."
+
+    @property
+    def compared(self) -> list[Metric]:
+        return [metric for metric in self.all if isinstance(metric, Metric)]
 
     @property
     def wanted(self) -> list[Result]:
@@ -172,7 +185,10 @@ class Metrics:
     @property
     def names(self) -> list[str]:
         """What `values` will hold."""
-        return [*self.losses, *(name for metric in self.all for name in metric.names)]
+        grouped = [metric.name for metric in self.compared] if self.groups else []
+        prefixes = (*self.groups.values(), self.over_groups)
+        own = [*self.losses, *(name for metric in self.all for name in metric.names)]
+        return [*own, *(f"{prefix}{name}" for prefix in prefixes for name in grouped)]
 
     def gather(
         self, means: Means, batch: Batch, values: Sequence[Tensor], losses: Mapping[str, Tensor] | None = None
@@ -189,14 +205,42 @@ class Metrics:
         for metric in self.all:
             metric.add(means, batch, [next(left) for _ in metric.wanted])
 
+    def gather_groups(self, means: Means, batch: Batch, values: Sequence[Tensor], words: NDArray[np.str_]) -> None:
+        """Add a batch to the means of the groups that its examples belong to."""
+        for group, prefix in self.groups.items():
+            here = torch.from_numpy(words == group).to(values[0].device)
+            if here.any():
+                own = Means()
+                self.gather(own, {name: array[here] for name, array in batch.items()}, [each[here] for each in values])
+                means.add_all(own, prefix)
+
     def values(self, means: Means) -> dict[str, float]:
         """What is reported of what was gathered."""
+        found = self._values(means)
+        of_groups = {prefix: self._values(means.below(prefix)) for prefix in self.groups.values()}
+        for metric in self.compared if of_groups else ():
+            each = {prefix: values[metric.name] for prefix, values in of_groups.items() if metric.name in values}
+            found |= {f"{prefix}{metric.name}": value for prefix, value in each.items()}
+            if each:
+                found[f"{self.over_groups}{metric.name}"] = mean(each.values())
+        return found
+
+    def _values(self, means: Means) -> dict[str, float]:
         known = means.each()
         found = {name: known[name] for name in self.losses if name in known}
         for metric in self.all:
             if metric.names[0] in known:
                 found |= metric.values(known)
         return found
+
+
+def names_by_group(graph: Graph, by: str | None, groups: Iterable[str]) -> dict[str, list[str]]:
+    """Accuracies over the groups of a grouping: the name of each mean, `domain.accuracy`, and of what it is the mean,
+    `domain.sketch.accuracy`."""
+    if by is None:
+        return {}
+    groups = list(groups)
+    return {f"{by}.{each.name}": [f"{by}.{group}.{each.name}" for group in groups] for each in accuracies(graph)}
 
 
 def better(metric: str, value: float, than: float) -> bool:

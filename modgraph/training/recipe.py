@@ -47,10 +47,29 @@ class Labels(Section):
     ignore: int | None = setting(None, doc="a label that does not count")
 
 
+class Augment(Section):
+    """How the images of one input are moved at random, anew in each step."""
+
+    crop: float = setting(
+        1.0, min=0.01, max=1, doc="the smallest share of an image's area that may be all that is seen"
+    )
+    shift: float = setting(0.0, min=0, max=0.5, doc="how far at most it is shifted, as a share of its side")
+    flip: bool = setting(False, doc="mirror every other image, left for right")
+
+
 class Start(Section):
     """Where weights come from that are not to start afresh."""
 
-    run: str = setting(doc="the run whose weights are taken, by name")
+    run: str | None = setting(None, doc="the run whose weights are taken, by name")
+    weights: str | None = setting(None, doc="the file, of safetensors or torch, whose weights are taken, by a map")
+    map: str | None = setting(None, doc="the map from names there to names here")
+
+    def contradiction(self) -> str | None:
+        if self.run is None and self.weights is None:
+            return "has neither run nor weights"
+        if self.run is not None and self.weights is not None:
+            return "has both run and weights"
+        return "needs weights and map together" if (self.weights is None) != (self.map is None) else None
 
 
 class Train(Section):
@@ -58,7 +77,12 @@ class Train(Section):
 
     algorithm: Algorithm = DEFAULT_ALGORITHM()
     epochs: int = setting(10, min=1, max=100_000, doc="passes over the training data")
-    batch: int = setting(64, min=1, max=1_000_000, doc="examples a step, over all processes")
+    steps_per_epoch: int | None = setting(None, min=1, doc="steps of an epoch, instead of a pass over the data")
+    batch: int = setting(64, min=1, max=1_000_000, doc="examples a step, over all processes; with by, of each group")
+    by: str | None = setting(
+        None,
+        doc="a grouping of the data, as domain: its groups have equal shares of a step, are held out, are measured",
+    )
     seed: int = setting(0, min=0, doc="of weights, order and noise")
     optimizer: Optimizer = DEFAULT_OPTIMIZER()
     schedule: Schedule = DEFAULT_SCHEDULE()
@@ -67,6 +91,7 @@ class Train(Section):
     best: str | None = setting(None, doc="a metric, as validation.accuracy: the run ends with its best epoch's weights")
     early_stop: EarlyStop | None = None
     labels: Mapping[str, Labels] | None = None
+    augment: Mapping[str, Augment] | None = None
     checkpoint_every: int | None = setting(None, min=1, doc="steps between checkpoints, besides those of each epoch")
     keep: int = setting(2, min=1, doc="newest checkpoints that are kept, besides the best")
     device: str = setting("cpu", doc="cpu, cuda, cuda:1, mps; or auto: an accelerator if there is one")

@@ -6,30 +6,32 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from modgraph.backends.torch import Model, build
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.program import load
+from modgraph.training.augment import check_augmented
 from modgraph.training.checkpoint import Checkpoint, newest_checkpoint, path_of, read_checkpoint
 from modgraph.training.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.training.engine import Engine, load_weights
-from modgraph.training.errors import BadCheckpoint, DataDoesNotFit, NotForEval
-from modgraph.training.evaluation import evaluate
-from modgraph.training.inherit import inherit
+from modgraph.training.errors import BadCheckpoint, NotForEval
+from modgraph.training.evaluation import evaluate, metrics_of
+from modgraph.training.groups import with_validation
+from modgraph.training.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.labels import ignoring, weighing
 from modgraph.training.means import Means
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, Train, read_recipe
+from modgraph.training.recipe import Recipe, Start, read_recipe
 from modgraph.training.run_directory import RunDirectory
 from modgraph.training.watched import check_watched
+from modgraph.training.weight_map import WeightMap, read_map
 
 
 @dataclass(frozen=True)
@@ -110,20 +112,33 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     assert program.source is not None
     directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
     directory.refuse_existing()
+    weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
     labels = recipe.train.labels or {}
     graph = ignoring(program.ir, labels)
     splits = with_validation(recipe.data.splits(graph), recipe.train)
     graph = weighing(graph, labels, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
-        inherited = recipe.start and inherit(engine.model, recipe.start.run)
+        inherited = _inherited(engine.model, recipe.start, weight_map)
         if engine.processes.leads:
             directory.lay_out(program.source.text, graph, recipe.to_yaml(), recipe.data.keeps(graph))
-        if inherited:
+        if inherited is not None:
             engine.say(str(inherited))
             engine.save()
+        if inherited is not None and engine.processes.leads:
+            directory.write_start(asdict(inherited))
         if engine.processes.leads:
             directory.write_record({"status": "started"})
         yield engine
+
+
+def _inherited(model: Model, start: Start | None, weight_map: WeightMap | None) -> Inherited | None:
+    """Give a model the weights that it is to start from, and tell which."""
+    if start is None:
+        return None
+    if start.run is not None:
+        return inherit_run(model, start.run)
+    assert start.weights is not None and weight_map is not None, "the recipe is checked"
+    return inherit_file(model, start.weights, weight_map)
 
 
 @contextmanager
@@ -138,7 +153,8 @@ def resumed(path: str) -> Iterator[Engine]:
 @contextmanager
 def _engine(graph: Graph, recipe: Recipe, splits: dict[str, Arrays], directory: RunDirectory) -> Iterator[Engine]:
     """An engine in its place: processes joined, threads set, the folder locked."""
-    check_watched(graph, recipe.train, VALIDATION in splits)
+    check_watched(graph, recipe.train, splits)
+    check_augmented(graph, recipe.train.augment or {})
     with ExitStack() as stack:
         stack.enter_context(threads(recipe.train.threads))
         processes = Processes(recipe.train.device, recipe.train.precision)
@@ -146,21 +162,6 @@ def _engine(graph: Graph, recipe: Recipe, splits: dict[str, Arrays], directory: 
         if processes.leads:
             stack.enter_context(directory.locked())
         yield Engine(graph, recipe.train, splits, directory, processes)
-
-
-def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays]:
-    """The splits, a share of the training data held out if the recipe asks for it. Raises `ModgraphError`."""
-    if not train.validation:
-        return splits
-    if VALIDATION in splits:
-        reason = "the data has a validation split of its own"
-        raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out train.validation")])
-    arrays = splits[TRAIN]
-    order = np.random.default_rng((train.seed, 1)).permutation(len(arrays))
-    kept = max(1, round(train.validation * len(arrays)))
-    if kept >= len(arrays):
-        raise ModgraphError([DataDoesNotFit(reason=f"{len(arrays)} examples are too few to hold some out")])
-    return {**splits, TRAIN: arrays.take(order[kept:]), VALIDATION: arrays.take(order[:kept])}
 
 
 def _key(name: str) -> str:
@@ -191,11 +192,12 @@ def finish(engine: Engine) -> dict[str, Any]:
     run = load_run(engine.directory.path)
     model = run.model(processes.device)
     metrics: dict[str, Any] = {"epochs": engine.progress.epoch, "steps": engine.progress.step}
-    if engine.progress.best_step is not None:
-        metrics["best_step"] = engine.progress.best_step
+    if engine.train.best is not None:
+        metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
     for split, arrays in run.test_data().items():
-        parts = processes.gather(evaluate(model, arrays, processes.rank, processes.size))
-        metrics |= {f"{split}.{name}": value for name, value in engine.metrics.values(Means.joined(parts)).items()}
+        parts = processes.gather(evaluate(model, arrays, processes.rank, processes.size, engine.train.by))
+        values = metrics_of(model.graph, arrays, engine.train.by).values(Means.joined(parts))
+        metrics |= {f"{split}.{name}": value for name, value in values.items()}
     if processes.leads:
         engine.directory.write_record({"status": "finished", "metrics": metrics})
     return metrics

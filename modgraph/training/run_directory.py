@@ -1,6 +1,7 @@
 """The files of a run. Needs no torch.
 
-spec.mod  ir.json  recipe.yaml  run.json  metrics.jsonl  tensorboard/  checkpoints/, and what its data set keeps
+spec.mod  ir.json  recipe.yaml  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
+and what its data set keeps
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ class RunDirectory:
     @property
     def recipe(self) -> Path:
         return self.path / "recipe.yaml"
+
+    @property
+    def start(self) -> Path:
+        return self.path / "start.json"
 
     @property
     def record(self) -> Path:
@@ -88,8 +93,13 @@ class RunDirectory:
         write_atomically(self.spec, spec.encode())
         write_atomically(self.ir, json.dumps(to_json(graph), indent=1).encode())
         write_atomically(self.recipe, recipe.encode())
+        self.start.unlink(missing_ok=True)
         for name, content in kept.items():
             write_atomically(self.path / name, content)
+
+    def write_start(self, report: dict[str, Any]) -> None:
+        """Which weights came from elsewhere."""
+        write_atomically(self.start, (json.dumps(report, indent=1) + "\n").encode())
 
     def write_record(self, facts: dict[str, Any]) -> None:
         """What the run is and how far it came; written last when a run is made: it marks a whole one."""

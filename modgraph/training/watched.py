@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
-from modgraph.training.data import TRAIN, VALIDATION
+from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.errors import UnknownMetric
+from modgraph.training.evaluation import metrics_of
 from modgraph.training.metrics import Metrics
 from modgraph.training.recipe import Train
 
 
-def check_watched(graph: Graph, train: Train, validation: bool) -> None:
+def check_watched(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
     """Raises `ModgraphError` for a metric that this training will not measure."""
     names = Metrics(graph).names
-    known = [*names, *(f"{split}.{name}" for split in (TRAIN, *[VALIDATION] * validation) for name in names)]
+    known = [*names, *(f"{TRAIN}.{name}" for name in names)]
+    validation = splits.get(VALIDATION)
+    if validation is not None:
+        known += [f"{VALIDATION}.{name}" for name in metrics_of(graph, validation, train.by).names]
     stop = None if train.early_stop is None else train.early_stop.metric
     watched = {"train.best": train.best, "train.early_stop.metric": stop}
     for key, metric in watched.items():
         if metric is None or metric in known:
             continue
         suggestion = did_you_mean(metric, known, "this training measures: {known}")
-        if metric.startswith(f"{VALIDATION}.") and not validation:
+        if metric.startswith(f"{VALIDATION}.") and validation is None:
             suggestion = "hold data out to measure it on: train.validation: 0.1"
         raise ModgraphError([UnknownMetric(key=key, metric=metric, suggestion=suggestion)])

@@ -9,7 +9,7 @@ import modgraph
 from modgraph.backends.onnx import deterministic
 from modgraph.ir import Graph, ScanNode, grow
 from modgraph.ops import Misfit
-from modgraph.passes import INFERENCE, Determinize, InferenceOnly, Lower, apply_passes
+from modgraph.passes import INFERENCE, Determinize, InferenceOnly, Lower, apply_passes, choices
 from tests.examples import GRU, TWO_SCANS
 
 BODY = """model m() {
@@ -62,9 +62,17 @@ def test_lower_names_forms_for_training_and_others_for_bundles() -> None:
         exportable: str(Lower(exportable=exportable)(modgraph.loads(TWO_SCANS).ir)).count("lowering grouped")
         for exportable in (False, True)
     }
-    assert forms == {False: 4, True: 0}
+    assert forms == {False: 2, True: 0}
     text = str(Lower(exportable=True)(modgraph.loads(TWO_SCANS).ir))
     assert (text.count("lowering gathered"), text.count("lowering masked")) == (2, 2)
+
+
+def test_in_a_scan_weights_are_taken_by_index_where_they_are_few() -> None:
+    def form(hidden: int) -> str:
+        (choice,) = choices(Lower()(modgraph.loads(GRU, hidden=hidden).ir)).values()
+        return choice.form
+
+    assert (form(6), form(300)) == ("gathered", "grouped")
 
 
 def test_what_a_route_records_stays_for_inference() -> None:

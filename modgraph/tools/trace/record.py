@@ -85,7 +85,8 @@ def record(model: Model, arrays: Arrays, route: RouteNode) -> RouteTrace:
 def batches(arrays: Arrays) -> Iterator[dict[str, Tensor]]:
     """The examples in batches of a size that does not depend on how many there are."""
     for start in range(0, len(arrays), BATCH):
-        yield {name: torch.from_numpy(array[start : start + BATCH]) for name, array in arrays.values.items()}
+        rows = arrays.read(slice(start, start + BATCH))
+        yield {name: torch.from_numpy(array) for name, array in rows.items()}
 
 
 def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:

@@ -69,7 +69,8 @@ def _chosen(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, Arrays
 
 
 def _first(arrays: Arrays, examples: int) -> Arrays:
-    return Arrays({name: array[:examples] for name, array in arrays.values.items()})
+    """The first examples, in memory."""
+    return Arrays(arrays.read(slice(examples)), {name: words[:examples] for name, words in arrays.groups.items()})
 
 
 def _verdict(model: Model, arrays: Arrays, classes: Mapping[str, Any]) -> Verdict | None:

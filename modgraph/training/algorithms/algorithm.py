@@ -11,6 +11,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model
 from modgraph.ir import Graph, Result
+from modgraph.training.data import Arrays
 from modgraph.training.schema import Named
 
 Tensors = Mapping[str, Tensor]
@@ -18,17 +19,13 @@ Tensors = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Given:
-    """What a learner is made for: a graph, its training data by name, the seed, the batch, how many processes."""
+    """What a learner is made for: a graph, its training data, the seed, the batch, how many processes."""
 
     graph: Graph
-    data: Tensors
+    data: Arrays
     seed: int
     batch: int
     processes: int
-
-    @property
-    def examples(self) -> int:
-        return len(next(iter(self.data.values())))
 
 
 class Algorithm(Named):

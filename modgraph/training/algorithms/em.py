@@ -16,7 +16,7 @@ from modgraph.ops.declaration import setting
 from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Tensors
 from modgraph.training.algorithms.decisions import JOINT, DrawnRoute, Judged
 from modgraph.training.errors import NeedsOneProcess
-from modgraph.training.evaluation import placed
+from modgraph.training.evaluation import batch_of, placed
 
 
 class EM(Algorithm):
@@ -54,14 +54,14 @@ class _EM(Learner):
         """Uniformly random assignments, in as few bytes as they need."""
         shape = [axis if isinstance(axis, int) else self._length(axis) for axis in route.shape]
         generator = generator_for(self.given.seed, "assignments", route.name)
-        drawn = torch.randint(route.modules, (self.given.examples, *shape), generator=generator)
+        drawn = torch.randint(route.modules, (len(self.given.data), *shape), generator=generator)
         return drawn.to(torch.uint8 if route.modules <= 256 else torch.int16)
 
     def _length(self, axis: str) -> int:
         """How long a symbolic axis is in the training data."""
         types = self.given.graph.input_types
         return next(
-            self.given.data[name].shape[1 + type_.shape.index(axis)]
+            int(self.given.data.values[name].shape[1 + type_.shape.index(axis)])
             for name, type_ in types.items()
             if axis in type_.shape
         )
@@ -77,7 +77,8 @@ class _EM(Learner):
         places = self._places(at)
         torch.manual_seed(generator_for(self.given.seed, "expectation", at).initial_seed())
         rows = 1 + self.settings.samples  # first what is kept: of equal candidates argmax takes the first
-        batch = {name: array[places].repeat(rows, *[1] * (array.dim() - 1)) for name, array in self.given.data.items()}
+        once = batch_of(self.given.data, places.numpy())
+        batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
         with choosing({name: self._candidates(table[places]) for name, table in self.table.items()}):
             found = model.results(placed(batch, model), self.judged.wanted)
         value = self.judged.log_likelihood(found) + self.judged.log_probability(found)
@@ -93,9 +94,9 @@ class _EM(Learner):
 
     def _places(self, at: int) -> Tensor:
         """The examples of an E-step: one batch after another of an order that is drawn for every pass over the data."""
-        steps = math.ceil(self.given.examples / self.batch)
+        steps = math.ceil(len(self.given.data) / self.batch)
         generator = generator_for(self.given.seed, "order of expectation", at // steps)
-        order = torch.randperm(self.given.examples, generator=generator)
+        order = torch.randperm(len(self.given.data), generator=generator)
         return torch.split(order, self.batch)[at % steps]
 
     def choices(self, places: Tensor) -> Tensors:
@@ -109,7 +110,7 @@ class _EM(Learner):
     def describe(self) -> str:
         size = sum(table.nbytes for table in self.table.values())
         places = sum(table[0].numel() for table in self.table.values())
-        return f"em keeps {places:,} decisions for each of {self.given.examples:,} examples: {size / 1e6:,.2f} MB"
+        return f"em keeps {places:,} decisions for each of {len(self.given.data):,} examples: {size / 1e6:,.2f} MB"
 
     def tensors(self) -> Tensors:
         return {f"assignments.{name}": table for name, table in self.table.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,15 +21,31 @@ from modgraph.training.schema import Named
 TRAIN, VALIDATION = "train", "validation"
 
 
+class OnDisk(ABC):
+    """One array of a split, read when its examples are asked for."""
+
+    shape: tuple[int, ...]  # of one example
+
+    @abstractmethod
+    def take(self, places: NDArray[Any]) -> OnDisk:
+        """Some of the examples, unread."""
+
+    @abstractmethod
+    def read(self, places: NDArray[Any] | slice) -> NDArray[np.float32]:
+        """Some of the examples. Raises `ModgraphError`."""
+
+
 @dataclass(frozen=True)
 class Arrays:
     """One split: arrays by the name of an input or target, examples along the first axis.
 
-    `groups` tell examples apart for the metrics: by the name of a grouping, a word for each example.
+    `groups` tell examples apart, by the name of a grouping, with a word for each example. What is too large for memory
+    stands in `on_disk`.
     """
 
     values: Mapping[str, NDArray[Any]]
     groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
+    on_disk: Mapping[str, OnDisk] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -37,7 +53,17 @@ class Arrays:
     def take(self, places: NDArray[Any]) -> Arrays:
         """Some of the examples."""
         groups = {name: words[places] for name, words in self.groups.items()}
-        return Arrays({name: array[places] for name, array in self.values.items()}, groups)
+        on_disk = {name: column.take(places) for name, column in self.on_disk.items()}
+        return Arrays({name: array[places] for name, array in self.values.items()}, groups, on_disk)
+
+    def read(self, places: NDArray[Any] | slice) -> dict[str, NDArray[Any]]:
+        """Every array of some of the examples. Raises `ModgraphError` where a file cannot be read."""
+        stored = {name: column.read(places) for name, column in self.on_disk.items()}
+        return {name: array[places] for name, array in self.values.items()} | stored
+
+    def names_of_groups(self, by: str | None) -> list[str]:
+        """The groups of a grouping that the examples belong to, none if there is no such grouping."""
+        return [str(name) for name in np.unique(self.groups[by])] if by is not None and by in self.groups else []
 
 
 class DataSet(Named):
@@ -70,6 +96,8 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     lengths: dict[int | str, tuple[str, int]] = {}
     ignored = _ignored(graph)
     for name, type_ in wanted.items():
+        if name in arrays.on_disk and arrays.on_disk[name].shape == type_.shape:
+            continue
         if name not in arrays.values:
             if type_.dtype != "length":
                 known = ", ".join(sorted(arrays.values)) or "none"
@@ -82,7 +110,7 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
             checked[name] = _cast(arrays.values[name], type_)
     if found:
         raise ModgraphError([DataDoesNotFit(reason=reason) for reason in found])
-    return Arrays(checked, arrays.groups)
+    return Arrays(checked, arrays.groups, arrays.on_disk)
 
 
 def _ignored(graph: Graph) -> dict[str, int]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.nn.functional import interpolate
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.ops.declaration import setting
 from modgraph.training.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.training.data.idx import read_idx
+from modgraph.training.data.resize import resized
 from modgraph.training.errors import BadDataFile, MissingKey
 
 SIDE = 14  # of a digit; the canvas has twice as much
@@ -111,22 +110,14 @@ class MinMaxDigits(DataSet):
             from sklearn.datasets import load_digits
 
             data = load_digits()
-            return _resized(data.images / 16), data.target.astype(np.int64)
+            return resized(data.images / 16, (SIDE, SIDE)), data.target.astype(np.int64)
         if self.images is None or self.labels is None:
             meaning = "the IDX files to read (source is idx)"
             raise ModgraphError([MissingKey(section="data", key="images and labels", meaning=meaning)])
         images, labels = read_idx(self.images, 3), read_idx(self.labels, 1)
         if len(images) != len(labels) or not len(labels) or labels.max() > 9:
             raise self._fault(f"{len(images)} images and {len(labels)} labels from 0 to 9 do not go together")
-        return _resized(images / 255), labels.astype(np.int64)
+        return resized(images / 255, (SIDE, SIDE)), labels.astype(np.int64)
 
     def _fault(self, reason: str) -> ModgraphError:
         return ModgraphError([BadDataFile(path=self.images or self.source, reason=reason)])
-
-
-def _resized(images: NDArray[Any]) -> NDArray[np.float32]:
-    """Images [count, height, width] at the size of a digit."""
-    batch = torch.from_numpy(np.asarray(images, np.float32)).unsqueeze(1)
-    smooth = interpolate(batch, size=(SIDE, SIDE), mode="bilinear", antialias=True)
-    result: NDArray[np.float32] = smooth.squeeze(1).clamp(0, 1).numpy()
-    return result

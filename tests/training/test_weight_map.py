@@ -1,0 +1,333 @@
+"""Starting from a file of weights: a ViT under timm's names becomes the dense model, and experts that are copies."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+from torch import Tensor
+
+import modgraph
+from modgraph.backends.torch import Model
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import weights_of
+from modgraph.training import load_run
+from modgraph.training.inherit import Inherited, inherit_file
+from modgraph.training.run import finish, resumed, started
+from modgraph.training.weight_file import read_tensors
+from modgraph.training.weight_map import captured, read_map
+from tests.training.timm_vit import PARAMETERS, timm_forward, timm_tensors
+
+MAP = "specs/gmoe_timm.yaml"
+
+
+def model_of(**parameters: Any) -> Model:
+    return modgraph.load("specs/gmoe.mod", **{**PARAMETERS, "sparse": [1], **parameters}).build(seed=0)
+
+
+def begun(
+    path: Path, tensors: dict[str, Tensor], text: str | None = None, **parameters: Any
+) -> tuple[Model, Inherited]:
+    """A model that starts from these tensors, in a file, and what was told."""
+    save_file(tensors, path / "vit.safetensors")
+    model = model_of(**parameters)
+    (path / "map.yaml").write_text(Path(MAP).read_text() if text is None else text)
+    return model, inherit_file(model, str(path / "vit.safetensors"), read_map(str(path / "map.yaml"), model.graph))
+
+
+# ---------------------------------------------------------------- what starts from what
+
+
+def test_the_dense_model_computes_what_the_other_network_did(tmp_path: Path) -> None:
+    tensors = timm_tensors()
+    model, inherited = begun(tmp_path, tensors, sparse=[])
+    image = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(model.eval()(image), timm_forward(tensors, image), atol=1e-5, rtol=1e-5)
+    assert inherited.fresh == inherited.left == inherited.copied == ()
+
+
+def test_every_expert_is_a_copy_of_its_blocks_mlp(tmp_path: Path) -> None:
+    tensors = timm_tensors()
+    model, inherited = begun(tmp_path, tensors, sparse=[0, 2])
+    found = model.state_dict()
+    for block, part in ((b, p) for b in (0, 2) for p in ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias")):
+        for expert in range(3):
+            assert found[f"blocks.{block}.expert.{expert}.ffn.{part}"].equal(tensors[f"blocks.{block}.mlp.{part}"])
+    assert found["blocks.1.mlp.fc1.weight"].equal(tensors["blocks.1.mlp.fc1.weight"])
+    start = model_of(sparse=[0, 2]).state_dict()
+    gates = {name for name in found if ".gate." in name}
+    assert set(inherited.fresh) == gates
+    assert all(found[name].equal(start[name]) for name in gates)
+    assert len(inherited.copied) == 2 * 3 * 4
+    assert set(inherited.taken) | gates == set(found)
+
+
+def test_a_routed_model_with_equal_experts_and_gates_of_one_is_the_dense_one(tmp_path: Path) -> None:
+    tensors = timm_tensors()
+    model, _ = begun(tmp_path, tensors, k=2, sparse=[0, 1, 2])
+    image = torch.randn(4, 3, 8, 8)
+    torch.testing.assert_close(model.eval()(image), timm_forward(tensors, image), atol=1e-5, rtol=1e-5)
+
+
+def test_a_head_of_other_classes_starts_afresh_and_the_old_one_is_left(tmp_path: Path) -> None:
+    model, inherited = begun(tmp_path, timm_tensors(classes=7))
+    assert {"head.weight", "head.bias"} <= set(inherited.fresh)
+    assert inherited.left == ("head.bias", "head.weight")
+    assert model.state_dict()["head.weight"].equal(model_of().state_dict()["head.weight"])
+    tensors = {name: each for name, each in timm_tensors().items() if not name.startswith("head.")}
+    assert begun(tmp_path, tensors)[1].left == ()
+
+
+@pytest.mark.parametrize("wrapped", [None, "model", "state_dict"])
+def test_a_state_dict_of_torch_is_read_as_the_usual_scripts_save_it(tmp_path: Path, wrapped: str | None) -> None:
+    tensors = timm_tensors()
+    torch.save(tensors if wrapped is None else {wrapped: tensors, "epoch": 3}, tmp_path / "vit.pth")
+    found = read_tensors(str(tmp_path / "vit.pth"))
+    assert found.keys() == tensors.keys()
+    assert all(found[name].equal(tensors[name]) for name in tensors)
+
+
+def test_half_precision_is_widened(tmp_path: Path) -> None:
+    tensors = {name: each.half() for name, each in timm_tensors().items()}
+    found = begun(tmp_path, tensors)[0].state_dict()
+    assert found["norm.weight"].dtype == torch.float32
+    assert found["norm.weight"].equal(tensors["norm.weight"].float())
+
+
+# ---------------------------------------------------------------- a training that starts so
+
+
+def recipe(folder: Path, weights: str) -> dict[str, Any]:
+    """What a training of a tiny GMoE on random images is told; its recipe is written."""
+    rng = np.random.default_rng(0)
+    np.savez(folder / "data.npz", image=rng.random((20, 3, 8, 8)), label=np.arange(20) % 5)
+    text = f"data: {{name: npz, train: {folder}/data.npz}}\ntrain: {{epochs: 1, batch: 8, optimizer: sgd}}\n"
+    (folder / "r.yaml").write_text(text + f"start: {{weights: {weights}, map: {MAP}}}\n")
+    return {**PARAMETERS, "sparse": (1,)}
+
+
+def test_a_run_tells_where_its_weights_came_from(tmp_path: Path) -> None:
+    save_file(timm_tensors(), tmp_path / "vit.safetensors")
+    options = recipe(tmp_path, f"{tmp_path}/vit.safetensors")
+    with started("specs/gmoe.mod", str(tmp_path / "r.yaml"), options, str(tmp_path / "run")):
+        pass
+    told = json.loads((tmp_path / "run/start.json").read_text())
+    assert told["source"] == f"{tmp_path}/vit.safetensors"
+    assert told["fresh"] == [f"blocks.1.gate.{part}" for part in ("weight", "bias", "keys", "scale")]
+    assert "blocks.1.expert.2.ffn.fc2.bias" in told["copied"]
+    found = load_run(tmp_path / "run").checkpoint().weights
+    assert found["norm.weight"].equal(timm_tensors()["norm.weight"])
+    (tmp_path / "vit.safetensors").unlink()
+    with resumed(str(tmp_path / "run")) as engine:
+        finish(engine)
+
+
+def test_a_map_with_mistakes_leaves_no_folder(tmp_path: Path) -> None:
+    options = recipe(tmp_path, "nowhere.pth")
+    (tmp_path / "map.yaml").write_text("weights: {a: b}")
+    for start, code in ((f"{tmp_path}/map.yaml", "MG531"), (MAP, "MG534")):
+        with (
+            pytest.raises(ModgraphError) as caught,
+            started("specs/gmoe.mod", str(tmp_path / "r.yaml"), {**options, "start.map": start}, str(tmp_path / "run")),
+        ):
+            pass
+        assert caught.value.diagnostics[0].code == code
+        assert not (tmp_path / "run/run.json").exists()
+
+
+# ---------------------------------------------------------------- tensors that do not fit
+
+MISFITS: dict[str, tuple[Callable[[dict[str, Tensor]], object], str]] = {
+    "missing": (lambda t: t.pop("blocks.1.norm1.bias"), "it lacks blocks.1.norm1.bias"),
+    "missing for copies": (lambda t: t.pop("blocks.1.mlp.fc1.bias"), "it lacks blocks.1.mlp.fc1.bias"),
+    "extra": (lambda t: t.update(dist_token=torch.zeros(1, 1, 12)), "no rule takes dist_token"),
+    "deeper": (lambda t: t.update(timm_tensors(depth=4)), "no rule takes blocks.3.attn.proj.bias"),
+    "positions": (
+        lambda t: t.update(timm_tensors(size=12)),
+        "patches.position.weight is [5, 12] here and pos_embed is [1, 10, 12] there",
+    ),
+    "transposed": (
+        lambda t: t.update({"blocks.1.mlp.fc1.weight": torch.zeros(12, 48)}),
+        "blocks.1.expert.0.ffn.fc1.weight is [48, 12] here and blocks.1.mlp.fc1.weight is [12, 48] there",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_tensors_that_do_not_fit_are_named(tmp_path: Path, misfit: str) -> None:
+    change, words = MISFITS[misfit]
+    tensors = timm_tensors()
+    change(tensors)
+    with pytest.raises(ModgraphError) as caught:
+        begun(tmp_path, tensors)
+    (told,) = caught.value.diagnostics
+    assert told.code == "MG516"
+    assert words in told.text()
+
+
+def test_all_that_is_amiss_with_a_file_is_told_at_once(tmp_path: Path) -> None:
+    tensors = timm_tensors(size=12)
+    tensors["norms.weight"] = tensors.pop("norm.weight")
+    with pytest.raises(ModgraphError) as caught:
+        begun(tmp_path, tensors)
+    assert len(caught.value.diagnostics) == 3
+
+
+def test_a_frozen_weight_must_come_from_the_file(tmp_path: Path) -> None:
+    spec = Path("specs/gmoe.mod").read_text()
+    gate = "router gate = cosine(k, width=width, noise=noise / experts, load=load, capacity=capacity)"
+    program = modgraph.loads(spec.replace(gate, f"frozen {{ {gate} }}"), **{**PARAMETERS, "sparse": [1]})
+    save_file(timm_tensors(), tmp_path / "vit.safetensors")
+    with pytest.raises(ModgraphError, match="frozen weights would stay random: blocks"):
+        inherit_file(program.build(0), str(tmp_path / "vit.safetensors"), read_map(MAP, program.ir))
+
+
+# ---------------------------------------------------------------- files that are none
+
+
+def lightning_like(path: Path) -> None:
+    torch.save({"model": {"a": torch.zeros(2), "b": "text"}}, path)
+
+
+def with_code(path: Path) -> None:
+    torch.save({"a": os.system}, path)
+
+
+FILES: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "missing": ("vit.pth", lambda path: None, "No such file"),
+    "folder": ("vit.pth", Path.mkdir, "Is a directory"),
+    "empty": ("vit.pth", lambda path: path.write_bytes(b""), ""),
+    "text": ("vit.pth", lambda path: path.write_text("hello"), ""),
+    "code": ("vit.pth", with_code, ""),
+    "list": ("vit.pth", lambda path: torch.save([torch.zeros(2)], path), "it holds a list"),
+    "one tensor": ("vit.pth", lambda path: torch.save(torch.zeros(2), path), "it holds a Tensor"),
+    "words": ("vit.pth", lightning_like, '"b" in it is a str'),
+    "integers": ("vit.pth", lambda path: torch.save({"a": torch.arange(3)}, path), "torch.int64"),
+    "nothing": ("vit.pth", lambda path: torch.save({}, path), "no tensors"),
+    "another format": ("vit.safetensors", lambda path: torch.save(timm_tensors(), path), ""),
+    "safetensors as torch": ("vit.pth", lambda path: save_file(timm_tensors(), path), ""),
+    "empty safetensors": ("vit.safetensors", lambda path: path.write_bytes(b""), ""),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_without_weights_is_told(tmp_path: Path, kind: str) -> None:
+    name, write, words = FILES[kind]
+    write(tmp_path / name)
+    with pytest.raises(ModgraphError) as caught:
+        read_tensors(str(tmp_path / name))
+    (told,) = caught.value.diagnostics
+    assert told.code == "MG534"
+    assert words in told.text()
+    assert "\n" not in told.text()
+
+
+@pytest.mark.parametrize("name", ["vit.pth", "vit.safetensors"])
+@settings(max_examples=60, deadline=None)
+@given(keep=st.floats(0, 0.999), at=st.floats(0, 1), byte=st.integers(0, 255), cut=st.booleans())
+def test_a_damaged_file_gives_tensors_or_one_message(
+    tmp_path_factory: pytest.TempPathFactory, name: str, keep: float, at: float, byte: int, cut: bool
+) -> None:
+    path = tmp_path_factory.mktemp("damaged") / name
+    (save_file if name.endswith("safetensors") else torch.save)(timm_tensors(), path)
+    content = bytearray(path.read_bytes())
+    if cut:
+        content = content[: int(keep * len(content))]
+    else:
+        content[int(at * (len(content) - 1))] = byte
+    path.write_bytes(content)
+    try:
+        read_tensors(str(path))
+    except ModgraphError as error:
+        assert [each.code for each in error.diagnostics] == ["MG534"]
+    else:
+        assert not cut
+
+
+# ---------------------------------------------------------------- maps
+
+HEAD = "weights: {norm.*: norm.*}\n"
+REST = "random: ['*', '*.*', '*.*.*', '*.*.*.*', '*.*.*.*.*', '*.*.*.*.*.*', '*.*.*.*.*.*.*']\n"
+MISTAKES = {
+    "weights: {norm.*: nrom.*}\n" + REST: ("MG531", 'did you mean "norm.*"'),
+    "weights: {a.*.*: [blocks.1.exprt.#.ffn.*.*]}\n" + REST: ("MG531", "blocks.1.expert.#.ffn.*.*"),
+    "weights: {norm.*: norm.*, norm.bias: norm.bias}\n" + REST: ("MG532", '"norm.bias"'),
+    "weights: {norm.*: [norm.*, norm.*]}\n" + REST: ("MG532", "norm.bias"),
+    "weights: {norm.*: norm.weight}\n" + REST: ("MG530", "same number of *"),
+    "weights: {norm.weight: norm.*}\n" + REST: ("MG530", "same number of *"),
+    "weights: {nor*: nor*}\n" + REST: ("MG530", "whole part"),
+    "weights: {a.#.*: norm.*}\n" + REST: ("MG530", "side of the file"),
+    HEAD + "random: [head.*]\n": ("MG533", "patches.patch_embed.weight"),
+    HEAD: ("MG533", "and"),
+    REST: ("MG505", "weights"),
+    "weights: 3\n" + REST: ("MG505", "weights"),
+    "weights: {norm.*: 3}\n" + REST: ("MG504", "must be a name"),
+    "weights: {norm.*: {a: b}}\n" + REST: ("MG504", "must be a name"),
+    HEAD + REST + "unsued: [a]\n": ("MG503", 'did you mean "unused"'),
+    HEAD + HEAD + REST: ("MG507", "twice"),
+    "- 1": ("MG502", "not a mapping"),
+    "weights: [": ("MG502", ""),
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_a_mistake_in_a_map_has_its_code_its_place_and_a_way_out(tmp_path: Path, text: str) -> None:
+    code, words = MISTAKES[text]
+    (tmp_path / "map.yaml").write_text(text)
+    graph = modgraph.load("specs/gmoe.mod", **{**PARAMETERS, "sparse": [1]}).ir
+    with pytest.raises(ModgraphError) as caught:
+        read_map(str(tmp_path / "map.yaml"), graph)
+    told = {each.code: each for each in caught.value.diagnostics}
+    assert code in told
+    assert words in told[code].text() + told[code].advice()
+    assert told[code].span is not None
+
+
+def test_all_mistakes_of_a_map_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "map.yaml").write_text("weights: {a: nrom.weight, b: nrom.bias, c*: norm.weight}\nx: 1\n" + REST)
+    with pytest.raises(ModgraphError) as caught:
+        read_map(str(tmp_path / "map.yaml"), modgraph.load("specs/gmoe.mod").ir)
+    assert sorted(each.code for each in caught.value.diagnostics) == ["MG503", "MG530", "MG531", "MG531"]
+
+
+@pytest.mark.parametrize("sparse", [[], [8, 10], list(range(12))])
+def test_the_map_covers_the_model_of_the_paper(sparse: list[int]) -> None:
+    graph = modgraph.load("specs/gmoe.mod", sparse=sparse).ir
+    found = read_map(MAP, graph)
+    assert found.sources.keys() | found.random == {weight.name for weight in weights_of(graph)}
+    assert set(found.sources.values()) >= {
+        "cls_token",
+        "pos_embed",
+        "patch_embed.proj.weight",
+        "blocks.11.mlp.fc2.bias",
+    }
+
+
+def test_a_map_is_checked_without_torch() -> None:
+    code = (
+        "import sys, modgraph; from modgraph.training.weight_map import read_map\n"
+        f"read_map('{MAP}', modgraph.load('specs/gmoe.mod').ir)\n"
+        "assert not {'torch', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@given(st.lists(st.text("ab1", min_size=1), min_size=1, max_size=6), st.data())
+def test_a_pattern_takes_the_names_that_its_parts_allow(parts: list[str], data: st.DataObject) -> None:
+    kept = data.draw(st.lists(st.booleans(), min_size=len(parts), max_size=len(parts)))
+    pattern = ".".join(part if keep else "*" for part, keep in zip(parts, kept, strict=True))
+    name = ".".join(parts)
+    assert captured(pattern, name) == tuple(part for part, keep in zip(parts, kept, strict=True) if not keep)
+    assert captured(pattern, name + ".x") is None
+    assert captured("#", parts[0]) == (() if parts[0].isdigit() else None)
