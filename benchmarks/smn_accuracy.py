@@ -9,18 +9,13 @@ Every run is an ordinary run directory, as `modgraph train` leaves it; those tha
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-import json
-import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from modgraph.elaboration import read_value
-from modgraph.training.run import finish, started
+from runs import add_settings, percent, settings_of, train
 
 SMN, PARITY = Path("specs/smn.mod"), Path("specs/smn_parity.mod")
 ROUTER = "agreement(iterations, bias=bias, update=update, residual=residual)"
@@ -44,15 +39,6 @@ VARIANTS = {
 }
 TRAINING = {"train.epochs": 10}
 ADAPTING = {"data.in_distribution": 2000, "data.per_test_pair": 100}
-
-
-def train(spec: Path, recipe: Path, settings: dict[str, Any], out: Path) -> dict[str, float]:
-    """The metrics of a run, trained unless it is finished already."""
-    record = out / "run.json"
-    if record.exists() and "metrics" in (found := json.loads(record.read_text())):
-        return dict(found["metrics"])
-    with contextlib.redirect_stderr(io.StringIO()), started(str(spec), str(recipe), settings, str(out)) as engine:
-        return finish(engine)
 
 
 def generalisation(out: Path, seeds: int, given: dict[str, Any]) -> Iterator[str]:
@@ -119,20 +105,15 @@ def both(runs: list[dict[str, float]]) -> str:
 SPLITS = ("in_distribution", "out_of_distribution")
 
 
-def percent(values: list[float]) -> str:
-    spread = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
-    return f"{100 * statistics.mean(values):.1f}{spread}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("runs/smn_accuracy"))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--draws", type=int, default=3, help="choices of the labelled examples, for each seed")
-    parser.add_argument("-s", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="for every run")
+    add_settings(parser)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    given = {name: read_value(text) for name, _, text in (each.partition("=") for each in options.settings)}
+    given = settings_of(options)
     for lines in (
         generalisation(options.out, options.seeds, given),
         adaptation(options.out, options.seeds, options.draws, given),

@@ -1,8 +1,8 @@
-# GMoE small enough to train on a laptop: handwritten digits of 8×8 in patches of 2×2, and mixtures in two of four blocks.
+# GMoE small enough to train on a laptop: handwritten digits in 16 patches, and mixtures in two of four blocks.
 import ffn from "gmoe.mod"
 
 model gmoe_digits(classes=10, dim=32, depth=4, heads=4, experts=6, k=1, sparse=[1, 3], width=16, noise=1.0,
-                  balance=0.01, size=8, patch=2) {
+                  balance=0.01, size=16, patch=4) {
   input  image: float[1, size, size]
   target label: class[classes]
   tokenizer patches = patch_embed(patch, dim) -> class_token -> position

@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modgraph.cli.common import add_overrides, overrides
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import write_atomically
-from modgraph.tools.trace.errors import UnknownTraceSuffix
+from modgraph.tools.trace.errors import NotAPicture, UnknownTraceSuffix
 
 if TYPE_CHECKING:
     from modgraph.tools.trace.trace import Trace
 
 LEAST_MEASURED = 512
-SUFFIXES = (".npz", ".json", ".png", ".svg", ".pdf")
+PICTURES = (".png", ".svg", ".pdf")
+SUFFIXES = (".npz", ".json", *PICTURES)
+VIEWS = {  # where each is drawn
+    "places": "modgraph.tools.trace.picture.picture_of",
+    "groups": "modgraph.tools.trace.shares_picture.groups_picture",
+    "training": "modgraph.tools.trace.shares_picture.training_picture",
+}
+
+
+WHOLE = ("groups", "training")  # views that are statistics
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", metavar="RUN")
     add_overrides(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="arrays (.npz), summary (.json), maps (.png .svg .pdf)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="arrays (.npz), summary (.json), a view (.png .svg .pdf)"
+    )
+    parser.add_argument(
+        "--view",
+        choices=VIEWS,
+        help="modules over the image (places, the default), by class and group of the data, over the training",
+    )
     parser.add_argument("--split", metavar="NAME", help="which data (the first split that was not learnt from)")
     parser.add_argument("--route", metavar="NAME", help="this route alone")
     parser.add_argument(
@@ -30,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=_count,
         default=4,
         metavar="N",
-        help=f"examples in a file of maps or arrays (4); statistics are over {LEAST_MEASURED}, or N if that is more",
+        help=f"examples in a file of arrays or places (4); statistics are over {LEAST_MEASURED}, or N if that is more",
     )
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object on stdout")
 
@@ -39,11 +57,13 @@ def run(options: argparse.Namespace) -> int:
     suffix = Path(options.output).suffix.lower() if options.output else None
     if suffix not in (None, *SUFFIXES):
         raise ModgraphError([UnknownTraceSuffix(path=options.output)])
+    if options.view is not None and suffix not in PICTURES:
+        raise ModgraphError([NotAPicture(view=options.view)])
     trace = _trace(options)
     from modgraph.tools.trace.summary import as_json, as_table
 
     if suffix is not None:
-        write_atomically(options.output, _content(trace, suffix, options.examples))
+        write_atomically(options.output, _content(trace, suffix, options))
     print(json.dumps(as_json(trace)) if options.json else as_table(trace))
     return 0
 
@@ -57,7 +77,7 @@ def _trace(options: argparse.Namespace) -> Trace:
         return trace_run(run, options.split, options.route, max(LEAST_MEASURED, options.examples))
 
 
-def _content(trace: Trace, suffix: str, examples: int) -> bytes:
+def _content(trace: Trace, suffix: str, options: argparse.Namespace) -> bytes:
     """What a file of this suffix holds."""
     if suffix == ".json":
         from modgraph.tools.trace.summary import as_json
@@ -66,10 +86,10 @@ def _content(trace: Trace, suffix: str, examples: int) -> bytes:
     if suffix == ".npz":
         from modgraph.tools.trace.arrays import npz_of
 
-        return npz_of(trace.first(examples))
-    from modgraph.tools.trace.picture import picture_of
-
-    return picture_of(trace.first(examples), suffix)
+        return npz_of(trace.first(options.examples))
+    module, _, name = VIEWS[options.view or "places"].rpartition(".")
+    draw: Callable[[Trace, str], bytes] = getattr(import_module(module), name)
+    return draw(trace if options.view in WHOLE else trace.first(options.examples), suffix)
 
 
 def _count(text: str) -> int:

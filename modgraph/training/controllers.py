@@ -45,6 +45,7 @@ def mean_entropy(p_KM: Tensor) -> float:
 class Controller:
     """The metrics of one route: `H_a`, `H_b`, and each module's share of what was selected, `use.0` and on."""
 
+    route: str
     prefix: str
     wanted: tuple[Result, Result]
     slotted: bool
@@ -52,11 +53,12 @@ class Controller:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.prefix}{name}" for name in ("H_a", "H_b", *self._use))
+        return (f"{self.prefix}H_a", f"{self.prefix}H_b", *self.use)
 
     @property
-    def _use(self) -> list[str]:
-        return [f"use.{module}" for module in range(self.modules)]
+    def use(self) -> list[str]:
+        """The names of the modules' shares."""
+        return [f"{self.prefix}use.{module}" for module in range(self.modules)]
 
     def add(self, means: Means, batch: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:
         scores, selected = values
@@ -67,8 +69,8 @@ class Controller:
             for module, p in enumerate(row):
                 means.add(self._probability(slot, module), p, found.decisions)
         chosen = found.chosen.tolist()
-        for name, count in zip(self._use, chosen, strict=True):
-            means.add(f"{self.prefix}{name}", count, sum(chosen))
+        for name, count in zip(self.use, chosen, strict=True):
+            means.add(name, count, sum(chosen))
 
     def _probability(self, slot: int, module: int) -> str:
         return f"{self.prefix}probability.{slot}.{module}"
@@ -77,8 +79,7 @@ class Controller:
         slots = sum(self._probability(slot, 0) in means for slot in range(len(means)))
         p_KM = [[means[self._probability(slot, j)] for j in range(self.modules)] for slot in range(slots)]
         own = {"H_a": means[f"{self.prefix}H_a"], "H_b": mean_entropy(torch.tensor(p_KM, dtype=torch.float64))}
-        use = {name: means[f"{self.prefix}{name}"] for name in self._use}
-        return {f"{self.prefix}{name}": value for name, value in {**own, **use}.items()}
+        return {f"{self.prefix}{name}": value for name, value in own.items()} | {name: means[name] for name in self.use}
 
 
 def controllers(graph: Graph) -> list[Controller]:
@@ -94,4 +95,4 @@ def _controller(graph: Graph, part: Part, route: RouteNode, prefix: str) -> Cont
     axes = router.results[1 + router.records.index(router.distribution)].split()
     records = graph.records()
     wanted = records[f"{route.name}.{router.distribution}"], records[f"{route.name}.selected"]
-    return Controller(prefix, wanted, axes[-2] != "N", part.graph.pool_of(route).size)
+    return Controller(route.name, prefix, wanted, axes[-2] != "N", part.graph.pool_of(route).size)

@@ -47,7 +47,8 @@ def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays
             raise ModgraphError([DataDoesNotFit(reason=f"{len(places)} examples are too few to hold some out")])
         learnt.append(order[kept:])
         held.append(order[:kept])
-    return {**splits, TRAIN: arrays.take(np.concatenate(learnt)), VALIDATION: arrays.take(np.concatenate(held))}
+    mixed = [parts[0] if len(parts) == 1 else rng.permutation(np.concatenate(parts)) for parts in (learnt, held)]
+    return {**splits, TRAIN: arrays.take(mixed[0]), VALIDATION: arrays.take(mixed[1])}
 
 
 class Order:

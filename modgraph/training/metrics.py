@@ -234,15 +234,6 @@ class Metrics:
         return found
 
 
-def names_by_group(graph: Graph, by: str | None, groups: Iterable[str]) -> dict[str, list[str]]:
-    """Accuracies over the groups of a grouping: the name of each mean, `domain.accuracy`, and of what it is the mean,
-    `domain.sketch.accuracy`."""
-    if by is None:
-        return {}
-    groups = list(groups)
-    return {f"{by}.{each.name}": [f"{by}.{group}.{each.name}" for group in groups] for each in accuracies(graph)}
-
-
 def better(metric: str, value: float, than: float) -> bool:
     """Whether a value of a metric is better: accuracies grow, losses shrink."""
     return value > than if metric.endswith("accuracy") else value < than

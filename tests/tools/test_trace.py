@@ -18,10 +18,12 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import RouteNode
 from modgraph.program import loads
 from modgraph.routers import Router
-from modgraph.tools.trace.picture import picture, picture_of, shortened
+from modgraph.tools.trace.picture import picture_of
 from modgraph.tools.trace.places import Places, places_of_tokens
 from modgraph.tools.trace.record import record
 from modgraph.tools.trace.rounds import shown_rounds
+from modgraph.tools.trace.sheet import pixels_of as pixels_of_image
+from modgraph.tools.trace.sheet import shortened
 from modgraph.tools.trace.summary import as_json, as_table
 from modgraph.tools.trace.trace import Trace, Verdict, trace_run
 from modgraph.training import load_run
@@ -332,9 +334,9 @@ def test_names_of_classes_are_no_formulas(digits: Path) -> None:
 
 def test_odd_names_and_images_are_drawn() -> None:
     assert shortened("a" * 30) == "a" * 11 + "…"
-    assert picture(np.full((1, 2, 3), 7.0)).tolist() == [[0.0] * 3] * 2
-    assert picture(np.arange(12.0).reshape(3, 2, 2)).shape == (2, 2, 3)
-    assert picture(np.arange(8.0).reshape(2, 2, 2)).max() == 1
+    assert pixels_of_image(np.full((1, 2, 3), 7.0)).tolist() == [[0.0] * 3] * 2
+    assert pixels_of_image(np.arange(12.0).reshape(3, 2, 2)).shape == (2, 2, 3)
+    assert pixels_of_image(np.arange(8.0).reshape(2, 2, 2)).max() == 1
 
 
 # ---------------------------------------------------------------- mistakes

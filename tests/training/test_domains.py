@@ -20,7 +20,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from modgraph.training.augment import augmented
 from modgraph.training.data import Arrays, ImageFolders, RotatedDigits
-from modgraph.training.data.image_files import read_image
+from modgraph.training.data.image_files import ImageFiles, read_image
 from modgraph.training.data.rotated_digits import ANGLES, rotated
 from modgraph.training.groups import Order, with_validation
 from modgraph.training.recipe import Augment, Train
@@ -107,6 +107,9 @@ def test_folders_are_domains_and_classes(photos: Path) -> None:
     train, test = splits["train"], splits["held_out"]
     assert (len(train), len(test)) == (12, 6)
     assert Counter(train.groups["domain"].tolist()) == {"art": 6, "photo": 6}
+    files = test.on_disk["image"]
+    assert isinstance(files, ImageFiles)
+    test = test.take(np.argsort(files.paths))
     assert test.values["label"].tolist() == [0, 0, 0, 1, 1, 1]
     assert data.description()["classes"] == {"label": ["cat", "dog"]}
     images = test.read(slice(None))["image"]

@@ -116,7 +116,7 @@ def test_slots_have_distributions_of_their_own(slots: int) -> None:
     logits[padding], chosen[padding] = 0, 0
     log_p = np.where(padding[..., None, None], 0, np.log(softmax(logits)))
     result = Result("route", 1)
-    controller, means = Controller("", (result, result), slotted=True, modules=5), Means()
+    controller, means = Controller("route", "", (result, result), slotted=True, modules=5), Means()
     for start in range(0, 50, 20):
         here = slice(start, start + 20)
         controller.add(means, {}, [torch.from_numpy(log_p[here]), torch.from_numpy(chosen[here])])

@@ -66,6 +66,32 @@ class TooTall(Diagnostic):
     most: int
 
 
+class NoGroups(Diagnostic):
+    """The view `groups` of a trace tells examples apart by class and by groups of the data, and there are none."""
+
+    code = "MG808"
+    message = "the examples of {split} have neither one class each nor groups"
+    help = "take another view: --view places, or --view training"
+    split: str
+
+
+class NoHistory(Diagnostic):
+    """The view `training` of a trace shows what `metrics.jsonl` of the run says of each epoch."""
+
+    code = "MG809"
+    message = "the run has not recorded how its modules were used"
+    help = "a run with a finished epoch has, of routers that decide by a distribution, such as cosine and noisy_top_k"
+
+
+class NotAPicture(Diagnostic):
+    """The views of a trace are pictures; arrays and summaries hold everything."""
+
+    code = "MG810"
+    message = "--view {view} is a picture, and none is written"
+    help = "write one: -o {view}.png, or .svg or .pdf"
+    view: str
+
+
 class NotFinite(Diagnostic):
     """The gates of a route are infinite or not a number: the run's weights are, or its data."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.diagnostics import ModgraphError
@@ -21,11 +22,16 @@ LEAST_RANGE = 0.1  # of gates on the scale of colours, so that rounding is not p
 
 @dataclass(frozen=True)
 class Maps:
-    """The gates of one route, laid out as its tokens lie on an image: gates [R, B, H, W, M]."""
+    """The gates of one route, laid out as its tokens lie on an image: gates [R, B, H, W, M].
+
+    Where a router chooses some of the modules, `chosen` are their numbers, [B, H, W, K], the largest gate first; −1
+    stands for none.
+    """
 
     route: RouteTrace
     image: str
     gates: NDArray[Any]
+    chosen: NDArray[np.int64] | None
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -42,11 +48,29 @@ def maps_of(trace: Trace) -> list[Maps]:
     for route in trace.routes:
         places = known.get(trace.graph.inputs(route.name)["tokens"].node)
         if places is not None and _covers(places, route.gates):
-            grid = (*route.gates.shape[:2], places.rows, places.columns, route.modules)
-            found.append(Maps(route, places.image, route.gates[:, :, places.in_front :].reshape(grid)))
+            found.append(Maps(route, places.image, _laid_out(route.gates, places), _chosen(route, places)))
     if not found:
         raise ModgraphError([NotOfAnImage(routes=", ".join(route.name for route in trace.routes))])
     return found
+
+
+def _laid_out(record: NDArray[Any], places: Places) -> NDArray[Any]:
+    """A record [R, B, N, M] as [R, B, H, W, M], tokens without a place left out."""
+    grid = (*record.shape[:2], places.rows, places.columns, record.shape[-1])
+    return record[:, :, places.in_front :].reshape(grid)
+
+
+def _chosen(route: RouteTrace, places: Places) -> NDArray[np.int64] | None:
+    """The modules that were chosen after the last round, if the router leaves any out."""
+    if "selected" not in route.records:
+        return None
+    selected = _laid_out(route.records["selected"], places)[-1] > 0
+    most = int(selected.sum(-1).max())
+    if most == route.modules:
+        return None
+    ranked = np.where(selected, _laid_out(route.gates, places)[-1], -np.inf)
+    order = np.argsort(-ranked, axis=-1, kind="stable")[..., :most]
+    return np.where(np.take_along_axis(selected, order, -1), order, -1)
 
 
 def _covers(places: Places, gates: NDArray[Any]) -> bool:

@@ -40,6 +40,11 @@ class RouteTrace:
         return self.records["gates"]
 
     @property
+    def chosen(self) -> NDArray[Any]:
+        """What was selected, or the gates where a router selects nothing."""
+        return self.records.get("selected", self.gates)
+
+    @property
     def rounds(self) -> int:
         return len(self.gates)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modgraph.tools.trace.groups import groupings_of, use_by_group
 from modgraph.tools.trace.record import RouteTrace
 from modgraph.tools.trace.rounds import shown_rounds
 from modgraph.tools.trace.trace import Trace
@@ -18,7 +19,8 @@ class RoundSummary:
     """Means over the senders of all examples, padding left out.
 
     `use` is each module's share of what was selected, or of the gates where a router selects nothing. `entropy` is
-    that of a sender's gates in nats, after scaling them to sum to one.
+    that of a sender's gates in nats, after scaling them to sum to one; or of the probabilities that a router
+    records.
     """
 
     use: list[float]
@@ -28,18 +30,28 @@ class RoundSummary:
 
 @dataclass(frozen=True)
 class RouteSummary:
-    """The statistics of one route, after each round."""
+    """The statistics of one route, after each round; each module's share `by` class and group after the last, and in
+    each epoch of the `training`."""
 
     route: str
     pool: str
     router: str
     rounds: list[RoundSummary]
+    by: dict[str, dict[str, list[float]]]
+    training: list[list[float]]
 
 
 def summarise(trace: Trace) -> list[RouteSummary]:
     """The statistics of every route."""
     return [
-        RouteSummary(route.name, route.pool, str(route.router), [_of_round(route, at) for at in range(route.rounds)])
+        RouteSummary(
+            route.name,
+            route.pool,
+            str(route.router),
+            rounds=[_of_round(route, at) for at in range(route.rounds)],
+            by={name: use_by_group(route, words) for name, words in groupings_of(trace).items()},
+            training=trace.history[route.name].tolist() if route.name in trace.history else [],
+        )
         for route in trace.routes
     ]
 
@@ -60,8 +72,9 @@ def as_table(trace: Trace) -> str:
 
 def _of_round(route: RouteTrace, at: int) -> RoundSummary:
     gates = _real(route.gates[at], route.gates[at])
-    chosen = _real(route.records.get("selected", route.gates)[at], route.gates[at])
-    shares = gates / gates.sum(-1, keepdims=True)
+    weights = _real(route.records.get("probabilities", route.gates)[at], route.gates[at])
+    chosen = _real(route.chosen[at], route.gates[at])
+    shares = weights / weights.sum(-1, keepdims=True)
     entropy = np.sum(shares * np.log(1 / np.where(shares > 0, shares, 1)), axis=-1)
     return RoundSummary(
         use=(chosen.sum(0) / max(chosen.sum(), 1e-300)).tolist(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
 from modgraph.tools.trace.errors import NothingToTrace, UnknownSplit
+from modgraph.tools.trace.history import history_of
 from modgraph.tools.trace.record import RouteTrace, batches, record, route_called, routes_with_gates
 from modgraph.training.data import TRAIN, Arrays
 from modgraph.training.metrics import Accuracy, accuracies
@@ -37,6 +38,7 @@ class Trace:
     arrays: Arrays
     routes: tuple[RouteTrace, ...]
     verdict: Verdict | None
+    history: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # use of modules [epochs, modules] by route
 
     def __len__(self) -> int:
         return len(self.arrays)
@@ -44,7 +46,7 @@ class Trace:
     def first(self, examples: int) -> Trace:
         """The trace of the first examples alone."""
         routes = tuple(route.first(examples) for route in self.routes)
-        return Trace(self.graph, self.split, _first(self.arrays, examples), routes, self.verdict)
+        return replace(self, arrays=_first(self.arrays, examples), routes=routes)
 
 
 def trace_run(run: Run, split: str | None = None, route: str | None = None, examples: int = 512) -> Trace:
@@ -57,7 +59,8 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
     name, arrays = _chosen(run.splits(), split)
     arrays = _first(arrays, examples)
     records = tuple(record(model, arrays, each) for each in routes)
-    return Trace(graph, name, arrays, records, _verdict(model, arrays, run.description().get("classes", {})))
+    verdict = _verdict(model, arrays, run.description().get("classes", {}))
+    return Trace(graph, name, arrays, records, verdict, history_of(run.directory.metrics, graph))
 
 
 def _chosen(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, Arrays]:

@@ -113,6 +113,11 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     return Arrays(checked, arrays.groups, arrays.on_disk)
 
 
+def mixed(arrays: Arrays, seed: int = 0) -> Arrays:
+    """The examples in a random order, so that the first of them tell of all."""
+    return arrays.take(np.random.default_rng((seed, 5)).permutation(len(arrays)))
+
+
 def _ignored(graph: Graph) -> dict[str, int]:
     """The label of each target that does not count, though it may be no class."""
     nodes = [node for node in graph.of_kind(OpNode) if isinstance(node.op, CrossEntropy)]

@@ -11,7 +11,7 @@ import numpy as np
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
 from modgraph.ops.declaration import setting
-from modgraph.training.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.training.data.declaration import TRAIN, Arrays, DataSet, check, mixed
 from modgraph.training.data.image_files import ImageFiles
 from modgraph.training.data.rotated_digits import HELD_OUT
 from modgraph.training.data.shape_of_images import shape_of_images
@@ -45,7 +45,7 @@ class ImageFolders(DataSet):
         held = self._held_out(domains)
         names = {TRAIN: [name for name in domains if name not in held], HELD_OUT: held}
         return {
-            split: check(self._arrays({name: domains[name] for name in each}, shape), graph, split)
+            split: check(mixed(self._arrays({name: domains[name] for name in each}, shape)), graph, split)
             for split, each in names.items()
             if each
         }

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from modgraph.ir import Graph
 from modgraph.ops.declaration import setting
-from modgraph.training.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.training.data.declaration import TRAIN, Arrays, DataSet, check, mixed
 from modgraph.training.data.resize import resized
 from modgraph.training.data.shape_of_images import shape_of_images
 
@@ -44,10 +44,9 @@ class RotatedDigits(DataSet):
         images, labels = resized(data.images[order] / 16, size), data.target[order]
         held = self._held_out()
         domains = {angle: _domain(images[i::6], labels[i::6], angle) for i, angle in enumerate(ANGLES)}
-        splits = {TRAIN: _joined([each for angle, each in domains.items() if angle not in held])}
-        if held:
-            splits[HELD_OUT] = _joined([each for angle, each in domains.items() if angle in held])
-        return {split: check(arrays, graph, split) for split, arrays in splits.items()}
+        names = {TRAIN: set(ANGLES) - held, HELD_OUT: held}
+        splits = {name: _joined([domains[angle] for angle in sorted(each)]) for name, each in names.items() if each}
+        return {split: check(mixed(arrays, self.seed), graph, split) for split, arrays in splits.items()}
 
     def description(self) -> dict[str, Any]:
         words = "a digit, ink 1, paper 0, turned counter-clockwise about the middle"
