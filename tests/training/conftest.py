@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch import Tensor
 
+from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
 
 SPEC = """
@@ -54,3 +56,15 @@ def dotted(overrides: dict[str, Any]) -> dict[str, Any]:
 
 def final_weights(run: Path) -> bytes:
     return sorted((run / "checkpoints").glob("*.safetensors"))[-1].read_bytes()
+
+
+def interrupt_at(engine: Engine, step: int) -> None:
+    """Press Ctrl-C before a step."""
+    plain = engine._step
+
+    def until_cut(places: Tensor) -> None:
+        if engine.progress.step == step:
+            raise KeyboardInterrupt
+        plain(places)
+
+    engine._step = until_cut  # type: ignore[method-assign]

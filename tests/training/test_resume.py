@@ -14,24 +14,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.engine import Engine
 from modgraph.training.run import finish, started
-from tests.training.conftest import begin, dotted, final_weights, go_on
-
-
-def interrupt_at(engine: Engine, step: int) -> None:
-    """Press Ctrl-C before a step."""
-    plain = engine._step
-
-    def until_cut(places: Tensor) -> None:
-        if engine.progress.step == step:
-            raise KeyboardInterrupt
-        plain(places)
-
-    engine._step = until_cut  # type: ignore[method-assign]
+from tests.training.conftest import begin, dotted, final_weights, go_on, interrupt_at
 
 
 @pytest.mark.parametrize("every", [None, 4])
