@@ -24,10 +24,12 @@ VIEWS = {  # where each is drawn
     "places": "modgraph.tools.trace.picture.picture_of",
     "groups": "modgraph.tools.trace.shares_picture.groups_picture",
     "training": "modgraph.tools.trace.shares_picture.training_picture",
+    "controllers": "modgraph.tools.trace.controllers_picture.controllers_picture",
+    "paths": "modgraph.tools.trace.paths_picture.paths_picture",
 }
 
 
-WHOLE = ("groups", "training")  # views that are statistics
+WHOLE = ("groups", "training", "controllers", "paths")  # views that are statistics
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +41,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--view",
         choices=VIEWS,
-        help="modules over the image (places, the default), by class and group of the data, over the training",
+        help="modules over the image (places, the default), by class and group of the data, over the training; "
+        "entropies of controllers over the training, paths from route to route",
     )
     parser.add_argument("--split", metavar="NAME", help="which data (the first split that was not learnt from)")
     parser.add_argument("--route", metavar="NAME", help="this route alone")

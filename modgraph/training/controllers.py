@@ -53,7 +53,12 @@ class Controller:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (f"{self.prefix}H_a", f"{self.prefix}H_b", *self.use)
+        return (*self.entropies, *self.use)
+
+    @property
+    def entropies(self) -> tuple[str, str]:
+        """The names of H_a and H_b."""
+        return f"{self.prefix}H_a", f"{self.prefix}H_b"
 
     @property
     def use(self) -> list[str]:
@@ -64,7 +69,7 @@ class Controller:
         scores, selected = values
         scores_DKM = scores.flatten(0, -3) if self.slotted else scores.flatten(0, -2).unsqueeze(1)
         found = decided(scores_DKM, selected.reshape(len(scores_DKM), -1, self.modules))
-        means.add(f"{self.prefix}H_a", found.entropy, found.decisions)
+        means.add(self.entropies[0], found.entropy, found.decisions)
         for slot, row in enumerate(found.probability.tolist()):
             for module, p in enumerate(row):
                 means.add(self._probability(slot, module), p, found.decisions)
@@ -78,8 +83,9 @@ class Controller:
     def values(self, means: Mapping[str, float]) -> dict[str, float]:
         slots = sum(self._probability(slot, 0) in means for slot in range(len(means)))
         p_KM = [[means[self._probability(slot, j)] for j in range(self.modules)] for slot in range(slots)]
-        own = {"H_a": means[f"{self.prefix}H_a"], "H_b": mean_entropy(torch.tensor(p_KM, dtype=torch.float64))}
-        return {f"{self.prefix}{name}": value for name, value in own.items()} | {name: means[name] for name in self.use}
+        of_each, of_mean = self.entropies
+        found = {of_each: means[of_each], of_mean: mean_entropy(torch.tensor(p_KM, dtype=torch.float64))}
+        return found | {name: means[name] for name in self.use}
 
 
 def controllers(graph: Graph) -> list[Controller]:

@@ -95,7 +95,7 @@ MISTAKES = {
     "start: {run: a, weights: b, map: c}": ("MG504", "both run and weights"),
     "data: {name: max_digits}": ("MG506", 'did you mean "min_max_digits"'),
     "data: 3": ("MG504", "must be a mapping"),
-    "data: digits": ("MG506", "min_max_digits"),
+    "data: min_max_digit": ("MG506", "min_max_digits"),
     "train: {epochs: 3, epochs: 4}": ("MG507", "twice"),
     "- 1": ("MG502", "not a mapping"),
     "train: [": ("MG502", ""),

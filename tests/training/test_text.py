@@ -148,6 +148,7 @@ def test_a_language_model_learns_and_is_measured_and_exported(
     spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
+    spec.write_text(SPEC.replace("(logits, next)", '(logits, next, reduce="sum")'))
     assert main(["train", str(spec), "--out", str(out), "-s", "vocabulary=8"]) == 0
     metrics = json.loads(capsys.readouterr().out.splitlines()[-1])
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]

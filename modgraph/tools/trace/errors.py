@@ -100,3 +100,20 @@ class NotFinite(Diagnostic):
     help = "train again with a lower learning rate"
     record: str
     route: str
+
+
+class NoPaths(Diagnostic):
+    """The view `paths` of a trace follows tokens from route to route, so at least two routes must choose modules for
+    the same tokens."""
+
+    code = "MG811"
+    message = "there are no two routes that choose modules for the same tokens"
+    help = "take another view: --view training, or --view controllers; --route leaves out all routes but one"
+
+
+class NoControllers(Diagnostic):
+    """The view `controllers` of a trace shows the entropies H_a and H_b that `metrics.jsonl` has of each epoch."""
+
+    code = "MG812"
+    message = "the run has not recorded the entropy of a controller"
+    help = "routers with a distribution over modules have one: categorical, cosine, linear, noisy_top_k"

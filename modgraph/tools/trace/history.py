@@ -1,9 +1,9 @@
-"""How much each module was used in each epoch of a training, as the run has written it down."""
+"""What controllers did in each epoch of a training, as the run has written it down."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,21 @@ from modgraph.training.data import TRAIN
 
 def history_of(metrics: Path, graph: Graph) -> dict[str, NDArray[np.float64]]:
     """Shares [epochs, modules] by route, of the controllers whose use the run has recorded."""
-    lines = list(_lines(metrics))
-    found = {}
-    for each in controllers(graph):
-        epochs = [[line[name] for name in each.use] for line in lines if all(name in line for name in each.use)]
+    return _recorded(metrics, {each.route: each.use for each in controllers(graph)})
+
+
+def entropies_of(metrics: Path, graph: Graph) -> dict[str, NDArray[np.float64]]:
+    """H_a and H_b [epochs, 2] by route, of the controllers for which the run has recorded them."""
+    return _recorded(metrics, {each.route: each.entropies for each in controllers(graph)})
+
+
+def _recorded(metrics: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.float64]]:
+    """The named metrics of each route, [epochs, names], in the epochs that have all of them."""
+    lines, found = list(_lines(metrics)), {}
+    for route, names in wanted.items():
+        epochs = [[line[name] for name in names] for line in lines if all(name in line for name in names)]
         if epochs:
-            found[each.route] = np.array(epochs, np.float64)
+            found[route] = np.array(epochs, np.float64)
     return found
 
 

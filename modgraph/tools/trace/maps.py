@@ -46,6 +46,8 @@ def maps_of(trace: Trace) -> list[Maps]:
     known = places_of_tokens(trace.graph)
     found = []
     for route in trace.routes:
+        if route.name not in trace.graph:  # its tokens are of one step of a scan
+            continue
         places = known.get(trace.graph.inputs(route.name)["tokens"].node)
         if places is not None and _covers(places, route.gates):
             found.append(Maps(route, places.image, _laid_out(route.gates, places), _chosen(route, places)))
@@ -64,7 +66,7 @@ def _chosen(route: RouteTrace, places: Places) -> NDArray[np.int64] | None:
     """The modules that were chosen after the last round, if the router leaves any out."""
     if "selected" not in route.records:
         return None
-    selected = _laid_out(route.records["selected"], places)[-1] > 0
+    selected = _laid_out(route.chosen, places)[-1] > 0
     most = int(selected.sum(-1).max())
     if most == route.modules:
         return None

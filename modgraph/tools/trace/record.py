@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from modgraph.backends.torch import CompiledRoute, Model
 from modgraph.backends.torch.construct import construct
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, RouteNode, bind_route
+from modgraph.ir import Graph, RouteNode, ScanNode, bind_route
 from modgraph.routers import Router
 from modgraph.tools.trace.errors import NotFinite, UnknownRoute
 from modgraph.training.data import Arrays
@@ -41,8 +41,9 @@ class RouteTrace:
 
     @property
     def chosen(self) -> NDArray[Any]:
-        """What was selected, or the gates where a router selects nothing."""
-        return self.records.get("selected", self.gates)
+        """How many slots each module was selected for, or the gates where a router selects nothing."""
+        chosen = self.records.get("selected", self.gates)
+        return chosen if chosen.ndim == self.gates.ndim else chosen.sum(-2)
 
     @property
     def rounds(self) -> int:
@@ -57,8 +58,15 @@ class RouteTrace:
 
 
 def routes_with_gates(graph: Graph) -> list[RouteNode]:
-    """The routes of a graph whose router records a gate for each module."""
-    return [route for route in graph.of_kind(RouteNode) if _records_gates(graph.router_of(route).router)]
+    """The routes of a graph whose router records a gate for each module, those in scans too, in the order of work."""
+    homes = (node.region if isinstance(node, ScanNode) else graph for node in graph)
+    found = []
+    for node, home in zip(graph, homes, strict=True):
+        routes = home.of_kind(RouteNode) if isinstance(node, ScanNode) else [node]
+        found += [
+            each for each in routes if isinstance(each, RouteNode) and _records_gates(home.router_of(each).router)
+        ]
+    return found
 
 
 def _records_gates(router: Router) -> bool:
@@ -76,15 +84,17 @@ def route_called(graph: Graph, name: str) -> RouteNode:
 
 @torch.no_grad()
 def record(model: Model, arrays: Arrays, route: RouteNode) -> RouteTrace:
-    """What a route of a model recorded over some examples, after each round. Raises `ModgraphError`."""
+    """What a route of a model recorded over some examples, after each round; of one in a scan, at each step after the
+    last round. Raises `ModgraphError`."""
     model.eval()
-    router = model.graph.router_of(route)
-    parts = [_rounds(model, route, batch) for batch in batches(arrays)]
+    home = next(part.graph for part in model.graph.parts() if route.name in part.graph)
+    recorded = _rounds if home is model.graph else _steps
+    parts = [recorded(model, route, batch) for batch in batches(arrays)]
     records = {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
     for name, array in records.items():
         if not np.isfinite(array).all():
             raise ModgraphError([NotFinite(record=name, route=route.name)])
-    return RouteTrace(route.name, model.graph.pool_of(route).name, router.router, records)
+    return RouteTrace(route.name, home.pool_of(route).name, home.router_of(route).router, records)
 
 
 def batches(arrays: Arrays) -> Iterator[dict[str, Tensor]]:
@@ -112,6 +122,14 @@ def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Reco
         name: np.stack([results[index].numpy() for results in rounds])
         for index, name in enumerate(router.records, start=1)
     }
+
+
+def _steps(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:
+    """The records of a batch of a route in a scan, [1, B, T, ..., N, M]."""
+    own = f"{route.name}."
+    known = {name.removeprefix(own): result for name, result in model.graph.records().items() if name.startswith(own)}
+    results = model.results(batch, tuple(known.values()))
+    return {name: result.numpy()[None] for name, result in zip(known, results, strict=True)}
 
 
 def _with_weights(graph: Graph, route: RouteNode, router: Router, trained: nn.Module) -> nn.Module:

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modgraph.tools.trace.entropies import entropies
 from modgraph.tools.trace.groups import groupings_of, use_by_group
+from modgraph.tools.trace.paths import paths_of, paths_tables
 from modgraph.tools.trace.record import RouteTrace
 from modgraph.tools.trace.rounds import shown_rounds
 from modgraph.tools.trace.trace import Trace
+from modgraph.tools.trace.words import typical_words, words_tables
 
 
 @dataclass(frozen=True)
@@ -19,8 +22,7 @@ class RoundSummary:
     """Means over the senders of all examples, padding left out.
 
     `use` is each module's share of what was selected, or of the gates where a router selects nothing. `entropy` is
-    that of a sender's gates in nats, after scaling them to sum to one; or of the probabilities that a router
-    records.
+    in nats that of the distribution that a router chooses from, or of a sender's gates, scaled to sum to one.
     """
 
     use: list[float]
@@ -61,25 +63,25 @@ def as_json(trace: Trace) -> dict[str, Any]:
     routes = {each.route: asdict(each) for each in summarise(trace)}
     for route in routes.values():
         del route["route"]
-    return {"split": trace.split, "examples": len(trace), "routes": routes}
+    for name, words in typical_words(trace).items():
+        routes[name]["words"] = [[asdict(word) for word in of_module] for of_module in words]
+    paths = [asdict(each) for each in paths_of(trace)]
+    return {"split": trace.split, "examples": len(trace), "routes": routes, "paths": paths}
 
 
 def as_table(trace: Trace) -> str:
     """The statistics to read: a table for each route, a column for each round."""
     head = f"{len(trace)} examples of {trace.split}"
-    return "\n\n".join([head, *(_table(each) for each in summarise(trace))])
+    return "\n\n".join([head, *(_table(each) for each in summarise(trace)), *words_tables(trace), *paths_tables(trace)])
 
 
 def _of_round(route: RouteTrace, at: int) -> RoundSummary:
     gates = _real(route.gates[at], route.gates[at])
-    weights = _real(route.records.get("probabilities", route.gates)[at], route.gates[at])
     chosen = _real(route.chosen[at], route.gates[at])
-    shares = weights / weights.sum(-1, keepdims=True)
-    entropy = np.sum(shares * np.log(1 / np.where(shares > 0, shares, 1)), axis=-1)
     return RoundSummary(
         use=(chosen.sum(0) / max(chosen.sum(), 1e-300)).tolist(),
         largest_gate=_mean(gates.max(-1)),
-        entropy=_mean(entropy),
+        entropy=_mean(entropies(route, at)[route.gates[at].sum(-1) > 0]),
     )
 
 

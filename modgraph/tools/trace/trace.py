@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
 from modgraph.tools.trace.errors import NothingToTrace, UnknownSplit
-from modgraph.tools.trace.history import history_of
+from modgraph.tools.trace.history import entropies_of, history_of
 from modgraph.tools.trace.record import RouteTrace, batches, record, route_called, routes_with_gates
 from modgraph.training.data import TRAIN, Arrays
 from modgraph.training.metrics import Accuracy, accuracies
@@ -39,6 +39,8 @@ class Trace:
     routes: tuple[RouteTrace, ...]
     verdict: Verdict | None
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # use of modules [epochs, modules] by route
+    entropies: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # of controllers [epochs, 2] by route
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)  # that the ids of an input stand for
 
     def __len__(self) -> int:
         return len(self.arrays)
@@ -59,8 +61,17 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
     name, arrays = _chosen(run.splits(), split)
     arrays = _first(arrays, examples)
     records = tuple(record(model, arrays, each) for each in routes)
-    verdict = _verdict(model, arrays, run.description().get("classes", {}))
-    return Trace(graph, name, arrays, records, verdict, history_of(run.directory.metrics, graph))
+    description, metrics = run.description(), run.directory.metrics
+    return Trace(
+        graph,
+        name,
+        arrays,
+        records,
+        verdict=_verdict(model, arrays, description.get("classes", {})),
+        history=history_of(metrics, graph),
+        entropies=entropies_of(metrics, graph),
+        words=description.get("words", {}),
+    )
 
 
 def _chosen(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, Arrays]:

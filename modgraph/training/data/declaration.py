@@ -84,7 +84,8 @@ class DataSet(Named):
         return self
 
     def description(self) -> dict[str, Any]:
-        """What someone who deploys the model must know: names of classes by target, how inputs were made."""
+        """What someone who deploys the model must know: names of classes by target, words by input of tokens,
+        how inputs were made."""
         return {}
 
 

@@ -62,7 +62,7 @@ class Text(DataSet):
         made = "split at blanks" if self.train else "in lower case, signs apart"
         how = f"the place of each word among the classes of next; {made}, <eos> ends a line, <unk> is any other word"
         words = Vocabulary.read(self.vocabulary).words
-        return {"classes": {"next": list(words)}, "preprocessing": {"words": how}}
+        return {"classes": {"next": list(words)}, "words": {"words": list(words)}, "preprocessing": {"words": how}}
 
     def _texts(self) -> dict[str, Words]:
         """The words of each split; what has no file is cut off the end of the training text. Raises `ModgraphError`."""
