@@ -50,7 +50,9 @@ class Report:
         if verified.replaced:
             lines.append(f"{verified.replaced} examples were replaced: a decision was too close to compare")
         for name, size in self.pools.items():
-            lines.append(f"pool {name}: {size - len(verified.unreached[name])} of {size} modules reached")
+            by_order = len(verified.permuted[name])
+            how = f", {by_order} of them with the router's modules in another order" if by_order else ""
+            lines.append(f"pool {name}: {size - len(verified.unreached[name])} of {size} modules reached{how}")
         lines += [f"route {name}: {reason}" for name, reason in self.lowerings.items()]
         return "\n".join([*lines, *([str(self.change)] if self.change else [])])
 

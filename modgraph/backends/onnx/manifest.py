@@ -80,7 +80,12 @@ def manifest_of(
         },
         "preprocessing": description.preprocessing,
         "pools": {
-            name: {"size": pool.size, "unreached": verified.unreached[name]} for name, pool in graph.pools().items()
+            name: {
+                "size": pool.size,
+                "unreached": verified.unreached[name],
+                "permuted": verified.permuted[name],
+            }
+            for name, pool in graph.pools().items()
         },
         "verified": {
             "batches": list(verified.batches),

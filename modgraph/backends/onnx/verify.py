@@ -15,6 +15,7 @@ from torch import Tensor
 
 from modgraph.backends.errors import CannotExport, DependsOnBatch, Disagrees, NothingFinite, SelectsOtherwise
 from modgraph.backends.onnx.examples import Examples
+from modgraph.backends.onnx.permute import axes_of_modules, permuted, permuted_graph
 from modgraph.backends.onnx.selection import Decisions
 from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.torch import Model
@@ -30,13 +31,14 @@ Values = dict[str, NDArray[Any]]
 @dataclass(frozen=True)
 class Verified:
     """What was found: the worst error relative to a tensor's largest magnitude, examples replaced because a decision
-    was too close to compare, and modules that no input reached."""
+    was too close to compare, modules that were never reached, and those that only other orders of modules reached."""
 
     batches: tuple[int, ...]
     lengths: tuple[Mapping[str, int], ...]
     worst: float
     replaced: int
     unreached: dict[str, list[int]]
+    permuted: dict[str, list[int]]
 
 
 @torch.no_grad()
@@ -46,29 +48,61 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
     Raises `ModgraphError`.
     """
     session = session_of(traced.proto.SerializeToString())
-    decisions = Decisions(model)
-    found: list[Diagnostic] = []
-    worst = 0.0
+    comparison = _Comparison(model, traced, examples)
     for size in BATCHES:
         for lengths in examples.lengths():
-            inputs = decisions.clear_calls(examples, size, lengths)
-            computed = model.compute(inputs, losses=False, routing=True)
-            decisions.see(computed.routing)
-            expected = _arrays({**computed.outputs, **computed.routing})
-            ours = of_runtime(session, traced, _arrays(inputs))
-            otherwise = _otherwise(decisions, expected, ours, size)
-            errors = relative_errors(expected, ours)
-            found += otherwise or [
-                Disagrees(output=name, error=error, batch=size, tolerance=TOLERANCE)
-                for name, error in errors.items()
-                if not error <= TOLERANCE
-            ]
-            worst = max(worst, *errors.values())
+            comparison.compare(session, size, lengths)
+    decisions = comparison.decisions
     inputs = decisions.clear_calls(examples, TOGETHER, examples.lengths()[-1])
-    found += _dependence(session, traced, inputs)
-    if found:
-        raise ModgraphError(found)
-    return Verified(BATCHES, examples.lengths(), worst, decisions.replaced, decisions.unreached())
+    comparison.found += _dependence(session, traced, inputs)
+    exercised = comparison.permute()
+    if comparison.found:
+        raise ModgraphError(comparison.found)
+    return Verified(BATCHES, examples.lengths(), comparison.worst, decisions.replaced, decisions.unreached(), exercised)
+
+
+class _Comparison:
+    """Torch against ONNX Runtime: what was found wrong, and the worst error."""
+
+    def __init__(self, model: Model, traced: Traced, examples: Examples) -> None:
+        self.model = model
+        self.traced = traced
+        self.examples = examples
+        self.decisions = Decisions(model)
+        self.found: list[Diagnostic] = []
+        self.worst = 0.0
+
+    def compare(self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int]) -> None:
+        """One batch."""
+        inputs = self.decisions.clear_calls(self.examples, size, lengths)
+        computed = self.model.compute(inputs, losses=False, routing=True)
+        self.decisions.see(computed.routing)
+        expected = _arrays({**computed.outputs, **computed.routing})
+        ours = of_runtime(session, self.traced, _arrays(inputs))
+        errors = relative_errors(expected, ours)
+        self.found += _otherwise(self.decisions, expected, ours, size) or [
+            Disagrees(output=name, error=error, batch=size, tolerance=TOLERANCE)
+            for name, error in errors.items()
+            if not error <= TOLERANCE
+        ]
+        self.worst = max(self.worst, *errors.values())
+
+    def permute(self) -> dict[str, list[int]]:
+        """Compare with modules in other orders, of those routers that have not reached all; gives what is reached so.
+
+        Two turns, since a router decides otherwise once those before it do.
+        """
+        before = self.decisions.unreached()
+        for by in range(1, 2 * max((pool.size for pool in self.model.graph.pools().values()), default=0)):
+            left = [name for name, modules in self.decisions.unreached().items() if modules]
+            axes = axes_of_modules(self.model.graph, left)
+            proto = permuted_graph(self.traced.proto, axes, by) if axes else None
+            if proto is None:
+                break
+            with permuted(self.model, axes, by):
+                self.compare(session_of(proto.SerializeToString()), BATCHES[-1], self.examples.lengths()[-1])
+        after = self.decisions.unreached()
+        return {name: sorted(set(modules) - set(after[name])) for name, modules in before.items()}
 
 
 @torch.no_grad()

@@ -35,7 +35,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "digits.npz", image=images[:600], label=data.target[:600])
     np.savez(folder / "tests.npz", image=images[600:800], label=data.target[600:800])
     (folder / "digits.yaml").write_text(RECIPE.format(folder=folder))
-    with started("specs/gmoe_digits.mod", str(folder / "digits.yaml"), {"size": 8, "patch": 2}, str(folder / "run")) as engine:
+    small = {"size": 8, "patch": 2}
+    with started("specs/gmoe_digits.mod", str(folder / "digits.yaml"), small, str(folder / "run")) as engine:
         finish(engine)
     for name, more in (("float.onnx", []), ("int8.onnx", ["--int8"])):
         assert main(["export", str(folder / "run"), "-o", str(folder / name), "--routing", *more]) == 0

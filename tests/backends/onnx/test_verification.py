@@ -11,6 +11,7 @@ import onnx
 import pytest
 import torch
 from modgraph_runtime import Bundle
+from onnx import numpy_helper
 from torch import Tensor, nn
 
 import modgraph
@@ -91,7 +92,7 @@ def test_decisions_that_hang_on_rounding_are_replaced_and_counted(tmp_path: Path
 def test_a_model_of_ties_alone_is_compared_all_the_same(tmp_path: Path) -> None:
     report = modgraph.export(routed(), tmp_path / "m.onnx", examples={"x": np.zeros((3, 5, 4))})
     assert report.verified.replaced > 0
-    assert report.verified.unreached == {"p": [1, 2]}  # ties go to the lower index
+    assert report.verified.unreached == {"p": [1, 2]}  # ties go to the lower index, in every order of modules
 
 
 @pytest.mark.usefixtures("discrete")
@@ -100,8 +101,55 @@ def test_modules_that_nothing_reaches_are_a_warning_and_stand_in_the_manifest(tm
     assert [warning.code for warning in report.warnings] == ["MG705"]
     assert "2 of 3 modules reached" in str(report)
     bundle = Bundle(tmp_path / "m.onnx")
-    assert bundle.manifest["pools"]["p"] == {"size": 3, "unreached": [2]}
+    assert bundle.manifest["pools"]["p"] == {"size": 3, "unreached": [2], "permuted": []}
     assert bundle.manifest["verified"]["worst"] < 1e-5
+
+
+LAYERS = """model m() {
+  input  xs: float[time, 4]
+  pool   first[5] = linear(4)
+  pool   second[3] = linear(4)
+  router a = categorical(1)
+  router b = noisy_top_k(1)
+  y = xs -> first by a -> second by b -> mean
+  output y
+}"""
+IN_SCAN = LAYERS.replace(
+    "y = xs -> first by a -> second by b -> mean", "scan xs as x { z = x -> first by a -> second by b yield z } as y"
+)
+
+
+@pytest.mark.parametrize("spec", [LAYERS, IN_SCAN])
+def test_a_module_that_no_example_reaches_is_reached_with_modules_in_another_order(tmp_path: Path, spec: str) -> None:
+    model = modgraph.loads(spec).build()
+    model.a.bias.data[:, 2] = 50
+    model.b.weight.data.normal_(generator=torch.Generator().manual_seed(0))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    report = modgraph.export(model, tmp_path / "m.onnx")
+    assert report.verified.permuted["first"] == [0, 1, 3, 4]
+    assert report.verified.unreached == {"first": [], "second": []}
+    assert "5 of 5 modules reached, 4 of them with the router's modules in another order" in str(report)
+    assert not report.warnings
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_what_differs_in_a_module_that_no_example_reaches_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = modgraph.loads(LAYERS).build()
+    model.a.bias.data[:, 2] = 50
+    plain = export_stage.trace
+
+    def wrong(inference: Model, examples: Examples) -> Traced:
+        """A bundle in which one weight of an idle module is another."""
+        traced = plain(inference, examples)
+        (tensor,) = (each for each in traced.proto.graph.initializer if each.name == "first.4.linear.bias")
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) + 1, tensor.name))
+        return traced
+
+    monkeypatch.setattr(export_stage, "trace", wrong)
+    with pytest.raises(modgraph.ModgraphError, match="differs"):
+        modgraph.export(model, tmp_path / "m.onnx")
 
 
 @pytest.mark.usefixtures("discrete")

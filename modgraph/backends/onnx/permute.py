@@ -1,0 +1,77 @@
+"""Routers with their modules in another order: every module of a pool can be reached, whatever the examples are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+import onnx
+import onnx_ir
+import torch
+from onnx import numpy_helper
+
+from modgraph.backends.torch import Model
+from modgraph.ir import Graph, RouteNode
+
+Axes = Mapping[str, int]  # of modules, by the name of a router's weight
+
+
+def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[str, int]:
+    """The weights of routers that select, of some pools or all, which have an axis of modules; and its place."""
+    found = {}
+    for part in graph.parts():
+        for route in part.graph.of_kind(RouteNode):
+            node = part.graph.router_of(route)
+            wanted = not node.router.soft and (pools is None or part.graph.pool_of(route).name in pools)
+            for weight in node.router.all_weights() if wanted else ():
+                axes = weight.axes.split()
+                if "M" in axes:
+                    found[f"{node.name}.{weight.name}"] = axes.index("M")
+    return found
+
+
+@contextmanager
+def permuted(model: Model, axes: Axes, by: int) -> Iterator[None]:
+    """Within it, routers with these weights choose module j + `by` where they would choose j, counted around."""
+    weights = {name: (model.get_parameter(name), axis) for name, axis in axes.items()}
+    with torch.no_grad():
+        before = {name: weight.clone() for name, (weight, _) in weights.items()}
+        for weight, axis in weights.values():
+            weight.copy_(weight.roll(by, axis))
+        try:
+            yield
+        finally:
+            for name, (weight, _) in weights.items():
+                weight.copy_(before[name])
+
+
+def permuted_graph(proto: onnx.ModelProto, axes: Axes, by: int) -> onnx.ModelProto | None:
+    """The same in an ONNX model; None where it has not all of the weights, since nothing reads one."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    tensors = {tensor.name: tensor for tensor in copy.graph.initializer}
+    if not axes.keys() <= tensors.keys():
+        return None
+    for name, axis in axes.items():
+        rolled = np.roll(numpy_helper.to_array(tensors[name]), by, axis)
+        tensors[name].CopyFrom(numpy_helper.from_array(rolled, name))
+    return copy
+
+
+@contextmanager
+def kept_apart(graph: onnx_ir.Graph, names: Axes) -> Iterator[None]:
+    """Within it, weights look like inputs, so that none is computed into something else."""
+    values = [value for value in graph.initializers.values() if value.name in names]
+    tensors = [value.const_value for value in values]
+    for value in values:
+        del graph.initializers[str(value.name)]
+        value.const_value = None
+        graph.inputs.append(value)
+    try:
+        yield
+    finally:
+        for value, tensor in zip(values, tensors, strict=True):
+            graph.inputs.remove(value)
+            value.const_value = tensor
+            graph.initializers.add(value)
