@@ -86,6 +86,15 @@ def test_gmoe_s16_has_the_parameters_of_the_paper() -> None:
         assert gmoe(sparse=[], classes=classes).parameters == 21_665_664 + 385 * classes
 
 
+def test_gmoe_b16_is_the_larger_vision_transformer_with_the_same_mixtures() -> None:
+    expert, router = 2 * 4 * 768 * 768 + 5 * 768, 768 * 256 + 256 + 6 * 256 + 1
+    plain = gmoe(dim=768, heads=12, sparse=[]).parameters
+    assert plain == 85_798_656 + 769 * 345
+    assert gmoe(dim=768, heads=12).parameters == plain + 2 * (5 * expert + router)
+    every_two = gmoe(dim=768, heads=12, sparse=[1, 3, 5, 7, 9, 11])
+    assert every_two.parameters == plain + 6 * (5 * expert + router)
+
+
 def test_a_mixture_of_gmoe_costs_its_experts_and_its_router() -> None:
     for gating, layer in (("cosine", 7_189_505), ("linear", 7_091_712)):
         nodes = gmoe(gating=gating).nodes

@@ -106,6 +106,22 @@ def test_experts_agree_whichever_form_they_were_trained_in(k: int, tmp_path: Pat
     agree(model, tmp_path / "g.onnx")
 
 
+@pytest.mark.parametrize("form", ["grouped", "per_module", "message_passing"])
+@pytest.mark.parametrize("router", ["cosine(k=2, noise=0.3, capacity=1.5)", "linear(k=1)"])
+def test_unlike_experts_agree_whichever_form_they_were_trained_in(form: str, router: str, tmp_path: Path) -> None:
+    text = f"""model m() {{
+      input x: float[9, 6]
+      pool p = [linear(8) -> gelu -> linear(6), linear(6), identity]
+      router r = {router}
+      y = x -> p by r
+      output y
+    }}"""
+    model = modgraph.loads(text).build(lowering=form)
+    report = modgraph.export(model, tmp_path / "m.onnx", routing=True)
+    assert report.verified.unreached == {"p": []}
+    agree(model, tmp_path / "m.onnx", routing=True)
+
+
 def test_an_axis_of_any_length_stays_one(tmp_path: Path) -> None:
     model = modgraph.loads(SEQUENCE).build()
     modgraph.export(model, tmp_path / "s.onnx")
