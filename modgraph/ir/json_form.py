@@ -30,7 +30,12 @@ class UnreadableGraph(ValueError):
 
 
 def to_json(graph: Graph) -> dict[str, Any]:
-    """The whole graph, nodes in canonical order; spans are left out."""
+    """The whole graph, nodes in canonical order, the model's inputs in their own; spans are left out."""
+    return {**_content(graph), "inputs": list(graph.input_types)}
+
+
+def _content(graph: Graph) -> dict[str, Any]:
+    """What makes two graphs the same, and where they came from."""
     nodes = [_node_to_json(graph, graph[name]) for name in graph.canonical()]
     return {"format": FORMAT, "name": graph.name, "parameters": _plain(graph.parameters), "nodes": nodes}
 
@@ -41,7 +46,8 @@ def from_json(record: Any) -> Graph:
         if record["format"] != FORMAT:
             raise UnreadableGraph(f"format {record['format']!r} is not {FORMAT}, the one this version reads")
         graph = Graph(record["name"], {name: _frozen(value) for name, value in record["parameters"].items()})
-        for entry in record["nodes"]:
+        order = {str(name): place for place, name in enumerate(record.get("inputs", ()))}
+        for entry in sorted(record["nodes"], key=lambda entry: order.get(entry["name"], len(order))):
             inputs = {slot: Result(node, index) for slot, node, index in entry.get("inputs", ())}
             graph.add(_node_from_json(entry), inputs, entry.get("uses"))
         _check_shared(graph)
@@ -71,13 +77,13 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
         case RouterNode():
             entry |= _declaration(node.router) | ({"frozen": True} if node.frozen else {})
         case PoolNode():
-            entry |= {"size": node.size, "regions": [to_json(region) for region in node.regions]}
+            entry |= {"size": node.size, "regions": [_content(region) for region in node.regions]}
             entry |= {"grown": node.grown} if node.grown else {}
         case RouteNode():
             entry["lowering"] = node.lowering
         case ScanNode():
             entry |= {"variable": node.variable, "states": [*node.states], "stacked": [*node.stacked]}
-            entry["region"] = to_json(node.region)
+            entry["region"] = _content(node.region)
     if inputs := graph.inputs(node.name):
         entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
     if uses := graph.uses(node.name):

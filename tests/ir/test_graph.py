@@ -28,6 +28,7 @@ ALL = {**SPECS, **OP_EXAMPLES, **ROUTER_EXAMPLES}
 def test_json_reads_back_to_the_same_graph(name: str) -> None:
     graph = loads(ALL[name]).ir
     again = from_json(json.loads(json.dumps(to_json(graph))))
+    assert list(again.input_types) == list(graph.input_types)
     assert again == graph
     assert again.hash() == graph.hash()
     assert str(again) == str(graph)
