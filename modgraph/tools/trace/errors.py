@@ -52,7 +52,7 @@ class NotOfAnImage(Diagnostic):
 
     code = "MG805"
     message = "the tokens of {routes} are no places of an image"
-    help = "write numbers instead: -o trace.npz or -o trace.json"
+    help = "choose another view, as --view controllers or --view paths, or write numbers: -o trace.npz"
     routes: str
 
 
