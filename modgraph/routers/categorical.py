@@ -33,24 +33,27 @@ class Slots(Router):
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         """A message of any rank is routed as one vector; so is its result."""
-        if self.dedupe and self.combine == "concat":
-            raise Misfit(
-                "dedupe goes with a sum: side by side, each slot has a place of its own", "drop one of the two"
-            )
         self.fits(pool.message, pool.size)
+        result = self._combined(pool.result)
         outer = self.outer(pool, tokens)
-        flat = tokens.with_shape((*outer, _width(pool.message)))
-        result = pool.result
-        if self.combine == "concat":
-            if not result.shape:
-                raise Misfit("numbers cannot be put side by side", 'use combine="sum"')
-            result = result.with_shape((self.slots * _width(result.with_shape(result.shape[:1])), *result.shape[1:]))
+        flat = tokens.with_shape((*(outer or (1,)), _width(pool.message)))
         facts: dict[str, Any] = {"message_rank": len(pool.message.shape), **self.controlled(pool.message)}
-        flat = flat if len(outer) else flat.with_shape((1, *flat.shape))
         signature = self.bind(flat, *others, M=pool.size, V=_width(result), **facts)
-        value, *records = self._for_one(signature.results) if not outer else signature.results
+        value, *records = signature.results if outer else self._for_one(signature.results)
         value = value.with_shape((*value.shape[:-1], *result.shape))
         return replace(signature, operands=(tokens, *others), results=(value, *records))
+
+    def _combined(self, result: TensorType) -> TensorType:
+        """What the results of all slots make together. Raises `Misfit`."""
+        if self.combine == "sum":
+            return result
+        if self.dedupe:
+            reason = "dedupe goes with a sum: side by side, each slot has a place of its own"
+            raise Misfit(reason, "drop one of the two")
+        if not result.shape:
+            raise Misfit("numbers cannot be put side by side", 'use combine="sum"')
+        first, *rest = result.shape
+        return result.with_shape((self.slots * first, *rest)) if isinstance(first, int) else result
 
     def fits(self, message: TensorType, modules: int) -> None:
         """Raise `Misfit` where this router cannot choose among such modules."""
