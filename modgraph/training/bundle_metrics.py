@@ -23,30 +23,30 @@ Values = Mapping[str, NDArray[Any]]
 
 def evaluate_bundle(path: str, graph: Graph, arrays: Arrays) -> dict[str, float]:
     """The metrics over a split of whatever an output is compared with. Raises `ModgraphError`."""
-    means = Means()
+    means, metrics = Means(), Metrics(graph)
     try:
         bundle = Bundle(path)
         for places in slices(arrays):
             rows = arrays.read(places)
             found = bundle.run({name: array for name, array in rows.items() if name in bundle.inputs})
-            _gather(means, found, graph, rows)
+            _gather(means, metrics, found, graph, rows)
     except BundleError as error:
         raise ModgraphError([BadBundle(reason=str(error))]) from error
-    return Metrics(graph).values(means)
+    return metrics.values(means)
 
 
 def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str, float]:
     """The same of what a model made of some examples."""
-    means = Means()
-    _gather(means, outputs, graph, rows)
-    return Metrics(graph).values(means)
+    means, metrics = Means(), Metrics(graph)
+    _gather(means, metrics, outputs, graph, rows)
+    return metrics.values(means)
 
 
-def _gather(means: Means, outputs: Values, graph: Graph, rows: Values) -> None:
+def _gather(means: Means, metrics: Metrics, outputs: Values, graph: Graph, rows: Values) -> None:
     """Add the metrics of some outputs, by name, to the means."""
     batch = {name: torch.from_numpy(array) for name, array in rows.items()}
     results = {result: torch.from_numpy(outputs[name]) for name, result in graph.outputs.items() if name in outputs}
-    for metric in Metrics(graph).compared:
+    for metric in metrics.compared:
         if _compared(graph, metric) in results:
             value = results[_compared(graph, metric)]
             if isinstance(metric, Perplexity):

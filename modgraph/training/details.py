@@ -13,9 +13,9 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model
 from modgraph.training.data import Arrays
-from modgraph.training.evaluation import Batch, batch_of, placed, slices
+from modgraph.training.evaluation import batch_of, placed, slices
 from modgraph.training.means import Means
-from modgraph.training.metrics import Accuracy, Metrics
+from modgraph.training.metrics import Accuracy, Metrics, by_group
 
 MOST_CLASSES = 100  # of a confusion matrix: of a vocabulary it would fill the disk and tell nobody anything
 
@@ -75,22 +75,13 @@ def details(model: Model, arrays: Arrays) -> Details:
         values = model.results(batch, tuple(metrics.wanted))
         _confuse(whole, metrics, batch, values)
         for grouping, words in arrays.groups.items():
-            _gather_groups(means[grouping], metrics, batch, values, words[places])
+            for group, own, found in by_group(words[places], batch, values):
+                metrics.gather(means[grouping].setdefault(group, Means()), own, found)
     for grouping, groups in means.items():
         names, sizes = np.unique(arrays.groups[grouping], return_counts=True)
         whole.groups[grouping] = {group: metrics.values(groups[group]) for group in map(str, names)}
         whole.sizes[grouping] = dict(zip(map(str, names), map(int, sizes), strict=True))
     return whole
-
-
-def _gather_groups(
-    means: dict[str, Means], metrics: Metrics, batch: Batch, values: list[Tensor], words: NDArray[np.str_]
-) -> None:
-    """Add the examples of a batch to the means of the groups that they belong to."""
-    for group in np.unique(words):
-        here = torch.from_numpy(words == group).to(next(iter(batch.values())).device)
-        own = {name: array[here] for name, array in batch.items()}
-        metrics.gather(means.setdefault(str(group), Means()), own, [value[here] for value in values])
 
 
 def _confuse(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor], values: list[Tensor]) -> None:

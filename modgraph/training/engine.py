@@ -149,13 +149,17 @@ class Engine:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
         values = {TRAIN: self.metrics.values(Means.joined(self.processes.gather(self.means)))}
         if self.validation is not None:
-            part = evaluate(self.model, self.validation, self.processes.rank, self.processes.size, self.train.by)
-            metrics = metrics_of(self.model.graph, self.validation, self.train.by)
-            values[VALIDATION] = metrics.values(Means.joined(self.processes.gather(part)))
+            values[VALIDATION] = self.measured(self.model, self.validation)
         self.progress = self.progress.after_epoch(self.train, values)
         if log is not None:
             for split, found in values.items():
                 log.write(split, self.progress.epoch, self.progress.step, found)
+
+    def measured(self, model: Model, arrays: Arrays) -> dict[str, float]:
+        """The metrics of a model on a split, each process measuring a part."""
+        part = evaluate(model, arrays, self.processes.rank, self.processes.size, self.train.by)
+        metrics = metrics_of(model.graph, arrays, self.train.by)
+        return metrics.values(Means.joined(self.processes.gather(part)))
 
     def _step(self, places: Tensor) -> None:
         step = self.progress.step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -61,6 +61,11 @@ def placed(batch: Batch, model: Model) -> Batch:
 def slices(arrays: Arrays) -> list[slice]:
     """The places of an evaluation's batches, of a size that does not depend on how many examples there are."""
     return [slice(start, start + EXAMPLES) for start in range(0, len(arrays), EXAMPLES)]
+
+
+def batches(arrays: Arrays) -> Iterator[Batch]:
+    """The examples of an evaluation, batch by batch. Raises `ModgraphError` where a file cannot be read."""
+    return (batch_of(arrays, places) for places in slices(arrays))
 
 
 def batch_of(arrays: Arrays, places: slice | NDArray[Any]) -> Batch:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 
@@ -207,12 +207,10 @@ class Metrics:
 
     def gather_groups(self, means: Means, batch: Batch, values: Sequence[Tensor], words: NDArray[np.str_]) -> None:
         """Add a batch to the means of the groups that its examples belong to."""
-        for group, prefix in self.groups.items():
-            here = torch.from_numpy(words == group).to(values[0].device)
-            if here.any():
-                own = Means()
-                self.gather(own, {name: array[here] for name, array in batch.items()}, [each[here] for each in values])
-                means.add_all(own, prefix)
+        for group, own, found in by_group(words, batch, values):
+            of_group = Means()
+            self.gather(of_group, own, found)
+            means.add_all(of_group, self.groups[group])
 
     def values(self, means: Means) -> dict[str, float]:
         """What is reported of what was gathered."""
@@ -232,6 +230,16 @@ class Metrics:
             if metric.names[0] in known:
                 found |= metric.values(known)
         return found
+
+
+def by_group(
+    words: NDArray[np.str_], batch: Batch, values: Sequence[Tensor]
+) -> Iterator[tuple[str, Batch, list[Tensor]]]:
+    """The part of a batch and of its values that belongs to each group, given the group of every example."""
+    device = next(iter(batch.values())).device
+    for group in np.unique(words):
+        here = torch.from_numpy(words == group).to(device)
+        yield str(group), {name: array[here] for name, array in batch.items()}, [value[here] for value in values]
 
 
 def better(metric: str, value: float, than: float) -> bool:

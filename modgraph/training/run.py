@@ -22,11 +22,9 @@ from modgraph.training.checkpoint import Checkpoint, newest_checkpoint, path_of,
 from modgraph.training.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.training.engine import Engine, load_weights
 from modgraph.training.errors import BadCheckpoint, NotForEval
-from modgraph.training.evaluation import evaluate, metrics_of
 from modgraph.training.groups import with_validation
 from modgraph.training.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.labels import ignoring, weighing
-from modgraph.training.means import Means
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, Start, read_recipe
 from modgraph.training.run_directory import RunDirectory
@@ -195,9 +193,7 @@ def finish(engine: Engine) -> dict[str, Any]:
     if engine.train.best is not None:
         metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
     for split, arrays in run.test_data().items():
-        parts = processes.gather(evaluate(model, arrays, processes.rank, processes.size, engine.train.by))
-        values = metrics_of(model.graph, arrays, engine.train.by).values(Means.joined(parts))
-        metrics |= {f"{split}.{name}": value for name, value in values.items()}
+        metrics |= {f"{split}.{name}": value for name, value in engine.measured(model, arrays).items()}
     if processes.leads:
         engine.directory.write_record({"status": "finished", "metrics": metrics})
     return metrics

@@ -5,7 +5,7 @@ Axis letters: R rounds, B examples, N senders (tokens), M modules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,8 @@ from modgraph.ir import Graph, RouteNode, ScanNode, bind_route
 from modgraph.routers import Router
 from modgraph.tools.trace.errors import NotFinite, UnknownRoute
 from modgraph.training.data import Arrays
+from modgraph.training.evaluation import batches
 
-BATCH = 256
 Records = dict[str, NDArray[Any]]
 
 
@@ -95,13 +95,6 @@ def record(model: Model, arrays: Arrays, route: RouteNode) -> RouteTrace:
         if not np.isfinite(array).all():
             raise ModgraphError([NotFinite(record=name, route=route.name)])
     return RouteTrace(route.name, home.pool_of(route).name, home.router_of(route).router, records)
-
-
-def batches(arrays: Arrays) -> Iterator[dict[str, Tensor]]:
-    """The examples in batches of a size that does not depend on how many there are."""
-    for start in range(0, len(arrays), BATCH):
-        rows = arrays.read(slice(start, start + BATCH))
-        yield {name: torch.from_numpy(array) for name, array in rows.items()}
 
 
 def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:

@@ -15,8 +15,9 @@ from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
 from modgraph.tools.trace.errors import NothingToTrace, UnknownSplit
 from modgraph.tools.trace.history import entropies_of, history_of
-from modgraph.tools.trace.record import RouteTrace, batches, record, route_called, routes_with_gates
+from modgraph.tools.trace.record import RouteTrace, record, route_called, routes_with_gates
 from modgraph.training.data import TRAIN, Arrays
+from modgraph.training.evaluation import batches
 from modgraph.training.metrics import Accuracy, accuracies
 from modgraph.training.run import Run
 

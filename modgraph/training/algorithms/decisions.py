@@ -5,7 +5,7 @@ Shape suffixes: B examples, K slots, M modules; `...` time, senders, and other a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -90,6 +90,11 @@ class Judged:
     def log_probability(self, found: Sequence[Tensor]) -> Tensor:
         """log p(a|x) of what was chosen, over all routes, steps, senders and slots; padding counts nothing: [B]."""
         return torch.stack([(scores * selected).flatten(1).sum(1) for scores, selected in self._records(found)]).sum(0)
+
+    def objective(self, losses: Mapping[str, Tensor], joint: Tensor) -> dict[str, Tensor]:
+        """The losses that are no likelihood, and what takes the place of those that are: [B]."""
+        others = {name: loss for name, loss in losses.items() if name not in self.likelihoods}
+        return {**others, JOINT: joint}
 
     def chosen(self, found: Sequence[Tensor]) -> dict[str, Tensor]:
         """The modules that each route chose: [B, ..., K]."""

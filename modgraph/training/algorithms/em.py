@@ -14,7 +14,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.nn import DRAW, choosing
 from modgraph.ops.declaration import setting
 from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Tensors
-from modgraph.training.algorithms.decisions import JOINT, DrawnRoute, Judged
+from modgraph.training.algorithms.decisions import DrawnRoute, Judged
 from modgraph.training.errors import NeedsOneProcess
 from modgraph.training.evaluation import batch_of, placed
 
@@ -103,9 +103,8 @@ class _EM(Learner):
         return {name: table[places].to(torch.int64) for name, table in self.table.items()}
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
-        others = {name: loss for name, loss in losses.items() if name not in self.judged.likelihoods}
         joint = self.judged.log_likelihood(found) + self.judged.log_probability(found)
-        return {**others, JOINT: -joint}
+        return self.judged.objective(losses, -joint)
 
     def describe(self) -> str:
         size = sum(table.nbytes for table in self.table.values())

@@ -10,7 +10,7 @@ from torch import Tensor
 from modgraph.nn import whole_batch_sum
 from modgraph.ops.declaration import setting
 from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Tensors
-from modgraph.training.algorithms.decisions import JOINT, Judged
+from modgraph.training.algorithms.decisions import Judged
 
 
 class Reinforce(Algorithm):
@@ -43,8 +43,7 @@ class _Reinforce(Learner):
         advantage = log_y.detach() - self._baseline(mean)
         self.average = self.memory * self.average + (1 - self.memory) * mean
         self.steps += 1
-        others = {name: loss for name, loss in losses.items() if name not in self.judged.likelihoods}
-        return {**others, JOINT: -log_y - advantage * log_a}
+        return self.judged.objective(losses, -log_y - advantage * log_a)
 
     def _baseline(self, mean: float) -> float:
         """The moving average, corrected for its start at zero; at the first step the batch's own mean."""
