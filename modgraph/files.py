@@ -1,14 +1,18 @@
-"""Writing files whole or not at all."""
+"""Reading ordinary files, and writing them whole or not at all."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+from modgraph_runtime import files
+from modgraph_runtime.files import open_file
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
+
+__all__ = ["CannotWrite", "open_file", "reason_of", "replacing", "write_atomically", "writing"]
 
 
 class CannotWrite(Diagnostic):
@@ -21,32 +25,32 @@ class CannotWrite(Diagnostic):
     reason: str
 
 
+def reason_of(error: BaseException) -> str:
+    """Why a file could not be read or written, in a line for a message."""
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(reason).splitlines()[0].lower()
+
+
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
     """Tells what goes wrong with a file while it is written. Raises `ModgraphError`."""
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ModgraphError([CannotWrite(path=str(path), reason=reason)]) from error
+        raise ModgraphError([CannotWrite(path=str(path), reason=reason_of(error))]) from error
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """A new file, which takes the place of `path` when the block ends; where the block fails, nothing has changed.
+
+    Its `name` is a path beside the target. Raises `ModgraphError`.
+    """
+    with writing(path), files.replacing(path) as file:
+        yield file
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write a file under a temporary name beside it, then rename. Raises `ModgraphError`."""
-    target = Path(path)
-    with writing(path):
-        if target.is_dir():
-            raise IsADirectoryError(0, "it is a folder")
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(temporary).chmod(0o666 & ~umask)
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+    """Write a file whole or not at all. Raises `ModgraphError`."""
+    with replacing(path) as file:
+        file.write(content)

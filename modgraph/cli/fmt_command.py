@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
-from modgraph.diagnostics import ModgraphError, Report
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report
 from modgraph.files import write_atomically
 from modgraph.syntax import read
 from modgraph.syntax.format import format_source
+
+
+class HasSeveralNames(Diagnostic):
+    """A file that hard links give several names is not rewritten: the new layout would have one of the names alone."""
+
+    code = "MG120"
+    message = '"{path}" has several names (hard links), which formatting would part'
+    help = "format a copy, or take the other names away"
+    path: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,12 +33,21 @@ def run(options: argparse.Namespace) -> int:
     changed = {path: text for path in options.specs if (text := _reformatted(path, report)) is not None}
     if report.errors:
         raise ModgraphError(report.diagnostics)
-    for path, text in changed.items():
-        if options.check:
+    if options.check:
+        for path in changed:
             print(f"{path} is not in the layout: modgraph fmt {path}", file=sys.stderr)
-        else:
-            write_atomically(path, text.encode())
-    return 1 if options.check and changed else 0
+        return 1 if changed else 0
+    _refuse_hard_links(changed)
+    for path, text in changed.items():
+        write_atomically(path, text.encode())
+    return 0
+
+
+def _refuse_hard_links(paths: Iterable[str]) -> None:
+    """A file is replaced whole, which would part its names. Raises `ModgraphError`."""
+    shared = [path for path in paths if Path(path).stat().st_nlink > 1]
+    if shared:
+        raise ModgraphError(HasSeveralNames(path=path) for path in shared)
 
 
 def _reformatted(path: str, report: Report) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 from lark import Token, UnexpectedToken
 
 from modgraph.diagnostics import Report, Source, Span
+from modgraph.files import open_file, reason_of
 from modgraph.syntax import ast
 from modgraph.syntax.build import Rejected
 from modgraph.syntax.errors import NothingHere, NotText, TooDeep, TooLong, UnexpectedText, UnreadableFile
@@ -52,11 +53,10 @@ def read(path: str | Path, report: Report, span: Span | None = None) -> Source |
     """The text of a spec file, or None with the reason reported at the place that asked for it."""
     name = str(path)
     try:
-        with Path(path).open("rb") as file:
+        with open_file(path) as file:
             content = file.read(SOURCE_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        report.add(UnreadableFile(span=span, path=name, reason=reason.lower(), way_out=_neighbours(Path(path))))
+        report.add(UnreadableFile(span=span, path=name, reason=reason_of(error), way_out=_neighbours(Path(path))))
         return None
     reason = _unreadable(content)
     if reason is not None:

@@ -130,3 +130,31 @@ def test_checking_takes_time_in_proportion_to_the_spec(tmp_path: Path, capsys: p
             best.append(time.process_time() - start)
         seconds.append(min(best))
     assert seconds[1] < 8 * seconds[0]
+
+
+UNTIDY = "model m(){input x: float[4] y=x->linear(2) output y}"
+
+
+def test_formatting_keeps_links_and_permissions(tmp_path: Path) -> None:
+    (tmp_path / "m.mod").write_text(UNTIDY)
+    (tmp_path / "m.mod").chmod(0o600)
+    (tmp_path / "link.mod").symlink_to("m.mod")
+    assert main(["fmt", str(tmp_path / "link.mod")]) == 0
+    assert (tmp_path / "link.mod").is_symlink()
+    assert (tmp_path / "m.mod").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "m.mod").read_text() != UNTIDY
+
+
+@pytest.mark.parametrize("kind", ["hard link", "write-protected"])
+def test_formatting_refuses_what_it_cannot_replace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    path = tmp_path / "m.mod"
+    path.write_text(UNTIDY)
+    if kind == "hard link":
+        (tmp_path / "other.mod").hardlink_to(path)
+    else:
+        path.chmod(0o444)
+    assert main(["fmt", str(path)]) == 1
+    assert kind in capsys.readouterr().err
+    assert path.read_text() == UNTIDY

@@ -132,7 +132,7 @@ def test_any_bytes_in_a_file(tmp_path: Path, content: bytes) -> None:
 
 def test_files_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     (tmp_path / "model.mod").write_text("")
-    for path, words in ((tmp_path, "directory"), (tmp_path / "modle.mod", "did you mean"), (Path("\0"), "cannot read")):
+    for path, words in ((tmp_path, "folder"), (tmp_path / "modle.mod", "did you mean"), (Path("\0"), "cannot read")):
         with pytest.raises(ModgraphError, match=words):
             load(path)
 

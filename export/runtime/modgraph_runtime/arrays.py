@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import struct
-import tempfile
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
+from modgraph_runtime.files import replacing
 from modgraph_runtime.ports import Array, BundleError
 
 UNREADABLE = (OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError)
@@ -44,24 +42,11 @@ def _reason(error: BaseException) -> str:
 
 
 def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz file under a temporary name, then rename. Raises `BundleError`."""
-    target = Path(path)
+    """Write an .npz file whole or not at all. Raises `BundleError`."""
     try:
-        if target.is_dir():
-            raise IsADirectoryError(0, "it is a folder")
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-                for key, array in arrays.items():  # numpy.savez takes no array called "file"
-                    with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, array, allow_pickle=False)
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o666 & ~umask)
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+            for key, array in arrays.items():  # numpy.savez takes no array called "file"
+                with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
     except OSError as error:
         raise BundleError(f'cannot write "{path}": {(error.strerror or str(error)).lower()}') from error

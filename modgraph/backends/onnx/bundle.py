@@ -21,7 +21,7 @@ from modgraph.backends.onnx.trace import trace
 from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.files import CannotWrite, write_atomically
+from modgraph.files import CannotWrite, replacing, write_atomically
 from modgraph.ir import Graph, Node, ScanNode
 from modgraph.passes import INFERENCE, apply_passes, choices
 
@@ -91,17 +91,14 @@ def export(
     text = as_text(manifest_of(model.graph, inference, traced, verified, described, changed))
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
-    draft = target.with_name(f".{target.stem}.{os.getpid()}.onnx")
-    try:
-        write_atomically(draft, content)
+    with replacing(target) as file:
+        file.write(content)
+        file.flush()
         if int8:
-            loads(draft, tried)
+            loads(file.name, tried)
         else:
-            verify_bundle(inference, draft, tried)
+            verify_bundle(inference, file.name, tried)
         write_atomically(target.with_suffix(".json"), text.encode())
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
     pools = {name: pool.size for name, pool in inference.graph.pools().items()}
     return Report(target, len(content), verified, pools, _lowerings(inference.graph), _warnings(verified), changed)
 

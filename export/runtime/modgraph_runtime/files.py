@@ -1,0 +1,133 @@
+"""Ordinary files: opened without waiting, and written whole or not at all. Needs nothing but Python."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is cleared away there
+    fcntl = None  # type: ignore[assignment]
+
+PREFIX, SUFFIX = ".modgraph-", ".partial"
+SPECIAL = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+
+
+def open_file(path: str | Path) -> IO[bytes]:
+    """An ordinary file, opened to be read.
+
+    Raises `OSError`, also for a folder, and for a pipe, a device or a socket: reading these may never end.
+    """
+    _refuse_special(Path(path).stat())
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        _refuse_special(os.fstat(handle))
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """A new file, which takes the place of `path` when the block ends; where the block fails, nothing has changed.
+
+    Its `name` is a path beside the target. A symbolic link is followed, permissions stay. What writers that were
+    killed have left in the folder is removed. Raises `OSError`, also for a file that is write-protected.
+    """
+    target = Path(os.path.realpath(path))
+    permissions = _permissions(target)
+    _clear(target.parent)
+    with _partial(target.parent) as file:
+        if permissions is not None:
+            Path(file.name).chmod(permissions)
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        Path(file.name).replace(target)
+        _sync(target.parent)
+
+
+def _refuse_special(status: os.stat_result) -> None:
+    kind = stat.S_IFMT(status.st_mode)
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if kind != stat.S_IFREG:
+        raise OSError(errno.EINVAL, f"it is {SPECIAL.get(kind, 'something else')}, not a file")
+
+
+def _permissions(target: Path) -> int | None:
+    """The permissions of a file that may be replaced; None if there is none."""
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return None
+    _refuse_special(status)
+    permissions = stat.S_IMODE(status.st_mode)
+    if not permissions & 0o222 or not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "it is write-protected")
+    return permissions
+
+
+@contextmanager
+def _partial(folder: Path) -> Iterator[IO[bytes]]:
+    """A new file in a folder, locked while its process lives; removed afterwards unless it has been renamed."""
+    file = _new(folder)
+    try:
+        yield file
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            Path(file.name).unlink()
+        file.close()
+
+
+def _new(folder: Path) -> IO[bytes]:
+    while True:
+        file = (folder / f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}").open("x+b")
+        _lock(file)
+        if os.fstat(file.fileno()).st_nlink:  # else another writer has cleared it away before it was locked
+            return file
+        file.close()
+
+
+def _lock(file: IO[bytes], wait: bool = True) -> bool:
+    """Whether a file is now this process's own. Where a file system has no locks nobody owns one."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def _clear(folder: Path) -> None:
+    """Remove what writers left in a folder when they were killed: files of theirs that nobody owns."""
+    with os.scandir(folder) as entries:
+        left = [Path(entry.path) for entry in entries if entry.name.startswith(PREFIX) and entry.name.endswith(SUFFIX)]
+    for path in left:
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            if _lock(file, wait=False):
+                path.unlink()
+
+
+def _sync(folder: Path) -> None:
+    """Make a rename outlast a loss of power, where the file system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle: Any = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
