@@ -1,0 +1,67 @@
+"""A long check in parts, each a function of its number: it can be cut off anywhere and goes on where it was.
+
+What a part found is kept as a line of JSON under `.assault/`, for the very sources that it was found with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+JOURNALS = Path(".assault")
+PROCESSES = 2
+SOURCES = ("modgraph", "grammar", "export/runtime/modgraph_runtime")
+
+Work = Callable[[int], Counter[str]]  # what a part has tried, counted by kind; raises AssertionError where it fails
+
+
+def campaign(name: str, work: Work, parts: int) -> Counter[str]:
+    """The counts of all parts together, those of earlier runs included. Raises what the first failing part raises."""
+    journal = JOURNALS / f"{name}.jsonl"
+    done = dict(_finished(journal))
+    left = [part for part in range(parts) if part not in done]
+    with ProcessPoolExecutor(PROCESSES, get_context("forkserver")) as pool:
+        running = {pool.submit(work, part): part for part in left}
+        for future in as_completed(running):
+            try:
+                done[running[future]] = future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+            _note(journal, running[future], done[running[future]])
+    return sum((done[part] for part in range(parts)), Counter())
+
+
+def _finished(journal: Path) -> Iterator[tuple[int, Counter[str]]]:
+    """The parts that a journal tells of, found with today's sources."""
+    for line in journal.read_text().splitlines() if journal.exists() else ():
+        record = json.loads(line)
+        if record["sources"] == sources():
+            yield record["part"], Counter(record["counts"])
+
+
+def _note(journal: Path, part: int, counts: Counter[str]) -> None:
+    journal.parent.mkdir(exist_ok=True)
+    with journal.open("a") as file:
+        file.write(json.dumps({"part": part, "sources": sources(), "counts": counts}) + "\n")
+
+
+@cache
+def sources() -> str:
+    """A name for all that is assaulted: changed sources are tried anew."""
+    paths = sorted(
+        path
+        for folder in SOURCES
+        for path in Path(folder).rglob("*.*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path} ".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
