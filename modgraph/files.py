@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import IO
 
 from modgraph_runtime import files
-from modgraph_runtime.files import open_file
+from modgraph_runtime.files import is_partial, open_file
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
-__all__ = ["CannotWrite", "open_file", "reason_of", "replacing", "write_atomically", "writing"]
+__all__ = ["CannotWrite", "is_partial", "open_file", "reason_of", "replacing", "write_atomically", "writing"]
 
 
 class CannotWrite(Diagnostic):

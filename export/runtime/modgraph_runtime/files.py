@@ -109,10 +109,15 @@ def _lock(file: IO[bytes], wait: bool = True) -> bool:
     return True
 
 
+def is_partial(name: str) -> bool:
+    """Whether a file is one that a writer is at work on, or has left when it was killed."""
+    return name.startswith(PREFIX) and name.endswith(SUFFIX)
+
+
 def _clear(folder: Path) -> None:
     """Remove what writers left in a folder when they were killed: files of theirs that nobody owns."""
     with os.scandir(folder) as entries:
-        left = [Path(entry.path) for entry in entries if entry.name.startswith(PREFIX) and entry.name.endswith(SUFFIX)]
+        left = [Path(entry.path) for entry in entries if is_partial(entry.name)]
     for path in left:
         with contextlib.suppress(OSError), path.open("rb") as file:
             if _lock(file, wait=False):
