@@ -80,13 +80,14 @@ class Order:
         left = places[torch.randperm(len(places), generator=generator)][begun:]
         for step in range(since, self.steps):
             size = min(self.batch, len(places) - step * self.batch) if self.one_pass else self.batch
-            parts = [left[:size]]
-            left = left[size:]
-            while (missing := size - sum(map(len, parts))) > 0:
-                left = places[torch.randperm(len(places), generator=generator)]
-                parts.append(left[:missing])
-                left = left[missing:]
-            yield torch.cat(parts)
+            parts = [left]
+            missing = size - len(left)
+            while missing > 0:
+                parts.append(places[torch.randperm(len(places), generator=generator)])
+                missing -= len(places)
+            drawn = torch.cat(parts)
+            yield drawn[:size]
+            left = drawn[size:]
 
 
 def _generator(seed: int, epoch: int, group: int) -> torch.Generator:
