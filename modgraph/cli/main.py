@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from modgraph.cli.streams import lasting_streams
+from modgraph_runtime.streams import lasting_streams
+
 from modgraph.cli.surroundings import check_folder, message_of, warnings_that_only_warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 

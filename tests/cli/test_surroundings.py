@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from modgraph_runtime.streams import lasting_streams
 
 from modgraph.cli import main
-from modgraph.cli.streams import lasting_streams
 from modgraph.cli.surroundings import message_of
 
 SMN = str(Path("specs/smn.mod").resolve())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -11,6 +10,7 @@ from typing import Any, NoReturn
 from modgraph_runtime.arrays import read_arrays, write_arrays
 from modgraph_runtime.bundle import Bundle
 from modgraph_runtime.ports import Array, BundleError, Port
+from modgraph_runtime.streams import lasting_streams
 
 SHOWN = 8
 
@@ -100,13 +100,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="modgraph-runtime", description="Run a model that modgraph has exported.")
     add_arguments(parser)
     options: Any = parser.parse_args(argv)
-    try:
-        print(execute(options), flush=True)
-    except BundleError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with lasting_streams():
+        try:
+            print(execute(options), flush=True)
+        except (BundleError, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
     return 0
 
 
