@@ -15,6 +15,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 
 __all__ = [
     "CannotWrite",
+    "files_of_bundle",
     "open_file",
     "reason_of",
     "refuse_foreign",
@@ -77,6 +78,11 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     """Write a file whole or not at all. Raises `ModgraphError`."""
     with replacing(path) as file:
         file.write(content)
+
+
+def files_of_bundle(path: str | Path) -> tuple[Path, Path]:
+    """What an export writes: the model, and its manifest beside it."""
+    return Path(path), Path(path).with_suffix(".json")
 
 
 def refuse_foreign(*paths: str | Path, force: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modgraph.cli.common import add_force, add_overrides, load_spec
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
-from modgraph.files import refuse_foreign, write_output
+from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import to_json
 from modgraph.passes import NoSuchLowering
 
@@ -46,7 +46,8 @@ def run(options: argparse.Namespace) -> int:
     if suffix not in (None, ".onnx", ".json"):
         raise ModgraphError([UnknownSuffix(path=options.output)])
     if suffix is not None:
-        refuse_foreign(options.output, force=options.force)
+        written = files_of_bundle(options.output) if suffix == ".onnx" else (options.output,)
+        refuse_foreign(*written, force=options.force)
     program = load_spec(options.spec, options)
     from modgraph.tools.compiled import compile_report
 

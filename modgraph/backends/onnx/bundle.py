@@ -22,7 +22,7 @@ from modgraph.backends.onnx.trace import trace
 from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.files import CannotWrite, refuse_foreign, replacing, writing
+from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, Node, ScanNode
 from modgraph.passes import INFERENCE, apply_passes, choices
 
@@ -77,7 +77,7 @@ def export(
     measures on `tests` (the examples otherwise) what that changes. What modgraph did not write is overwritten only with
     `force`. Raises `ModgraphError`, and then leaves what was there before.
     """
-    target = Path(path)
+    target, beside = files_of_bundle(path)
     _check_place(target, force)
     inference = deterministic(model)
     _check_model(inference)
@@ -95,7 +95,6 @@ def export(
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
     content += trailer(content)
-    beside = target.with_suffix(".json")
     with replacing(beside) as manifest, replacing(target) as file:
         manifest.write(text.encode())
         file.write(content)
@@ -139,11 +138,11 @@ def _check_place(target: Path, force: bool) -> None:
         reason = f'there is no folder "{target.parent}"'
     elif not os.access(target.parent, os.W_OK):
         reason = "its folder cannot be written to"
-    elif folder := next((each for each in (target, target.with_suffix(".json")) if each.is_dir()), None):
+    elif folder := next((each for each in files_of_bundle(target) if each.is_dir()), None):
         reason = "it is a folder" if folder == target else f'"{folder}", the place of its manifest, is a folder'
     if reason is not None:
         raise ModgraphError([CannotWrite(path=str(target), reason=reason)])
-    refuse_foreign(target, target.with_suffix(".json"), force=force)
+    refuse_foreign(*files_of_bundle(target), force=force)
 
 
 def _check_model(model: Model) -> None:
