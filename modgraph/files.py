@@ -9,10 +9,21 @@ from typing import IO
 
 from modgraph_runtime import files
 from modgraph_runtime.files import open_file
+from modgraph_runtime.provenance import is_foreign
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
-__all__ = ["CannotWrite", "open_file", "reason_of", "replacing", "write_atomically", "writing"]
+__all__ = [
+    "CannotWrite",
+    "files_of_bundle",
+    "open_file",
+    "reason_of",
+    "refuse_foreign",
+    "replacing",
+    "write_atomically",
+    "write_output",
+    "writing",
+]
 
 
 class CannotWrite(Diagnostic):
@@ -23,6 +34,19 @@ class CannotWrite(Diagnostic):
     help = "choose a file in a folder that exists and can be written to"
     path: str
     reason: str
+
+
+class NotOurs(Diagnostic):
+    """A command overwrites what modgraph wrote before, under the same suffix, and nothing else unless it is told to.
+
+    What a file is follows from its content: the keys of a graph, a manifest or a summary in JSON, the maker named in an
+    ONNX model or a picture, the comment of an archive of arrays. Empty files may be overwritten.
+    """
+
+    code = "MG121"
+    message = '"{path}" is there already, and nothing in it says that modgraph wrote it'
+    help = "choose another name, or overwrite it: --force (in Python force=True)"
+    path: str
 
 
 def reason_of(error: BaseException) -> str:
@@ -54,3 +78,26 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     """Write a file whole or not at all. Raises `ModgraphError`."""
     with replacing(path) as file:
         file.write(content)
+
+
+def files_of_bundle(path: str | Path) -> tuple[Path, Path]:
+    """What an export writes: the model, and its manifest beside it."""
+    return Path(path), Path(path).with_suffix(".json")
+
+
+def refuse_foreign(*paths: str | Path, force: bool) -> None:
+    """Raises `ModgraphError` where a file is in the way that modgraph did not write."""
+    foreign = [path for path in paths if not force and is_foreign(path)]
+    if foreign:
+        raise ModgraphError(NotOurs(path=str(path)) for path in foreign)
+
+
+def write_output(path: str | Path, content: bytes, force: bool) -> None:
+    """Write a file that the user has named, whole or not at all. Raises `ModgraphError`.
+
+    Whoever works long for its content refuses what is foreign before that too: it is looked at again here, since the
+    file may have come meanwhile.
+    """
+    with replacing(path) as file:
+        file.write(content)
+        refuse_foreign(path, force=force)

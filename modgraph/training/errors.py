@@ -312,6 +312,20 @@ class RunBusy(Diagnostic):
     path: str
 
 
+class OfAnotherRun(Diagnostic):
+    """`eval RUN --bundle FILE` measures a bundle of that run: its manifest names the graph and the weights.
+
+    A run that has gone on since the export, or whose best epoch is another now, has other weights than its old bundle.
+    """
+
+    code = "MG607"
+    message = 'the bundle "{bundle}" holds {what} than the run "{run}"'
+    help = "export it again from this run: modgraph export {run} -o {bundle}"
+    bundle: str
+    run: str
+    what: str
+
+
 class NoGradient(Diagnostic):
     """A router that draws its choices passes no gradient, so gradient descent alone would never teach it anything."""
 

@@ -7,11 +7,13 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
+from typing import IO
 
 import numpy as np
 
 from modgraph_runtime.files import replacing
 from modgraph_runtime.ports import Array, BundleError
+from modgraph_runtime.provenance import ARCHIVE, is_foreign
 
 UNREADABLE = (OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError)
 DAMAGED = (SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
@@ -41,12 +43,29 @@ def _reason(error: BaseException) -> str:
     return str(reason).lower()
 
 
-def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz file whole or not at all. Raises `BundleError`."""
+def refuse_foreign(path: str, force: bool) -> None:
+    """Raises `BundleError` if a file is there that modgraph did not write."""
+    if not force and is_foreign(path):
+        raise BundleError(
+            f'"{path}" is there already, and nothing in it says that modgraph wrote it: '
+            "choose another name, or overwrite it with --force"
+        )
+
+
+def write_arrays(path: str, arrays: Mapping[str, Array], force: bool = False) -> None:
+    """Write an .npz file whole or not at all; with `force`, in the place of any other. Raises `BundleError`."""
     try:
-        with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
-            for key, array in arrays.items():  # numpy.savez takes no array called "file"
-                with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
+        with replacing(path) as file:
+            put_arrays(file, arrays)
+            refuse_foreign(path, force)
     except OSError as error:
         raise BundleError(f'cannot write "{path}": {(error.strerror or str(error)).lower()}') from error
+
+
+def put_arrays(file: IO[bytes], arrays: Mapping[str, Array], compression: int = zipfile.ZIP_STORED) -> None:
+    """The content of an .npz file, marked as modgraph's. Unlike `numpy.savez` it takes an array called "file"."""
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        archive.comment = ARCHIVE
+        for key, array in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)

@@ -60,7 +60,7 @@ class Text(DataSet):
         if self.vocabulary is None:
             return {}
         made = "split at blanks" if self.train else "in lower case, signs apart"
-        how = f"the place of each word among the classes of next; {made}, <eos> ends a line, <unk> is any other word"
+        how = f"the place of each word in the list of words; {made}, <eos> ends a line, <unk> is any other word"
         words = Vocabulary.read(self.vocabulary).words
         return {"classes": {"next": list(words)}, "words": {"words": list(words)}, "preprocessing": {"words": how}}
 
