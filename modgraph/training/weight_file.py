@@ -14,7 +14,7 @@ from safetensors.torch import load
 from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import open_file, read_file
+from modgraph.files import open_file, read_file, reason_of
 from modgraph.training.errors import BadWeightFile
 
 SAFETENSORS = b"{"  # the ninth byte, after the length of the header in JSON; no zip archive and no pickle has it there
@@ -26,11 +26,10 @@ def read_tensors(path: str) -> dict[str, Tensor]:
     try:
         content = _content(path)
     except UnpicklingError as error:
-        reason = "it is damaged, or holds more than tensors"
-        raise ModgraphError([BadWeightFile(path=path, reason=reason)]) from error
+        told = BadWeightFile(path=path, reason="it is damaged, or holds more than tensors")
+        raise ModgraphError([told]) from error
     except Exception as error:  # a damaged file fails anywhere in torch's reader
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
-        raise ModgraphError([BadWeightFile(path=path, reason=reason.rstrip(". "))]) from error
+        raise ModgraphError([BadWeightFile(path=path, reason=reason_of(error).rstrip(". "))]) from error
     reason = _problem(content)
     if reason is not None:
         raise ModgraphError([BadWeightFile(path=path, reason=reason)])

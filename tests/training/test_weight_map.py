@@ -205,7 +205,7 @@ def with_code(path: Path) -> None:
 
 
 FILES: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "missing": ("vit.pth", lambda path: None, "No such file"),
+    "missing": ("vit.pth", lambda path: None, "no such file"),
     "folder": ("vit.pth", Path.mkdir, "it is a folder"),
     "empty": ("vit.pth", lambda path: path.write_bytes(b""), ""),
     "text": ("vit.pth", lambda path: path.write_text("hello"), ""),
