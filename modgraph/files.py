@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,14 +10,17 @@ from typing import IO
 
 from modgraph_runtime import files
 from modgraph_runtime.files import open_file
+from modgraph_runtime.memory import refuse_beyond_memory
 from modgraph_runtime.provenance import is_foreign
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 __all__ = [
     "CannotWrite",
+    "exists",
     "files_of_bundle",
     "open_file",
+    "read_file",
     "reason_of",
     "refuse_foreign",
     "replacing",
@@ -52,7 +56,24 @@ class NotOurs(Diagnostic):
 def reason_of(error: BaseException) -> str:
     """Why a file could not be read or written, in a line for a message."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(reason).splitlines()[0].lower()
+    line = str(reason).splitlines()[0]
+    return line if line[:2].isupper() else line[:1].lower() + line[1:]
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is something of this name; what can be no name is none."""
+    try:
+        Path(path).stat()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def read_file(path: str | Path) -> bytes:
+    """All that an ordinary file holds. Raises `OSError`, also where memory could not take it."""
+    with open_file(path) as file:
+        refuse_beyond_memory(os.fstat(file.fileno()).st_size)
+        return file.read()
 
 
 @contextmanager

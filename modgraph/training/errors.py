@@ -234,7 +234,7 @@ class NotMapped(Diagnostic):
 class BadWeightFile(Diagnostic):
     """A file holds no weights that can be read: it is missing, damaged, of another format, or would run code.
 
-    What can be read is safetensors (by that suffix), and what `torch.save` wrote of tensors by name.
+    What can be read is safetensors, and what `torch.save` wrote of tensors by name.
     """
 
     code = "MG534"
@@ -292,6 +292,24 @@ class Diverged(Diagnostic):
     help = "lower the learning rate (-s train.optimizer.lr=…) or look at the data; the run keeps its checkpoints"
     value: float
     step: int
+
+
+class DataChanged(Diagnostic):
+    """The data of a run are not those that it began with: files have changed, or lie elsewhere.
+
+    A run keeps, in data.json, how many examples each split has and a digest of their values, or for images of their
+    files' names and contents; where the files lie does not matter. It goes on, and is measured, with the same data
+    only. Numbers that are computed and not read, such as those of turned digits, are not compared, since they differ in
+    their last bits from machine to machine; their labels and groups are.
+    """
+
+    code = "MG620"
+    message = 'the data of "{path}" have changed since it began: {split} {change}'
+    help = "{way_out}"
+    path: str
+    split: str
+    change: str
+    way_out: str
 
 
 class NotForEval(Diagnostic):
