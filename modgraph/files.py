@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,10 +10,25 @@ from typing import IO
 
 from modgraph_runtime import files
 from modgraph_runtime.files import is_partial, open_file
+from modgraph_runtime.memory import refuse_beyond_memory
+from modgraph_runtime.provenance import is_foreign
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
-__all__ = ["CannotWrite", "is_partial", "open_file", "reason_of", "replacing", "write_atomically", "writing"]
+__all__ = [
+    "CannotWrite",
+    "exists",
+    "files_of_bundle",
+    "is_partial",
+    "open_file",
+    "read_file",
+    "reason_of",
+    "refuse_foreign",
+    "replacing",
+    "write_atomically",
+    "write_output",
+    "writing",
+]
 
 
 class CannotWrite(Diagnostic):
@@ -25,10 +41,40 @@ class CannotWrite(Diagnostic):
     reason: str
 
 
+class NotOurs(Diagnostic):
+    """A command overwrites what modgraph wrote before, under the same suffix, and nothing else unless it is told to.
+
+    What a file is follows from its content: the keys of a graph, a manifest or a summary in JSON, the maker named in an
+    ONNX model or a picture, the comment of an archive of arrays. Empty files may be overwritten.
+    """
+
+    code = "MG121"
+    message = '"{path}" is there already, and nothing in it says that modgraph wrote it'
+    help = "choose another name, or overwrite it: --force (in Python force=True)"
+    path: str
+
+
 def reason_of(error: BaseException) -> str:
     """Why a file could not be read or written, in a line for a message."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(reason).splitlines()[0].lower()
+    line = str(reason).splitlines()[0]
+    return line if line[:2].isupper() else line[:1].lower() + line[1:]
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is something of this name; what can be no name is none."""
+    try:
+        Path(path).stat()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def read_file(path: str | Path) -> bytes:
+    """All that an ordinary file holds. Raises `OSError`, also where memory could not take it."""
+    with open_file(path) as file:
+        refuse_beyond_memory(os.fstat(file.fileno()).st_size)
+        return file.read()
 
 
 @contextmanager
@@ -54,3 +100,26 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     """Write a file whole or not at all. Raises `ModgraphError`."""
     with replacing(path) as file:
         file.write(content)
+
+
+def files_of_bundle(path: str | Path) -> tuple[Path, Path]:
+    """What an export writes: the model, and its manifest beside it."""
+    return Path(path), Path(path).with_suffix(".json")
+
+
+def refuse_foreign(*paths: str | Path, force: bool) -> None:
+    """Raises `ModgraphError` where a file is in the way that modgraph did not write."""
+    foreign = [path for path in paths if not force and is_foreign(path)]
+    if foreign:
+        raise ModgraphError(NotOurs(path=str(path)) for path in foreign)
+
+
+def write_output(path: str | Path, content: bytes, force: bool) -> None:
+    """Write a file that the user has named, whole or not at all. Raises `ModgraphError`.
+
+    Whoever works long for its content refuses what is foreign before that too: it is looked at again here, since the
+    file may have come meanwhile.
+    """
+    with replacing(path) as file:
+        file.write(content)
+        refuse_foreign(path, force=force)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from modgraph.diagnostics import Caution, Diagnostic
+
+if TYPE_CHECKING:
+    from modgraph_runtime import BundleError
 
 
 class WrongSuffix(Diagnostic):
@@ -60,8 +65,13 @@ class BadBundle(Diagnostic):
 
     code = "MG706"
     message = "{reason}"
-    help = "modgraph run model.onnx --info tells what a model takes"
+    help = "{way_out}"
     reason: str
+    way_out: str = "modgraph run model.onnx --info tells what a model takes"
+
+    @classmethod
+    def of(cls, error: BundleError) -> BadBundle:
+        return cls(reason=error.reason, way_out=error.way_out or cls.way_out)
 
 
 class OfWholeBatch(Diagnostic):
@@ -103,7 +113,9 @@ class BadExamples(Diagnostic):
 
     code = "MG710"
     message = "{reason}"
-    help = "give arrays by the names of the model's inputs, and names of classes by the names of its targets"
+    help = (
+        "give arrays by the names of the model's inputs, and names of classes and words by those of targets and inputs"
+    )
     reason: str
 
 

@@ -30,6 +30,14 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_force(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="overwrite a file that modgraph did not write")
+
+
+def add_unchecked(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--unchecked", action="store_true", help="whether or not the bundle is as it was exported")
+
+
 def overrides(options: argparse.Namespace) -> dict[str, Any]:
     """The values of all `-s`, by name. Raises `ModgraphError`."""
     from modgraph.elaboration import read_value

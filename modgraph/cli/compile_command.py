@@ -7,9 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-from modgraph.cli.common import add_overrides, load_spec
+from modgraph.cli.common import add_force, add_overrides, load_spec
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
-from modgraph.files import write_atomically
+from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import to_json
 from modgraph.passes import NoSuchLowering
 
@@ -38,12 +38,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write a bundle (.onnx) or the graph (.json)")
     parser.add_argument("--lowering", metavar="FORM", help="how to compute routes, instead of the best form")
     parser.add_argument("--seed", type=int, default=0, help="seed of the fresh weights (0)")
+    add_force(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     suffix = Path(options.output).suffix if options.output else None
     if suffix not in (None, ".onnx", ".json"):
         raise ModgraphError([UnknownSuffix(path=options.output)])
+    if suffix is not None:
+        written = files_of_bundle(options.output) if suffix == ".onnx" else (options.output,)
+        refuse_foreign(*written, force=options.force)
     program = load_spec(options.spec, options)
     from modgraph.tools.compiled import compile_report
 
@@ -53,11 +57,11 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([UnknownLowering(reason=str(error))]) from error
     print(compile_report(program, model))
     if suffix == ".json":
-        write_atomically(options.output, json.dumps(to_json(program.ir), indent=2).encode())
+        write_output(options.output, json.dumps(to_json(program.ir), indent=2).encode(), options.force)
     elif suffix == ".onnx":
         from modgraph.backends.onnx import export
 
-        report = export(model, options.output)
+        report = export(model, options.output, force=options.force)
         if report.warnings:
             print(render_all(report.warnings), file=sys.stderr)
         print(report)

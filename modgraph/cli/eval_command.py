@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING
 
-from modgraph.cli.common import add_overrides, overrides
+from modgraph.cli.common import add_overrides, add_unchecked, overrides
 from modgraph.records import json_text
+
+if TYPE_CHECKING:
+    from modgraph_runtime import Bundle
+
+    from modgraph.training.details import Details
+    from modgraph.training.run import Run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--detail", action="store_true", help="confusion matrices, and metrics by the data's groups")
     parser.add_argument("--bundle", metavar="FILE", help="let ONNX Runtime compute the outputs, from this bundle")
+    add_unchecked(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,8 +29,9 @@ def run(options: argparse.Namespace) -> int:
 
     run = load_run(options.run_directory, **data_overrides(overrides(options)))
     with threads(run.recipe.train.threads):
-        metrics = _of_bundle(run, options.bundle) if options.bundle else _of_model(run)
-        found = _details(run) if options.detail else {}
+        bundle = _opened(run, options)
+        metrics = _of_model(run) if bundle is None else _of_bundle(run, bundle)
+        found = _details(run, bundle) if options.detail else {}
     if options.json:
         print(
             json_text(metrics | {f"{split}.{k}": v for split, each in found.items() for k, v in each.as_json().items()})
@@ -35,7 +43,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_model(run: Any) -> dict[str, float]:
+def _opened(run: Run, options: argparse.Namespace) -> Bundle | None:
+    """The bundle to measure, if it is one of this run."""
+    from modgraph.training.bundle_metrics import bundle_of
+
+    return None if options.bundle is None else bundle_of(run, options.bundle, check=not options.unchecked)
+
+
+def _of_model(run: Run) -> dict[str, float]:
     from modgraph.training.evaluation import measure
     from modgraph.training.processes import device_or_cpu
 
@@ -47,20 +62,23 @@ def _of_model(run: Any) -> dict[str, float]:
     }
 
 
-def _details(run: Any) -> dict[str, Any]:
+def _details(run: Run, bundle: Bundle | None) -> dict[str, Details]:
+    """Computed by what the metrics were computed by."""
+    from modgraph.training.bundle_metrics import BundleResults
     from modgraph.training.details import details
+    from modgraph.training.evaluation import ModelResults
 
-    model = run.model()
-    return {split: details(model, arrays) for split, arrays in run.test_data().items()}
+    results = ModelResults(run.model()) if bundle is None else BundleResults(bundle, run.graph)
+    return {split: details(results, arrays) for split, arrays in run.test_data().items()}
 
 
-def _of_bundle(run: Any, path: str) -> dict[str, float]:
+def _of_bundle(run: Run, bundle: Bundle) -> dict[str, float]:
     from modgraph.training.bundle_metrics import evaluate_bundle
 
     return {
         f"{split}.{name}": value
         for split, arrays in run.test_data().items()
-        for name, value in evaluate_bundle(path, run.graph, arrays).items()
+        for name, value in evaluate_bundle(bundle, run.graph, arrays, run.recipe.train.by).items()
     }
 
 

@@ -44,6 +44,7 @@ def load_messages() -> None:
     import modgraph.cli.fmt_command
     import modgraph.cli.lsp_command
     import modgraph.cli.new_command
+    import modgraph.cli.surroundings
     import modgraph.cli.train_command
     import modgraph.elaboration.errors
     import modgraph.syntax.errors

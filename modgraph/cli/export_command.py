@@ -7,6 +7,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modgraph.cli.common import add_force
 from modgraph.diagnostics import render_all
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="model.onnx", required=True)
     parser.add_argument("--routing", action="store_true", help="the routers' records as further outputs")
     parser.add_argument("--int8", action="store_true", help="weights of eight bits; says what that changes")
+    add_force(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
         examples=None if first is None else first.read(slice(EXAMPLES)),
         tests=tests,
         description=run.description(),
+        force=options.force,
     )
     if report.warnings:
         print(render_all(report.warnings), file=sys.stderr)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from modgraph.diagnostics import ModgraphError, render_all
+from modgraph_runtime.streams import lasting_streams
 
-DONE, USER_FAULT, OUR_FAULT = 0, 1, 3
+from modgraph.cli.surroundings import check_folder, message_of, warnings_that_only_warn
+from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
+
+USER_FAULT, OUR_FAULT, INTERRUPTED = 1, 3, 130
 
 COMMANDS = tuple("check fmt show cost compile train eval trace export run explain new lsp".split())
 
@@ -43,23 +45,31 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code: 0 done, 1 the user's fault, 2 different (`diff` alone), 3 ours."""
-    options = parser().parse_args(argv)
-    try:
-        code: int = options.run(options)
-        sys.stdout.flush()
-    except ModgraphError as error:
-        print(render_all(error.diagnostics), file=sys.stderr)
-        return USER_FAULT
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except Exception:
-        import traceback
+    with lasting_streams(), warnings_that_only_warn():
+        try:
+            check_folder()
+            options = parser().parse_args(argv)
+            code: int = options.run(options)
+            sys.stdout.flush()
+        except ModgraphError as error:
+            return _told(error.diagnostics)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return INTERRUPTED
+        except Exception as error:
+            message = message_of(error)
+            return _told([message]) if message is not None else _our_fault()
+        return code
 
-        traceback.print_exc()
-        print("\nThis is a fault of modgraph, not yours. Please report it with the text above.", file=sys.stderr)
-        return OUR_FAULT
-    return code
+
+def _told(diagnostics: Iterable[Diagnostic]) -> int:
+    print(render_all(diagnostics), file=sys.stderr)
+    return USER_FAULT
+
+
+def _our_fault() -> int:
+    import traceback
+
+    traceback.print_exc()
+    print("\nThis is a fault of modgraph, not yours. Please report it with the text above.", file=sys.stderr)
+    return OUR_FAULT

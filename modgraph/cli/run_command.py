@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from modgraph.cli.common import add_force, add_unchecked
 from modgraph.diagnostics import ModgraphError
+from modgraph.files import refuse_foreign
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,6 +15,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="y.npz", help="where to write the outputs; otherwise they are summarised")
     parser.add_argument("--routing", action="store_true", help="the routers' records too, if the bundle has them")
     parser.add_argument("--info", action="store_true", help="say what the model takes and gives")
+    add_unchecked(parser)
+    add_force(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -21,8 +25,10 @@ def run(options: argparse.Namespace) -> int:
 
     from modgraph.backends.errors import BadBundle
 
+    if options.output is not None:
+        refuse_foreign(options.output, force=options.force)
     try:
         print(execute(options))
     except BundleError as error:
-        raise ModgraphError([BadBundle(reason=str(error))]) from error
+        raise ModgraphError([BadBundle.of(error)]) from error
     return 0

@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modgraph.cli.common import add_overrides, overrides
+from modgraph.cli.common import add_force, add_overrides, overrides
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import write_atomically
+from modgraph.files import refuse_foreign, write_output
 from modgraph.records import json_text
 from modgraph.tools.trace.errors import NotAPicture, UnknownTraceSuffix
 
@@ -54,6 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"examples in a file of arrays or places (4); statistics are over {LEAST_MEASURED}, or N if that is more",
     )
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object on stdout")
+    add_force(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,11 +63,13 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([UnknownTraceSuffix(path=options.output)])
     if options.view is not None and suffix not in PICTURES:
         raise ModgraphError([NotAPicture(view=options.view)])
+    if suffix is not None:
+        refuse_foreign(options.output, force=options.force)
     trace = _trace(options)
     from modgraph.tools.trace.summary import as_json, as_table
 
     if suffix is not None:
-        write_atomically(options.output, _content(trace, suffix, options))
+        write_output(options.output, _content(trace, suffix, options), options.force)
     print(json_text(as_json(trace)) if options.json else as_table(trace))
     return 0
 

@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import scatter, softmax
 
 from modgraph.nn.keys import SMALL, Keys, unit
+from modgraph.nn.message_passing import MessagePassing
 from modgraph.nn.messages import WeightedSum, edge_messages, factorised, kept, matrix
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
@@ -51,7 +51,7 @@ def normalised(values: Tensor, total: Tensor) -> Tensor:
     return values / torch.where(total > 0, total + SMALL, 1.0).unsqueeze(-1)
 
 
-class AgreementMessagePassing(MessagePassing):  # type: ignore[misc]
+class AgreementMessagePassing(MessagePassing):
     """The definition: tokens send f_j(s_i) to modules along every edge, weighted by c_ij, round after round."""
 
     def __init__(self) -> None:

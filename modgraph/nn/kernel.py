@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
 
 from modgraph.nn.agreement import complete, shares
 from modgraph.nn.keys import Keys, unit
+from modgraph.nn.message_passing import MessagePassing
 from modgraph.nn.messages import WeightedSum, edge_messages, factorised, kept, matrix
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
@@ -39,7 +39,7 @@ class TruncatedKernel(Keys):
         return kernel if self.truncation is None else kernel * (distance <= self.truncation)
 
 
-class KernelMessagePassing(MessagePassing):  # type: ignore[misc]
+class KernelMessagePassing(MessagePassing):
     """The definition: every token sends f_j(s_i) to every module, weighted by their affinity."""
 
     def __init__(self) -> None:

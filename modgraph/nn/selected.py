@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
 
+from modgraph.nn.message_passing import MessagePassing
 from modgraph.nn.messages import edge_messages
 from modgraph.nn.pool import Gathered, Pool
 
 
-class SelectedMessagePassing(MessagePassing):  # type: ignore[misc]
+class SelectedMessagePassing(MessagePassing):
     """The definition: chosen modules send f_j(x_i) to the token, weighted by its gate."""
 
     def __init__(self) -> None:

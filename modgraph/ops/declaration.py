@@ -28,10 +28,14 @@ def setting(
     max: float | None = None,
     below: float | None = None,
     choices: tuple[str, ...] = (),
+    path: bool = False,
     doc: str = "",
 ) -> Any:
-    """A setting of a declaration, with the values it takes (`min`, `max` inclusive, `below` exclusive)."""
-    metadata = {"min": min, "max": max, "below": below, "choices": choices, "doc": doc}
+    """A setting of a declaration, with the values it takes (`min`, `max` inclusive, `below` exclusive).
+
+    Of a recipe it may be the `path` of a file or folder, or several.
+    """
+    metadata = {"min": min, "max": max, "below": below, "choices": choices, "path": path, "doc": doc}
     return dataclasses.field(default=default, metadata=metadata)
 
 

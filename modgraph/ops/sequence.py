@@ -99,7 +99,7 @@ class Position(Op):
 
 
 class Select(Op):
-    """Take one token, by its place."""
+    """Take one token, by its place; of an axis of any length the first alone, since an example may have no other."""
 
     name = "select"
     example = "input x: float[5, 6] y = x -> select(1) output y"
@@ -114,3 +114,6 @@ class Select(Op):
         tokens = axes["N"]
         if isinstance(tokens, int) and self.index >= tokens:
             raise Misfit(f"there is no token {self.index} among {tokens}", f"the last is select({tokens - 1})")
+        if isinstance(tokens, str) and self.index > 0:
+            reason = f'the axis "{tokens}" has no fixed length, so an example may have no token {self.index}'
+            raise Misfit(reason, "take the first with select(0) or the last with last, or give the axis a number")

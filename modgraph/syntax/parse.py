@@ -76,7 +76,7 @@ def parse(source: Source, report: Report) -> ast.File | None:
     if len(report.errors) > earlier or file is None:
         return None
     if not file.definitions:
-        report.add(NothingHere(span=Span(source, 0, 1)))
+        report.add(NothingHere(span=Span(source, 0, min(1, len(source.text)))))
         return None
     return file
 

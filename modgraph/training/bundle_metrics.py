@@ -2,57 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 from modgraph_runtime import Bundle, BundleError
 from numpy.typing import NDArray
+from torch import Tensor
 
 from modgraph.backends.errors import BadBundle
+from modgraph.backends.onnx import deterministic, hash_of_weights
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result
 from modgraph.nn import CrossEntropy
 from modgraph.training.data import Arrays
-from modgraph.training.evaluation import slices
+from modgraph.training.errors import OfAnotherRun
+from modgraph.training.evaluation import Batch, batch_of, slices
 from modgraph.training.means import Means
 from modgraph.training.metrics import Metric, Metrics, Perplexity
+from modgraph.training.run import Run
 
 Values = Mapping[str, NDArray[Any]]
 
 
-def evaluate_bundle(path: str, graph: Graph, arrays: Arrays) -> dict[str, float]:
-    """The metrics over a split of whatever an output is compared with. Raises `ModgraphError`."""
-    means, metrics = Means(), Metrics(graph)
+def bundle_of(run: Run, path: str, check: bool = True) -> Bundle:
+    """A bundle of the model that a run has now; `check` as in `Bundle`. Raises `ModgraphError` for any other."""
     try:
-        bundle = Bundle(path)
-        for places in slices(arrays):
-            rows = arrays.read(places)
-            found = bundle.run({name: array for name, array in rows.items() if name in bundle.inputs})
-            _gather(means, metrics, found, graph, rows)
+        manifest = (bundle := Bundle(path, check=check)).manifest
     except BundleError as error:
-        raise ModgraphError([BadBundle(reason=str(error))]) from error
+        raise ModgraphError([BadBundle.of(error)]) from error
+    model = deterministic(run.model())
+    if manifest.get("hash") != model.graph.hash():
+        raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="another model")])
+    if manifest.get("weights") != hash_of_weights(model):
+        raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="other weights")])
+    return bundle
+
+
+class BundleResults:
+    """What a bundle's outputs tell of the metrics of its graph: of those that compare an output with a target."""
+
+    def __init__(self, bundle: Bundle, graph: Graph, by: str | None = None, groups: Sequence[str] = ()) -> None:
+        self.bundle = bundle
+        self.graph = graph
+        self.metrics = _metrics_of(graph, bundle.outputs, by, groups)
+
+    def __call__(self, batch: Batch) -> list[Tensor]:
+        """Raises `ModgraphError` where the data do not fit the bundle."""
+        inputs = {name: tensor.numpy() for name, tensor in batch.items() if name in self.bundle.inputs}
+        try:
+            outputs = self.bundle.run(inputs)
+        except BundleError as error:
+            raise ModgraphError([BadBundle.of(error)]) from error
+        return _values_of(self.metrics, self.graph, outputs, batch)
+
+
+def evaluate_bundle(bundle: Bundle, graph: Graph, arrays: Arrays, by: str | None = None) -> dict[str, float]:
+    """The metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
+    results = BundleResults(bundle, graph, by, arrays.names_of_groups(by))
+    means, metrics = Means(), results.metrics
+    for places in slices(arrays):
+        batch = batch_of(arrays, places)
+        values = results(batch)
+        metrics.gather(means, batch, values)
+        if metrics.groups:
+            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][places])
     return metrics.values(means)
 
 
 def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str, float]:
-    """The same of what a model made of some examples."""
-    means, metrics = Means(), Metrics(graph)
-    _gather(means, metrics, outputs, graph, rows)
+    """The metrics of what a model made of some examples."""
+    means, metrics = Means(), _metrics_of(graph, outputs)
+    batch = {name: torch.from_numpy(array) for name, array in rows.items()}
+    metrics.gather(means, batch, _values_of(metrics, graph, outputs, batch))
     return metrics.values(means)
 
 
-def _gather(means: Means, metrics: Metrics, outputs: Values, graph: Graph, rows: Values) -> None:
-    """Add the metrics of some outputs, by name, to the means."""
-    batch = {name: torch.from_numpy(array) for name, array in rows.items()}
+def _metrics_of(graph: Graph, outputs: Collection[str], by: str | None = None, groups: Sequence[str] = ()) -> Metrics:
+    """The metrics that follow from some outputs."""
+    known = {result for name, result in graph.outputs.items() if name in outputs}
+    metrics = Metrics(graph, by, groups)
+    metrics.all = [metric for metric in metrics.compared if _compared(graph, metric) in known]
+    return metrics
+
+
+def _values_of(metrics: Metrics, graph: Graph, outputs: Values, batch: Batch) -> list[Tensor]:
+    """What each metric wants, of outputs by name."""
     results = {result: torch.from_numpy(outputs[name]) for name, result in graph.outputs.items() if name in outputs}
-    for metric in metrics.compared:
-        if _compared(graph, metric) in results:
-            value = results[_compared(graph, metric)]
-            if isinstance(metric, Perplexity):
-                loss = CrossEntropy(ignore=metric.ignore, reduce=metric.reduce)
-                value = loss(value, batch[metric.target], metric.length_in(batch))
-            metric.add(means, batch, [value])
+    return [_value(metric, results[_compared(graph, metric)], batch) for metric in metrics.compared]
+
+
+def _value(metric: Metric, compared: Tensor, batch: Batch) -> Tensor:
+    if not isinstance(metric, Perplexity):
+        return compared
+    loss: Tensor = CrossEntropy(ignore=metric.ignore, reduce=metric.reduce)(
+        compared, batch[metric.target], metric.length_in(batch)
+    )
+    return loss
 
 
 def _compared(graph: Graph, metric: Metric) -> Result:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from modgraph.backends.torch import Model
 from modgraph.training.data import Arrays
-from modgraph.training.evaluation import batch_of, placed, slices
+from modgraph.training.evaluation import Results, batch_of, slices
 from modgraph.training.means import Means
 from modgraph.training.metrics import Accuracy, Metrics, by_group
 
@@ -64,15 +62,13 @@ def _matrix(matrix: NDArray[np.int64]) -> list[str]:
     return [" " * (width + 3) + head, *(f"  {str(row).rjust(width)}  {each}" for row, each in enumerate(rows))]
 
 
-@torch.no_grad()
-def details(model: Model, arrays: Arrays) -> Details:
+def details(results: Results, arrays: Arrays) -> Details:
     """Confusion matrices by target, and metrics by the split's groups."""
-    model.eval()
-    metrics, whole = Metrics(model.graph), Details()
+    metrics, whole = results.metrics, Details()
     means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
     for places in slices(arrays):
-        batch = placed(batch_of(arrays, places), model)
-        values = model.results(batch, tuple(metrics.wanted))
+        batch = batch_of(arrays, places)
+        values = results(batch)
         _confuse(whole, metrics, batch, values)
         for grouping, words in arrays.groups.items():
             for group, own, found in by_group(words[places], batch, values):
@@ -84,7 +80,7 @@ def details(model: Model, arrays: Arrays) -> Details:
     return whole
 
 
-def _confuse(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor], values: list[Tensor]) -> None:
+def _confuse(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:
     """Add a batch to the confusion matrices of targets that have few enough classes."""
     results = dict(zip(metrics.wanted, values, strict=True))
     for metric in metrics.all:
@@ -94,4 +90,4 @@ def _confuse(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor], valu
         predicted, counts = metric.predictions(logits, label, metric.length_in(batch))
         classes = logits.shape[-1]
         matrix = whole.confusion.setdefault(metric.target, np.zeros((classes, classes), np.int64))
-        np.add.at(matrix, (label[counts].cpu().numpy(), predicted[counts].cpu().numpy()), 1)
+        np.add.at(matrix, (label[counts].numpy(), predicted[counts].numpy()), 1)

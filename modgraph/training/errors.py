@@ -234,7 +234,7 @@ class NotMapped(Diagnostic):
 class BadWeightFile(Diagnostic):
     """A file holds no weights that can be read: it is missing, damaged, of another format, or would run code.
 
-    What can be read is safetensors (by that suffix), and what `torch.save` wrote of tensors by name.
+    What can be read is safetensors, and what `torch.save` wrote of tensors by name.
     """
 
     code = "MG534"
@@ -297,6 +297,24 @@ class Diverged(Diagnostic):
     step: int
 
 
+class DataChanged(Diagnostic):
+    """The data of a run are not those that it began with: files have changed, or lie elsewhere.
+
+    A run keeps, in data.json, how many examples each split has and a digest of their values, or for images of their
+    files' names and contents; where the files lie does not matter. It goes on, and is measured, with the same data
+    only. Numbers that are computed and not read, such as those of turned digits, are not compared, since they differ in
+    their last bits from machine to machine; their labels and groups are.
+    """
+
+    code = "MG620"
+    message = 'the data of "{path}" have changed since it began: {split} {change}'
+    help = "{way_out}"
+    path: str
+    split: str
+    change: str
+    way_out: str
+
+
 class NotForEval(Diagnostic):
     """A run is evaluated as it was trained: only its data may be chosen anew."""
 
@@ -313,6 +331,20 @@ class RunBusy(Diagnostic):
     message = 'another training is at work in "{path}"'
     help = "wait for it or stop it, or choose another folder with --out"
     path: str
+
+
+class OfAnotherRun(Diagnostic):
+    """`eval RUN --bundle FILE` measures a bundle of that run: its manifest names the graph and the weights.
+
+    A run that has gone on since the export, or whose best epoch is another now, has other weights than its old bundle.
+    """
+
+    code = "MG607"
+    message = 'the bundle "{bundle}" holds {what} than the run "{run}"'
+    help = "export it again from this run: modgraph export {run} -o {bundle}"
+    bundle: str
+    run: str
+    what: str
 
 
 class ForeignFiles(Diagnostic):
@@ -355,7 +387,7 @@ class RunChanged(Diagnostic):
     names: str
 
 
-class OutOfMemory(Diagnostic):
+class TooLargeForMemory(Diagnostic):
     """A training asked for more memory than there is.
 
     A step takes memory for its batch, with `by` for a batch of each group; an E-step of em for `samples` + 1 times its

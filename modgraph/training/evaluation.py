@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
 from numpy.typing import NDArray
@@ -17,6 +17,26 @@ from modgraph.training.metrics import Metrics
 
 Batch = dict[str, Tensor]
 EXAMPLES = 256  # a batch of an evaluation
+
+
+class Results(Protocol):
+    """Computes what metrics want of a batch, whatever it computes with."""
+
+    metrics: Metrics
+
+    def __call__(self, batch: Batch) -> Sequence[Tensor]: ...
+
+
+class ModelResults:
+    """What a model tells of the metrics of its graph."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model.eval()
+        self.metrics = Metrics(model.graph)
+
+    @torch.no_grad()
+    def __call__(self, batch: Batch) -> list[Tensor]:
+        return [value.cpu() for value in self.model.results(placed(batch, self.model), tuple(self.metrics.wanted))]
 
 
 def results_of(model: Model, batch: Mapping[str, Tensor], wanted: list[Any]) -> tuple[list[Tensor], dict[str, Tensor]]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -86,6 +86,21 @@ class Processes:
         found: list[Any] = [None] * self.size
         dist.all_gather_object(found, value)
         return found
+
+    def by_leader(self, compute: Callable[[], T]) -> T:
+        """What the leading process computes, for all. Raises in all of them the `ModgraphError` that it raises."""
+        if self.size == 1:
+            return compute()
+        found: Any = None
+        if self.leads:
+            try:
+                found = compute(), ()
+            except ModgraphError as error:
+                found = None, error.diagnostics
+        value, told = self.gather(found)[0]
+        if told:
+            raise ModgraphError(told)
+        return cast(T, value)
 
     def mean(self, x: Tensor) -> Tensor:
         """The mean over the processes of a number that each has, without gradient."""

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from modgraph.diagnostics import ModgraphError, Report, did_you_mean
+from modgraph.files import exists
 from modgraph.ops.declaration import setting
 from modgraph.syntax import read
 from modgraph.training import errors
@@ -60,9 +61,11 @@ class Augment(Section):
 class Start(Section):
     """Where weights come from that are not to start afresh."""
 
-    run: str | None = setting(None, doc="the run whose weights are taken, by name")
-    weights: str | None = setting(None, doc="the file, of safetensors or torch, whose weights are taken, by a map")
-    map: str | None = setting(None, doc="the map from names there to names here")
+    run: str | None = setting(None, path=True, doc="the run whose weights are taken, by name")
+    weights: str | None = setting(
+        None, path=True, doc="the file, of safetensors or torch, whose weights are taken, by a map"
+    )
+    map: str | None = setting(None, path=True, doc="the map from names there to names here")
 
     def contradiction(self) -> str | None:
         if self.run is None and self.weights is None:
@@ -123,7 +126,7 @@ class Recipe:
 def read_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Recipe:
     """The recipe of a file under overrides by dotted key. Raises `ModgraphError` with every mistake."""
     report = Report()
-    if not Path(path).exists():
+    if not exists(path):
         raise ModgraphError([errors.NoRecipe(path=str(path))])
     source = read(path, report)
     if source is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -21,7 +21,8 @@ from modgraph.training.augment import check_augmented
 from modgraph.training.checkpoint import Checkpoint, newest_checkpoint
 from modgraph.training.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.training.engine import Engine, load_weights
-from modgraph.training.errors import BadCheckpoint, NotForEval
+from modgraph.training.errors import BadCheckpoint, DataChanged, NotForEval
+from modgraph.training.fingerprint import Fingerprint, as_json, changes_of, from_json, way_out_of
 from modgraph.training.groups import with_validation
 from modgraph.training.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.labels import ignoring, weighing
@@ -31,6 +32,8 @@ from modgraph.training.recipe import Recipe, Start, read_recipe
 from modgraph.training.run_directory import FINISHED, STARTED, RunDirectory
 from modgraph.training.watched import check_watched
 from modgraph.training.weight_map import WeightMap, read_map
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -74,16 +77,54 @@ class Run:
         return model.to(device).eval()
 
     def splits(self) -> dict[str, Arrays]:
-        """The arrays of every split of its data."""
+        """The arrays of every split of its data, as they are now."""
         return with_validation(self._data.splits(self.graph), self.recipe.train)
 
     def test_data(self) -> dict[str, Arrays]:
-        """The arrays of every split that was neither learnt from nor watched."""
-        return {name: arrays for name, arrays in self.splits().items() if name not in (TRAIN, VALIDATION)}
+        """The arrays of every split that was neither learnt from nor watched.
+
+        Raises `ModgraphError`, also where they have changed since the run began.
+        """
+        found = unseen(self.splits())
+        self.refuse_changed(found, unseen(self.fingerprints or {}))
+        return found
+
+    @cached_property
+    def fingerprints(self) -> dict[str, Fingerprint] | None:
+        """What tells the splits that the run began with from others; None in runs of before it was kept."""
+        if not self.directory.data.exists():
+            return None
+        try:
+            return from_json(self.directory.read_data())
+        except ValueError as error:
+            raise self.directory.fault(str(error)) from error
+
+    def refuse_changed(
+        self, splits: Mapping[str, Arrays], known: Mapping[str, Fingerprint] | None = None, way_out: str | None = None
+    ) -> None:
+        """Raises `ModgraphError` where splits are not as the run began with them, unless its data are chosen anew."""
+        if self.fingerprints is None or self.overrides:
+            return
+        expected = {name: self.fingerprints.get(name) for name in splits} if known is None else known
+        found = {name: Fingerprint.of(self._data, arrays) for name, arrays in splits.items()}
+        changes = changes_of(expected, found)
+        if changes:
+            told = way_out or way_out_of(self.recipe.data)
+            raise ModgraphError(
+                [
+                    DataChanged(path=str(self.path), split=split, change=change, way_out=told)
+                    for split, change in changes
+                ]
+            )
 
     def description(self) -> dict[str, Any]:
         """Names of classes and how inputs were made, for those who deploy the model."""
         return self._data.description()
+
+
+def unseen(splits: Mapping[str, T]) -> dict[str, T]:
+    """Those of the splits that are neither learnt from nor watched."""
+    return {name: value for name, value in splits.items() if name not in (TRAIN, VALIDATION)}
 
 
 def load_run(path: str | Path, /, **data: Any) -> Run:
@@ -117,9 +158,11 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     graph = weighing(graph, labels, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
         inherited = _inherited(engine.model, recipe.start, weight_map)
+        fingerprints = engine.processes.by_leader(partial(as_json, recipe.data, splits))
         if engine.processes.leads:
             start = {} if inherited is None else {directory.start.name: inherited.record()}
-            directory.lay_out(program.source.text, graph, recipe.to_yaml(), recipe.data.keeps(graph) | start)
+            kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
+            directory.lay_out(program.source.text, graph, recipe.to_yaml(), kept)
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()
@@ -142,20 +185,40 @@ def _inherited(model: Model, start: Start | None, weight_map: WeightMap | None) 
 def resumed(path: str) -> Iterator[Engine]:
     """A run taken up where its newest checkpoint left it. Raises `ModgraphError`."""
     run = load_run(path)
-    with _engine(run.graph, run.recipe, run.splits(), run.directory) as engine:
+    splits = run.splits()
+    way_out = f"put them back, or begin a new run from this one's weights: -s start.run={path}"
+    check = partial(run.refuse_changed, splits, run.fingerprints, way_out)
+    with _engine(run.graph, run.recipe, splits, run.directory, check) as engine:
         engine.restore()
+        _refuse_other_epochs(engine, way_out)
         yield engine
 
 
+def _refuse_other_epochs(engine: Engine, way_out: str) -> None:
+    """Raises `ModgraphError` where the run cannot be where it is with as many examples as there are now."""
+    epoch, step, steps = engine.progress.epoch, engine.progress.step, engine.steps_per_epoch
+    if not 0 <= step - epoch * steps < steps:
+        change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
+        path = str(engine.directory.path)
+        raise ModgraphError([DataChanged(path=path, split=TRAIN, change=change, way_out=way_out)])
+
+
 @contextmanager
-def _engine(graph: Graph, recipe: Recipe, splits: dict[str, Arrays], directory: RunDirectory) -> Iterator[Engine]:
-    """An engine in its place: processes joined, threads set, the folder locked."""
-    check_watched(graph, recipe.train, splits)
-    check_augmented(graph, recipe.train.augment or {})
+def _engine(
+    graph: Graph,
+    recipe: Recipe,
+    splits: dict[str, Arrays],
+    directory: RunDirectory,
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[Engine]:
+    """An engine in its place: processes joined, `check` done by one of them, threads set, the folder locked."""
     with ExitStack() as stack:
         stack.enter_context(threads(recipe.train.threads))
         processes = Processes(recipe.train.device, recipe.train.precision)
         stack.callback(processes.close)
+        processes.by_leader(check)
+        check_watched(graph, recipe.train, splits)
+        check_augmented(graph, recipe.train.augment or {})
         if processes.leads:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))
@@ -192,7 +255,9 @@ def finish(engine: Engine) -> dict[str, Any]:
     metrics: dict[str, Any] = {"epochs": engine.progress.epoch, "steps": engine.progress.step}
     if engine.train.best is not None:
         metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
-    for split, arrays in run.test_data().items():
+    tests = unseen(run.splits())
+    processes.by_leader(partial(run.refuse_changed, tests))
+    for split, arrays in tests.items():
         metrics |= {f"{split}.{name}": value for name, value in engine.measured(model, arrays).items()}
     if processes.leads:
         engine.directory.mark(FINISHED, metrics=finite(metrics))

@@ -1,6 +1,6 @@
 """The files of a run. Needs no torch.
 
-spec.mod  ir.json  recipe.yaml  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
+spec.mod  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
 and what its data set keeps
 
 A run is made in three steps, each whole or not at all: run.json says that it is starting and names every file that will
@@ -59,6 +59,10 @@ class RunDirectory:
     @property
     def recipe(self) -> Path:
         return self.path / "recipe.yaml"
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data.json"
 
     @property
     def start(self) -> Path:
@@ -198,6 +202,10 @@ class RunDirectory:
             return from_json(self._json(self.ir))
         except UnreadableGraph as error:
             raise self.fault(f"ir.json cannot be used: {error}") from error
+
+    def read_data(self) -> Any:
+        """What tells its data from others. Raises `ModgraphError`."""
+        return self._json(self.data)
 
     def _json(self, path: Path) -> Any:
         report = Report()

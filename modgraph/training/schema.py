@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from modgraph.diagnostics import Report, did_you_mean
@@ -95,6 +96,8 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         if missing and name not in values:
             meaning = field.metadata.get("doc", "it has no default")
             report.add(errors.MissingKey(span=tree.span, section=path, key=name, meaning=meaning))
+        elif field.metadata.get("path") and name not in values:
+            values[name] = _absolute(field.default, Leaf(None, tree.span), f"{path}.{name}", report)
     if len(report.errors) != before:
         return None
     section = kind(**values)
@@ -139,7 +142,27 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
         meaning = field.metadata.get("doc", "")
         report.add(errors.BadValue(span=item.span, key=path, problem=problem_found, meaning=meaning))
         return None
-    return known.convert(item.value)
+    value = known.convert(item.value)
+    return _absolute(value, item, path, report) if field.metadata.get("path") else value
+
+
+def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
+    """Paths as they are meant where the recipe is read; whoever reads it again, elsewhere, finds the same files."""
+    if isinstance(value, tuple):
+        return tuple(_absolute(each, item, key, report) for each in value)
+    if not isinstance(value, str) or not value or Path(value).is_absolute():
+        return value
+    try:
+        return str(Path.cwd() / value)
+    except OSError:
+        problem = f"is relative, {value!r}, and the current folder is gone"
+        report.add(errors.BadValue(span=item.span, key=key, problem=problem, meaning="give an absolute path"))
+        return None
+
+
+def paths_of(section: Section) -> list[str]:
+    """The keys of a section that name files or folders."""
+    return [field.name for field in dataclasses.fields(typing.cast(Any, section)) if field.metadata.get("path")]
 
 
 def _mapping(item: Leaf | Branch, section: type[Section], path: str, report: Report) -> Branch | None:

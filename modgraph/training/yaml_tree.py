@@ -11,6 +11,10 @@ import yaml
 from modgraph.diagnostics import ModgraphError, Source, Span
 from modgraph.training.errors import BadYaml, DuplicateKey
 
+NODES = 100_000  # keys and values of a recipe, those that aliases repeat included
+DEPTH = 10  # mappings in mappings
+DIGITS = 100  # of a number; what is longer is a string
+MERGE = "tag:yaml.org,2002:merge"
 EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # a number that YAML 1.1 takes for a string
 
 
@@ -60,41 +64,69 @@ def read_tree(source: Source) -> Branch:
         return Branch(span=Span(source, 0, 1))
     if not isinstance(node, yaml.MappingNode):
         raise ModgraphError([BadYaml(span=_span(source, node), reason="it is not a mapping")])
-    return _branch(source, node, 0)
+    return _Reader(source).branch(node, ())
 
 
 def _span(source: Source, node: Any) -> Span:
     return Span(source, node.start_mark.index, max(node.end_mark.index, node.start_mark.index + 1))
 
 
-def _branch(source: Source, node: yaml.MappingNode, depth: int) -> Branch:
-    if depth > 10:
-        raise ModgraphError([BadYaml(span=_span(source, node), reason="it is nested too deep")])
-    branch = Branch(span=_span(source, node))
-    for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise ModgraphError([BadYaml(span=_span(source, key), reason="a key is a word")])
-        if key.value in branch.items:
-            raise ModgraphError([DuplicateKey(span=_span(source, key), key=key.value)])
-        branch.keys[key.value] = _span(source, key)
-        branch.items[key.value] = (
-            _branch(source, value, depth + 1)
-            if isinstance(value, yaml.MappingNode)
-            else Leaf(_value(source, value), _span(source, value))
-        )
-    return branch
+@dataclass
+class _Reader:
+    """Makes branches of YAML's nodes. A node that has several aliases is read, and counts, as often."""
 
+    source: Source
+    left: int = NODES
 
-def _value(source: Source, node: Any) -> Any:
-    if isinstance(node, yaml.ScalarNode):
-        return _scalar(source, node)
-    if not all(isinstance(item, yaml.ScalarNode) for item in node.value):
-        raise ModgraphError([BadYaml(span=_span(source, node), reason="a list holds plain values")])
-    return tuple(_scalar(source, item) for item in node.value)
+    def branch(self, node: yaml.MappingNode, around: tuple[int, ...]) -> Branch:
+        """A mapping within others. Raises `ModgraphError`."""
+        if id(node) in around:
+            raise self._fault(node, "it holds itself")
+        if len(around) > DEPTH:
+            raise self._fault(node, "it is nested too deep")
+        self._count(node)
+        branch = Branch(span=_span(self.source, node))
+        for key, value in node.value:
+            name = self._key(key)
+            if name in branch.items:
+                raise ModgraphError([DuplicateKey(span=_span(self.source, key), key=name)])
+            branch.keys[name] = _span(self.source, key)
+            branch.items[name] = (
+                self.branch(value, (*around, id(node)))
+                if isinstance(value, yaml.MappingNode)
+                else Leaf(self._value(value), _span(self.source, value))
+            )
+        return branch
+
+    def _key(self, node: Any) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise self._fault(node, "a key is a word")
+        if node.tag == MERGE:
+            raise self._fault(node, "<< takes over nothing here: write the keys out, or give their mapping an alias")
+        return str(node.value)
+
+    def _value(self, node: Any) -> Any:
+        self._count(node)
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(self.source, node)
+        if not all(isinstance(item, yaml.ScalarNode) for item in node.value):
+            raise self._fault(node, "a list holds plain values")
+        return tuple(_scalar(self.source, item) for item in node.value)
+
+    def _count(self, node: Any) -> None:
+        """Raises `ModgraphError` where there are too many nodes."""
+        self.left -= 1 if isinstance(node, yaml.ScalarNode) else 1 + len(node.value)
+        if self.left < 0:
+            raise self._fault(node, f"it has more than {NODES:,} keys and values, those of aliases included")
+
+    def _fault(self, node: Any, reason: str) -> ModgraphError:
+        return ModgraphError([BadYaml(span=_span(self.source, node), reason=reason)])
 
 
 def _scalar(source: Source, node: yaml.ScalarNode) -> Any:
     kind = node.tag.rpartition(":")[2]
+    if kind in ("int", "float", "str") and len(node.value) > DIGITS:
+        return node.value
     try:
         if kind == "int":
             return yaml.SafeLoader("").construct_yaml_int(node) if len(node.value) < 30 else node.value

@@ -41,12 +41,12 @@ def test_a_batch_that_no_memory_holds_is_told_with_its_size(spec: Path, tmp_path
         begin(spec, tmp_path / "run", train__batch=1_000_000, train__steps_per_epoch=1)
     (told,) = caught.value.diagnostics
     assert told.code == "MG612"
-    assert "unable to allocate 244. gib for an array with shape (1000000, 64, 1024)" in told.text()
+    assert "unable to allocate 244. GiB for an array with shape (1000000, 64, 1024)" in told.text()
     assert "train.batch=500000" in told.advice()
 
 
 def test_what_torch_cannot_have_is_told_and_other_faults_are_not_taken_for_it() -> None:
-    with pytest.raises(ModgraphError, match=r"asks for 1,000,000\.0 GB at once"), memory_told(1):
+    with pytest.raises(ModgraphError, match=r"asks for 1\.0 PB at once"), memory_told(1):
         torch.empty(10**15, dtype=torch.uint8)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), memory_told(1):
         torch.ones(2, 3) @ torch.ones(2, 3)
@@ -95,6 +95,15 @@ def test_a_table_in_fewer_bytes_is_read_and_one_of_other_modules_is_not() -> Non
     for wrong in (kept + 294, kept - 1, kept.to(torch.float32), kept[:5]):
         with pytest.raises(ValueError, match="assignments of"):
             learner.restore({name: wrong}, {})
+
+
+def test_a_table_that_no_memory_holds_is_told_before_it_is_made() -> None:
+    """8 TB: a million examples of a million decisions, eight bytes each on the way."""
+    spec = MANY.replace("float[1]", "float[time, 1]").replace("x ->", "x -> mean ->").replace("x -> mean", "x")
+    column = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (10**6, 10**6, 1), (0, 0, 0))
+    given = Given(modgraph.loads(spec).ir, Arrays({"x": column, "y": column}), 0, 64, 1)
+    with pytest.raises(ModgraphError, match=r"needs 1\.0 TB of memory"), memory_told(64):
+        EM().learner(given)
 
 
 def test_an_e_step_takes_no_more_than_all_examples() -> None:

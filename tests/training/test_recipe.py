@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,61 @@ def test_aliases_that_multiply_and_deep_nesting_cost_nothing(tmp_path: Path) -> 
     for text in ("\n".join(lines), "[" * 50_000, "a: " * 5_000, "{a: " * 5_000):
         with pytest.raises(ModgraphError):
             read_recipe(recipe_of(tmp_path, text))
+
+
+def doubled(width: int, depth: int) -> str:
+    """Mappings of aliases of mappings of aliases, width ** depth keys in all."""
+    values = ["1", *(f"*m{level}" for level in range(depth - 1))]
+    keys = (", ".join(f"k{i}: {value}" for i in range(width)) for value in values)
+    return "\n".join(f"m{level}: &m{level} {{{each}}}" for level, each in enumerate(keys))
+
+
+NUMBER = "1" * 500_000
+MONSTERS = {
+    "aliases of mappings": (doubled(10, 9), "more than 100,000 keys and values", ""),
+    "aliases of lists": ("a: &a [" + "x, " * 2000 + "]\nb: {" + ", ".join(f"k{i}: *a" for i in range(100)) + "}",
+        "more than 100,000", "&a [x"),
+    "a mapping in itself": ("data: &a {b: {c: *a}}", "it holds itself", "&a {b"),
+    "a list in itself": ("data: &a [*a]", "a list holds plain values", "&a [*a"),
+    "a merge": ("base: &b {epochs: 1}\ntrain: {<<: *b}", "<< takes over nothing here", "<<"),
+    "nesting": ("a: " + "{a: " * 12 + "1" + "}" * 12, "nested too deep", "{"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MONSTERS)
+def test_aliases_are_bounded_and_told_at_their_place(tmp_path: Path, kind: str) -> None:
+    text, words, sign = MONSTERS[kind]
+    began = time.process_time()
+    with pytest.raises(ModgraphError) as caught:
+        read_recipe(recipe_of(tmp_path, text))
+    assert time.process_time() - began < 5
+    (told,) = caught.value.diagnostics
+    assert told.code == "MG502"
+    assert words in told.text()
+    assert told.span is not None
+    assert text[told.span.start :].startswith(sign)
+
+
+def test_a_long_number_with_many_aliases_costs_nothing(tmp_path: Path) -> None:
+    text = f"data: {{name: npz, train: x, seed: &n {NUMBER}.5}}\nmodel: {{list: [{'*n, ' * 50_000}]}}"
+    began = time.process_time()
+    with pytest.raises(ModgraphError, match="must be a whole number"):
+        read_recipe(recipe_of(tmp_path, text))
+    assert time.process_time() - began < 5
+
+
+def test_aliases_stand_for_values_and_mappings(tmp_path: Path) -> None:
+    text = """
+model: {first: &n 3, second: *n}
+data: min_max_digits
+train:
+  seed: *n
+  labels: {a: &l {ignore: 1}, b: *l}
+"""
+    recipe = read_recipe(recipe_of(tmp_path, text))
+    assert (recipe.model, recipe.train.seed) == ({"first": 3, "second": 3}, 3)
+    assert recipe.train.labels is not None
+    assert recipe.train.labels["a"] == recipe.train.labels["b"]
 
 
 @settings(max_examples=200, deadline=None)

@@ -213,7 +213,7 @@ def test_balanced_weights_do_not_count_padding(spec: Path, tmp_path: Path) -> No
 MISTAKES = {
     "more words than the text": (SPEC, 9, {}, "MG520", "gives 8 words, <unk> included, and the spec knows 9"),
     "no file": (SPEC, 8, {"train": "nowhere.txt"}, "MG510", "no such file"),
-    "a folder": (SPEC, 8, {"test": "."}, "MG510", "is a directory"),
+    "a folder": (SPEC, 8, {"test": "."}, "MG510", "it is a folder"),
     "not UTF-8": (SPEC, 8, {"validation": "latin.txt"}, "MG510", "not UTF-8 (byte 4)"),
     "empty": (SPEC, 8, {"train": "empty.txt"}, "MG510", "holds no words"),
     "blank": (SPEC, 8, {"test": "blank.txt"}, "MG510", "holds no words"),

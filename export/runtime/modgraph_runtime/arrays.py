@@ -1,52 +1,129 @@
-"""Arrays in .npz files: read without pickle, written whole or not at all."""
+"""Arrays in .npz files: read without pickle and no more than there is, written whole or not at all."""
 
 from __future__ import annotations
 
+import math
 import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import IO, Any
 
 import numpy as np
 
-from modgraph_runtime.files import replacing
+from modgraph_runtime.files import open_file, replacing
+from modgraph_runtime.memory import refuse_beyond_memory
 from modgraph_runtime.ports import Array, BundleError
+from modgraph_runtime.provenance import ARCHIVE, is_foreign
 
 UNREADABLE = (OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError)
-DAMAGED = (SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+DAMAGED = (SyntaxError, TypeError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+SUFFIX = ".npy"
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as numpy does
+MOST_UNPACKED = 1032  # bytes that one byte of deflate can stand for
 
 
-def read_arrays(path: str) -> dict[str, Array]:
-    """The arrays of an .npz file; pickled ones are refused. Raises `BundleError`."""
+def read_arrays(path: str, names: Collection[str] | None = None) -> dict[str, Array]:
+    """The arrays of an .npz file, or those among them that have these names; pickled ones are refused.
+
+    Raises `BundleError`, also where they would need more memory than there is, before anything is unpacked.
+    """
     try:
-        file = np.load(path, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise BundleError(f'"{path}" holds a single array; save it by name: numpy.savez("{path}", image=…)')
-        with file:
-            arrays = {name: file[name] for name in file.files}
+        with open_file(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of numpy, on files of old
+            return _read(file, path, names)
     except DAMAGED as error:
         raise BundleError(f'cannot read arrays from "{path}": the file is damaged') from error
     except UNREADABLE as error:
         raise BundleError(f'cannot read arrays from "{path}": {_reason(error)}') from error
-    if wrong := [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]:
-        raise BundleError(f'cannot read arrays from "{path}": "{wrong[0]}" is no array')
-    return arrays
+
+
+def _read(file: IO[bytes], path: str, names: Collection[str] | None) -> dict[str, Array]:
+    if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+        raise BundleError(f'"{path}" holds a single array; save it by name: numpy.savez("{path}", image=…)')
+    if not zipfile.is_zipfile(file):
+        raise ValueError("it is no .npz file, or holds pickled objects, which are not read")
+    with zipfile.ZipFile(file) as archive:
+        members: dict[str, zipfile.ZipInfo] = {}
+        for member in archive.infolist():
+            name = member.filename.removesuffix(SUFFIX)
+            if names is not None and name not in names:
+                continue
+            if members.setdefault(name, member) is not member:
+                raise ValueError(f'it has "{name}" twice')
+        refuse_beyond_memory(sum(_size(archive, name, member) for name, member in members.items()))
+        return {name: _array(archive, member) for name, member in members.items()}
+
+
+def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:
+    """The bytes that an array has, as its header says and the file can hold. Raises `ValueError`."""
+    if member.compress_type not in PACKED:
+        raise ValueError(f'"{name}" is packed in a way that numpy does not use')
+    with archive.open(member) as content:
+        shape, dtype, header = _header(content, name)
+    size = math.prod(shape) * dtype.itemsize
+    if header + size != member.file_size:
+        told = f"{header + size:,} bytes by its header, and {member.file_size:,} in the file"
+        raise ValueError(f'"{name}" has {told}')
+    most = member.compress_size * (MOST_UNPACKED if member.compress_type == zipfile.ZIP_DEFLATED else 1)
+    if member.file_size > most:
+        raise ValueError(f'the {member.compress_size:,} bytes of "{name}" cannot hold {member.file_size:,}')
+    return size
+
+
+def _header(content: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """The shape and type of an array, and how long what tells them is. Raises `ValueError`."""
+    if content.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
+        raise ValueError(f'"{name}" is no array')
+    content.seek(0)
+    version: Any = np.lib.format.read_magic(content)
+    if version not in HEADERS:
+        raise ValueError(f'"{name}" is of a version of numpy\'s format that holds no plain arrays')
+    shape, _, dtype = HEADERS[version](content)
+    if dtype.hasobject:
+        raise ValueError("it is no .npz file, or holds pickled objects, which are not read")
+    if any(axis < 0 for axis in shape):
+        raise ValueError(f'"{name}" has the shape {shape}')
+    return shape, dtype, content.tell()
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
+    with archive.open(member) as content:
+        array: Array = np.lib.format.read_array(content, allow_pickle=False)
+    return array
 
 
 def _reason(error: BaseException) -> str:
     reason = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
-    if "allow_pickle" in reason or "pickled data" in reason:
-        return "it is no .npz file, or holds pickled objects, which are not read"
-    return str(reason).lower()
+    return str(reason)[:1].lower() + str(reason)[1:]
 
 
-def write_arrays(path: str, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz file whole or not at all. Raises `BundleError`."""
+def refuse_foreign(path: str, force: bool) -> None:
+    """Raises `BundleError` if a file is there that modgraph did not write."""
+    if not force and is_foreign(path):
+        raise BundleError(
+            f'"{path}" is there already, and nothing in it says that modgraph wrote it: '
+            "choose another name, or overwrite it with --force"
+        )
+
+
+def write_arrays(path: str, arrays: Mapping[str, Array], force: bool = False) -> None:
+    """Write an .npz file whole or not at all; with `force`, in the place of any other. Raises `BundleError`."""
     try:
-        with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
-            for key, array in arrays.items():  # numpy.savez takes no array called "file"
-                with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
+        with replacing(path) as file:
+            put_arrays(file, arrays)
+            refuse_foreign(path, force)
     except OSError as error:
         raise BundleError(f'cannot write "{path}": {(error.strerror or str(error)).lower()}') from error
+
+
+def put_arrays(file: IO[bytes], arrays: Mapping[str, Array], compression: int = zipfile.ZIP_STORED) -> None:
+    """The content of an .npz file, marked as modgraph's. Unlike `numpy.savez` it takes an array called "file"."""
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        archive.comment = ARCHIVE
+        for key, array in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
+from modgraph_runtime.files import open_file
+from modgraph_runtime.integrity import damage_beside, damage_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port
 
 MANIFEST_KEY = "modgraph"
@@ -28,6 +31,10 @@ ORT_ERRORS = (
     RuntimeError,
     ValueError,
 )
+CLOSED = {  # a model is ONNX and whole: onnxruntime would also take its own format, and weights from other files
+    "session.load_model_format": "ONNX",
+    "session.model_external_initializers_file_folder_path": os.devnull,  # nothing lies below what is no folder
+}
 KINDS = {"float": "tensor(float)", "token": "tensor(int64)", "class": "tensor(int64)", "length": "tensor(int64)"}
 
 
@@ -36,13 +43,22 @@ class Bundle:
 
     `inputs`, `outputs` and `routing` (what its routers decided) are ports by name; `manifest` is all that was written
     about the model.
+
+    The file's bytes are read once and held against the digest that they end in, before anything else looks at them. If
+    there is a `<stem>.json` beside the file, it must be the manifest that the file holds, unless it is a JSON value
+    that is no manifest at all. `check=False` leaves both out: bundles of older versions have no digest.
     """
 
-    def __init__(self, path: str | Path, threads: int = 0) -> None:
-        """Raises `BundleError` if the file cannot be read or is no bundle."""
+    def __init__(self, path: str | Path, threads: int = 0, check: bool = True) -> None:
+        """Raises `BundleError` if the file cannot be read, is no bundle, or is not as it was exported."""
         self.path = Path(path)
-        self._session = _session(self.path, threads)
+        content = _content(self.path)
+        if check and (damage := damage_of(content)):
+            raise BundleError(f'"{path}" {damage.reason}', damage.way_out)
+        self._session = _session(self.path, content, threads)
         self.manifest = self._read_manifest()
+        if check:
+            self._hold_beside(self.path.with_suffix(".json"))
         try:
             classes, axes = self.manifest.get("classes", {}), self.manifest.get("axes", {})
             self.inputs, self.outputs, self.routing = (
@@ -68,6 +84,11 @@ class Bundle:
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise BundleError(f'the manifest of "{self.path}" is of a format that this version does not read')
         return manifest
+
+    def _hold_beside(self, path: Path) -> None:
+        """The manifest beside the file, if there is one, against the one in it. Raises `BundleError`."""
+        if path.exists() and (damage := damage_beside(_content(path), self.manifest)):
+            raise BundleError(f'"{path}", the manifest beside the bundle, {damage.reason}', damage.way_out)
 
     def _hold(self, ports: Mapping[str, Port], tensors: Any) -> None:
         """The manifest against the model: the same tensors, of the same types. Raises `ValueError`."""
@@ -117,17 +138,29 @@ class Bundle:
         return np.array(port.classes)[best] if len(port.classes) == values.shape[-1] else best
 
 
-def _session(path: Path, threads: int) -> ort.InferenceSession:
-    if not path.is_file():
-        raise BundleError(f'"{path}" is a folder' if path.is_dir() else f'there is no file "{path}"')
+def _content(path: Path) -> bytes:
+    try:
+        with open_file(path) as file:
+            return file.read()
+    except FileNotFoundError as error:
+        raise BundleError(f'there is no file "{path}"') from error
+    except OSError as error:
+        raise BundleError(f'cannot read "{path}": {(error.strerror or str(error)).lower()}') from error
+
+
+def _session(path: Path, content: bytes, threads: int) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.use_deterministic_compute = True
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
+    for key, value in CLOSED.items():
+        options.add_session_config_entry(key, value)
     try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"], enable_fallback=0)
+        session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except ORT_ERRORS as error:
         raise BundleError(f'"{path}" is no ONNX model that can be loaded: {_first_line(error)}') from error
+    session._model_bytes = None  # onnxruntime would keep them for a fall-back that there is none of
+    return session
 
 
 def _first_line(error: BaseException) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from modgraph_runtime.arrays import read_arrays, write_arrays
+from modgraph_runtime.arrays import read_arrays, refuse_foreign, write_arrays
 from modgraph_runtime.bundle import Bundle
 from modgraph_runtime.ports import Array, BundleError, Port
+from modgraph_runtime.streams import lasting_streams
 
 SHOWN = 8
 
@@ -22,17 +22,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="y.npz", help="where to write the outputs; otherwise they are summarised")
     parser.add_argument("--routing", action="store_true", help="what the routers decided too, if the bundle tells it")
     parser.add_argument("--info", action="store_true", help="say what the model takes and gives")
+    parser.add_argument("--unchecked", action="store_true", help="whether or not the file is as it was exported")
+    parser.add_argument("--force", action="store_true", help="overwrite a file that modgraph did not write")
 
 
 def execute(options: argparse.Namespace) -> str:
     """What the command prints. Raises `BundleError`."""
-    bundle = Bundle(options.model)
+    bundle = Bundle(options.model, check=not options.unchecked)
     if options.info:
         return describe(bundle)
     if options.input is None:
         raise BundleError("--input x.npz is missing: the arrays to run on (or --info)")
     if options.routing and not bundle.routing:
         raise BundleError(f'"{options.model}" does not tell what its routers decide: export it with --routing')
+    if options.output is not None:
+        refuse_foreign(options.output, options.force)
     arrays = read_arrays(options.input)
     lines = [f"{name} is a target of the model: ignored" for name in arrays if name in bundle.targets]
     inputs = {name: array for name, array in arrays.items() if name not in bundle.targets}
@@ -41,7 +45,7 @@ def execute(options: argparse.Namespace) -> str:
         raise BundleError(f'"{options.input}" has no examples')
     if options.output is None:
         return "\n".join([*lines, *(summary(bundle, name, array) for name, array in results.items())])
-    write_arrays(options.output, results)
+    write_arrays(options.output, results, options.force)
     shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in results.items())
     return "\n".join([*lines, f"{options.output}: {shapes}"])
 
@@ -55,10 +59,22 @@ def describe(bundle: Bundle) -> str:
     made, verified = manifest.get("preprocessing"), manifest.get("verified")
     if isinstance(made, dict):
         lines += [f"{'made':8} {name}: {how}" for name, how in made.items()]
+    lines += _vocabularies(manifest.get("words"))
     if isinstance(verified, dict):
         worst, batches = verified.get("worst"), verified.get("batches")
         lines.append(f"verified against torch at batch {batches}, largest relative difference {worst}")
     return "\n".join([*lines, *_rounded(manifest.get("int8"))])
+
+
+def _vocabularies(words: Any) -> list[str]:
+    """The first words of each input that stands for words."""
+    each = words.items() if isinstance(words, dict) else ()
+    known = [(name, list(map(str, listed))) for name, listed in each if isinstance(listed, list)]
+    return [f"{'words':8} {name}: {len(listed)}, {_first(listed)}" for name, listed in known]
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
 
 def _rounded(change: Any) -> list[str]:
@@ -74,7 +90,7 @@ def _rounded(change: Any) -> list[str]:
 def _meaning(port: Port) -> str:
     if port.target is None:
         return ""
-    names = f" ({', '.join(port.classes[:SHOWN])}{', …' if len(port.classes) > SHOWN else ''})" if port.classes else ""
+    names = f" ({_first(port.classes)})" if port.classes else ""
     return f", the classes of {port.target}{names}"
 
 
@@ -100,13 +116,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _Parser(prog="modgraph-runtime", description="Run a model that modgraph has exported.")
     add_arguments(parser)
     options: Any = parser.parse_args(argv)
-    try:
-        print(execute(options), flush=True)
-    except BundleError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with lasting_streams():
+        try:
+            print(execute(options), flush=True)
+        except (BundleError, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
     return 0
 
 

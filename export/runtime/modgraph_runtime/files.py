@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 try:
     import fcntl
@@ -52,6 +52,8 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
+        if fcntl is None:
+            file.close()  # Windows renames no file that is open
         Path(file.name).replace(target)
         _sync(target.parent)
 
@@ -84,9 +86,8 @@ def _partial(folder: Path) -> Iterator[IO[bytes]]:
     try:
         yield file
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            Path(file.name).unlink()
         file.close()
+        Path(file.name).unlink(missing_ok=True)
 
 
 def _new(folder: Path) -> IO[bytes]:
@@ -116,8 +117,9 @@ def is_partial(name: str) -> bool:
 
 def _clear(folder: Path) -> None:
     """Remove what writers left in a folder when they were killed: files of theirs that nobody owns."""
-    with os.scandir(folder) as entries:
-        left = [Path(entry.path) for entry in entries if is_partial(entry.name)]
+    left: list[Path] = []
+    with contextlib.suppress(PermissionError):  # of folders that may be written to, but not listed
+        left += folder.glob(f"{PREFIX}*{SUFFIX}")
     for path in left:
         with contextlib.suppress(OSError), path.open("rb") as file:
             if _lock(file, wait=False):
@@ -128,7 +130,10 @@ def _sync(folder: Path) -> None:
     """Make a rename outlast a loss of power, where the file system can."""
     if not hasattr(os, "O_DIRECTORY"):
         return
-    handle: Any = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        return
     try:
         os.fsync(handle)
     except OSError as error:

@@ -17,7 +17,12 @@ BATCH = "the batch"  # a name that no axis of a spec can have
 
 
 class BundleError(Exception):
-    """A file is no bundle, or arrays do not fit the model; the message says what is wrong."""
+    """A file is no bundle, or arrays do not fit the model: what is wrong, and what to do where that is known."""
+
+    def __init__(self, reason: str, way_out: str = "") -> None:
+        super().__init__(f"{reason}; {way_out}" if way_out else reason)
+        self.reason = reason
+        self.way_out = way_out
 
 
 @dataclass(frozen=True)

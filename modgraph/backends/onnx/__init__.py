@@ -2,5 +2,6 @@
 
 from modgraph.backends.onnx.bundle import Report, deterministic, export
 from modgraph.backends.onnx.change import Change, Test
+from modgraph.backends.onnx.manifest import hash_of_weights
 
-__all__ = ["Change", "Report", "Test", "deterministic", "export"]
+__all__ = ["Change", "Report", "Test", "deterministic", "export", "hash_of_weights"]

@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 import torch
 from modgraph_runtime.bundle import MANIFEST_KEY
+from modgraph_runtime.integrity import trailer
 
 from modgraph.backends.errors import NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.change import Change, Test, change
@@ -21,7 +22,7 @@ from modgraph.backends.onnx.trace import trace
 from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.files import CannotWrite, replacing, write_atomically
+from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, Node, ScanNode
 from modgraph.passes import INFERENCE, apply_passes, choices
 
@@ -66,16 +67,18 @@ def export(
     examples: Arrays | None = None,
     tests: Mapping[str, Test] | None = None,
     description: Mapping[str, Any] | None = None,
+    force: bool = False,
 ) -> Report:
     """Write a verified bundle, and its manifest beside it as `<stem>.json`.
 
     `routing` adds the routers' records as outputs, named `<route>.<record>`. `examples` are arrays by input name to
-    verify on (random ones otherwise); `description` gives `classes` by target and `preprocessing` by input. `int8`
-    rounds weights to eight bits after the verification, and measures on `tests` (the examples otherwise) what that
-    changes. Raises `ModgraphError`, and then leaves what was there before.
+    verify on (random ones otherwise); `description` gives `classes` by target, `preprocessing` by input, and by
+    input of tokens the `words` that ids stand for. `int8` rounds weights to eight bits after the verification, and
+    measures on `tests` (the examples otherwise) what that changes. What modgraph did not write is overwritten only with
+    `force`. Raises `ModgraphError`, and then leaves what was there before.
     """
-    target = Path(path)
-    _check_place(target)
+    target, beside = files_of_bundle(path)
+    _check_place(target, force)
     inference = deterministic(model)
     _check_model(inference)
     described = Description.of(description, model.graph)
@@ -91,14 +94,17 @@ def export(
     text = as_text(manifest_of(model.graph, inference, traced, verified, described, changed))
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
-    with replacing(target) as file:
+    content += trailer(content)
+    with replacing(beside) as manifest, replacing(target) as file:
+        manifest.write(text.encode())
         file.write(content)
         file.flush()
         if int8:
             loads(file.name, tried)
         else:
             verify_bundle(inference, file.name, tried)
-        write_atomically(target.with_suffix(".json"), text.encode())
+        refuse_foreign(target, beside, force=force)
+        _make_room(beside)
     pools = {name: pool.size for name, pool in inference.graph.pools().items()}
     return Report(target, len(content), verified, pools, _lowerings(inference.graph), _warnings(verified), changed)
 
@@ -115,7 +121,15 @@ def deterministic(model: Model) -> Model:
     return inference.eval().requires_grad_(False)
 
 
-def _check_place(target: Path) -> None:
+def _make_room(beside: Path) -> None:
+    """Take an old manifest away. Of the two files one is replaced before the other, and whoever opens the bundle in
+    between, or after a kill there, must not find the manifest of another beside it: there is none then.
+    """
+    with writing(beside):
+        Path(os.path.realpath(beside)).unlink(missing_ok=True)
+
+
+def _check_place(target: Path, force: bool) -> None:
     """Raises `ModgraphError` if a bundle cannot be written there; better before the work than after."""
     if target.suffix != ".onnx":
         raise ModgraphError([WrongSuffix(path=str(target))])
@@ -124,10 +138,11 @@ def _check_place(target: Path) -> None:
         reason = f'there is no folder "{target.parent}"'
     elif not os.access(target.parent, os.W_OK):
         reason = "its folder cannot be written to"
-    elif folder := next((each for each in (target, target.with_suffix(".json")) if each.is_dir()), None):
+    elif folder := next((each for each in files_of_bundle(target) if each.is_dir()), None):
         reason = "it is a folder" if folder == target else f'"{folder}", the place of its manifest, is a folder'
     if reason is not None:
         raise ModgraphError([CannotWrite(path=str(target), reason=reason)])
+    refuse_foreign(*files_of_bundle(target), force=force)
 
 
 def _check_model(model: Model) -> None:

@@ -51,6 +51,7 @@ def quantised(traced: Traced, model: Model) -> Traced:
         )
         proto = onnx.load(path)
     del proto.metadata_props[:]
+    proto.producer_name, proto.producer_version = traced.proto.producer_name, traced.proto.producer_version
     return replace(traced, proto=cleaned(proto))
 
 

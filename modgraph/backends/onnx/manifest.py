@@ -28,22 +28,33 @@ KEEPS_THE_LARGEST = (Identity, LogSoftmax, Softmax)
 
 @dataclass(frozen=True)
 class Description:
-    """What the graph does not know: names of classes by target, and by input how it is made from what is measured."""
+    """What the graph does not know: names of classes by target, and by input how it is made from what is measured and
+    which words its ids stand for."""
 
     classes: dict[str, list[str]] = field(default_factory=dict)
     preprocessing: dict[str, Any] = field(default_factory=dict)
+    words: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None, graph: Graph) -> Description:
-        """A description that fits a graph; what it tells of other targets is left out. Raises `ModgraphError`."""
+        """A description that fits a graph; what it tells of other targets and inputs is left out.
+
+        Raises `ModgraphError`.
+        """
         found = dict(given or {})
-        targets = graph.target_types
-        classes = {name: [*map(str, names)] for name, names in found.get("classes", {}).items() if name in targets}
-        for name, names in classes.items():
-            if targets[name].size != len(names):
-                reason = f'the description names {len(names)} classes of "{name}", which is {targets[name]}'
-                raise ModgraphError([BadExamples(reason=reason)])
-        return cls(classes, dict(found.get("preprocessing", {})))
+        classes = _names(found.get("classes", {}), graph.target_types, "classes")
+        words = _names(found.get("words", {}), graph.input_types, "words")
+        return cls(classes, dict(found.get("preprocessing", {})), words)
+
+
+def _names(given: Mapping[str, Any], types: Mapping[str, TensorType], what: str) -> dict[str, list[str]]:
+    """A name for each value of some inputs or targets. Raises `ModgraphError`."""
+    found = {name: [*map(str, names)] for name, names in given.items() if name in types}
+    for name, names in found.items():
+        if types[name].size != len(names):
+            reason = f'the description names {len(names)} {what} of "{name}", which is {types[name]}'
+            raise ModgraphError([BadExamples(reason=reason)])
+    return found
 
 
 def manifest_of(
@@ -78,6 +89,7 @@ def manifest_of(
         "classes": {
             name: description.classes[target] for name, target in told.items() if target in description.classes
         },
+        "words": description.words,
         "preprocessing": description.preprocessing,
         "pools": {
             name: {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from typing import Any
 
-import numpy as np
+from modgraph_runtime.arrays import put_arrays
 from numpy.typing import NDArray
 
 from modgraph.tools.trace.trace import Trace
@@ -22,5 +23,5 @@ def arrays_of(trace: Trace) -> dict[str, NDArray[Any]]:
 def npz_of(trace: Trace) -> bytes:
     """The content of an .npz file with the arrays of a trace."""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays_of(trace))  # type: ignore[arg-type]
+    put_arrays(buffer, arrays_of(trace), zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

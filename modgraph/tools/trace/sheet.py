@@ -13,12 +13,19 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from modgraph.version import VERSION
+
 CELL, GAP = 1.15, 0.08  # inches
 LONGEST_NAME = 12
 LETTER = 0.079  # inches that a bold letter takes
 WORDS: dict[str, Any] = {"parse_math": False, "fontsize": 9}
 SETTINGS: Any = {"svg.hashsalt": "modgraph", "font.family": "DejaVu Sans"}
-UNDATED: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+MAKER = f"modgraph {VERSION}"  # by which a picture is known to be ours
+METADATA: dict[str, dict[str, Any]] = {  # without a date
+    ".png": {"Software": MAKER},
+    ".svg": {"Creator": MAKER, "Date": None},
+    ".pdf": {"Creator": MAKER, "CreationDate": None},
+}
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ def file_of(draw: Callable[[], Sheet], suffix: str) -> bytes:
     """The content of a `.png`, `.svg` or `.pdf` file, the same each time."""
     buffer = io.BytesIO()
     with rc_context(SETTINGS):
-        draw().figure.savefig(buffer, format=suffix.removeprefix("."), dpi=110, metadata=UNDATED[suffix])
+        draw().figure.savefig(buffer, format=suffix.removeprefix("."), dpi=110, metadata=METADATA[suffix])
     return buffer.getvalue()
 
 

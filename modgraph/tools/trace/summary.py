@@ -15,6 +15,7 @@ from modgraph.tools.trace.record import RouteTrace
 from modgraph.tools.trace.rounds import shown_rounds
 from modgraph.tools.trace.trace import Trace
 from modgraph.tools.trace.words import typical_words, words_tables
+from modgraph.version import VERSION
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def as_json(trace: Trace) -> dict[str, Any]:
     for name, words in typical_words(trace).items():
         routes[name]["words"] = [[asdict(word) for word in of_module] for of_module in words]
     paths = [asdict(each) for each in paths_of(trace)]
-    return {"split": trace.split, "examples": len(trace), "routes": routes, "paths": paths}
+    return {"modgraph": VERSION, "split": trace.split, "examples": len(trace), "routes": routes, "paths": paths}
 
 
 def as_table(trace: Trace) -> str:

@@ -60,6 +60,7 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
         raise ModgraphError([NothingToTrace(path=str(run.path))])
     model = run.model()
     name, arrays = _chosen(run.splits(), split)
+    run.refuse_changed({name: arrays})
     arrays = _first(arrays, examples)
     records = tuple(record(model, arrays, each) for each in routes)
     description, metrics = run.description(), run.directory.metrics

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from modgraph_runtime.memory import refuse_beyond_memory
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
@@ -57,7 +58,9 @@ class _EM(Learner):
         """Uniformly random assignments, in as few bytes as they need."""
         shape = [axis if isinstance(axis, int) else self._length(axis) for axis in route.shape]
         generator = generator_for(self.given.seed, "assignments", route.name)
-        table = torch.empty(len(self.given.data), *shape, dtype=_narrowest(route.modules))
+        kind = _narrowest(route.modules)
+        refuse_beyond_memory(len(self.given.data) * math.prod(shape) * kind.itemsize)
+        table = torch.empty(len(self.given.data), *shape, dtype=kind)
         for at in range(0, len(table), ROWS):  # in parts, since each number is drawn in eight bytes
             rows = table[at : at + ROWS]
             rows.copy_(torch.randint(route.modules, rows.shape, generator=generator))

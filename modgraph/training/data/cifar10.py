@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.diagnostics import ModgraphError
+from modgraph.files import read_file
 from modgraph.ir import Graph
 from modgraph.ops.declaration import setting
 from modgraph.training.data.declaration import TRAIN, Arrays, DataSet, check
-from modgraph.training.errors import BadDataFile
+from modgraph.training.data.reading import reading
 
 CLASSES = "airplane automobile bird cat deer dog frog horse ship truck".split()
 TRAIN_FILES = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
@@ -27,7 +27,7 @@ class Cifar10(DataSet):
 
     name = "cifar10"
 
-    folder: str = setting(doc="where data_batch_1.bin to data_batch_5.bin and test_batch.bin are")
+    folder: str = setting(path=True, doc="where data_batch_1.bin to data_batch_5.bin and test_batch.bin are")
     limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
@@ -45,15 +45,10 @@ class Cifar10(DataSet):
 
 def read_records(path: str) -> NDArray[np.uint8]:
     """The records of one file, [images, 3073]. Raises `ModgraphError`."""
-    try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        way_out = "data.folder is the folder cifar-10-batches-bin of cifar-10-binary.tar.gz"
-        raise ModgraphError([BadDataFile(path=path, reason=reason, way_out=way_out)]) from error
-    reason = _problem(content)
-    if reason is not None:
-        raise ModgraphError([BadDataFile(path=path, reason=reason)])
+    with reading(path, "data.folder is the folder cifar-10-batches-bin of cifar-10-binary.tar.gz"):
+        content = read_file(path)
+        if (reason := _problem(content)) is not None:
+            raise ValueError(reason)
     return np.frombuffer(content, np.uint8).reshape(-1, RECORD)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,13 @@ class OnDisk(ABC):
     @abstractmethod
     def read(self, places: NDArray[Any] | slice) -> NDArray[np.float32]:
         """Some of the examples. Raises `ModgraphError`."""
+
+    @abstractmethod
+    def digest(self) -> bytes:
+        """What tells all its examples from others, wherever they lie: of files their names and contents, say.
+
+        Raises `ModgraphError`.
+        """
 
 
 @dataclass(frozen=True)
@@ -70,10 +77,15 @@ class DataSet(Named):
     """A data set. The split `train` is learnt from, `validation` watched meanwhile; every other is tested on."""
 
     what = "data set"
+    exact: ClassVar[bool] = True  # its numbers are read; those that are computed differ in their last bits elsewhere
 
     @abstractmethod
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         """The arrays of every split. Raises `ModgraphError`."""
+
+    def files(self) -> tuple[str, ...]:
+        """Files that tell data of one run from those of another, beyond what `exact` arrays tell."""
+        return ()
 
     def keeps(self, graph: Graph) -> dict[str, bytes]:
         """Files that a run keeps since its training data decided them: a vocabulary. Raises `ModgraphError`."""
@@ -109,6 +121,7 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
             found.append(f'array "{name}" of {split} {problem}')
         else:
             checked[name] = _cast(arrays.values[name], type_)
+    found += [f'array "{name}" of {split} {problem}' for name, problem in _wrong_lengths(checked, wanted, lengths)]
     if found:
         raise ModgraphError([DataDoesNotFit(reason=reason) for reason in found])
     return Arrays(checked, arrays.groups, arrays.on_disk)
@@ -145,10 +158,13 @@ def _problem(
             return f'has {length} {axis}, but "{other}" has {expected}'
     if len(array) == 0:
         return "has no examples"
+    if array.size == 0:
+        return f"has the shape {array.shape}, and so no values"
     if type_.dtype == "float":
         if array.dtype.kind not in "fiub":
             return f"holds {array.dtype}, not numbers"
-        return None if np.isfinite(array).all() else "holds values that are infinite or not a number"
+        finite = np.isfinite(_cast(array, type_)).all()
+        return None if finite else "holds values that are infinite, not a number or too large for float32"
     if array.dtype.kind not in "iu":
         return f"holds {array.dtype}, not whole numbers"
     if ignored is not None:
@@ -160,5 +176,16 @@ def _problem(
     return None
 
 
+def _wrong_lengths(
+    arrays: Mapping[str, NDArray[Any]], types: Mapping[str, TensorType], axes: Mapping[int | str, tuple[str, int]]
+) -> Iterator[tuple[str, str]]:
+    """The arrays that tell how long examples are along an axis and go beyond it, each with what is wrong."""
+    for name, array in arrays.items():
+        _, longest = axes.get(name.removesuffix("_length"), (name, None))
+        if types[name].dtype == "length" and longest is not None and (array.min() < 0 or array.max() > longest):
+            yield name, f"holds {array.min()} to {array.max()}; lengths along it are 0 to {longest}"
+
+
+@np.errstate(over="ignore")
 def _cast(array: NDArray[Any], type_: TensorType) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype=np.float32 if type_.dtype == "float" else np.int64)

@@ -20,6 +20,7 @@ class Digits(DataSet):
     """
 
     name = "digits"
+    exact = False
 
     test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share kept for the test")
     limit: int | None = setting(None, min=1, doc="learn from so many images only")

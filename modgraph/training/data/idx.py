@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 import gzip
+import math
+import os
 import struct
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from modgraph_runtime.memory import refuse_beyond_memory
 from numpy.typing import NDArray
 
-from modgraph.diagnostics import ModgraphError
-from modgraph.training.errors import BadDataFile
+from modgraph.files import open_file
+from modgraph.training.data.reading import reading
 
 UNSIGNED_BYTE = 0x08
+MOST_UNPACKED = 1032  # bytes that one byte of gzip can stand for
 
 
 def read_idx(path: str, axes: int) -> NDArray[Any]:
     """An array of bytes with the given number of axes; `.gz` files are unpacked. Raises `ModgraphError`."""
-    try:
-        content = Path(path).read_bytes()
-        if path.endswith(".gz"):
-            content = gzip.decompress(content)
-    except (OSError, EOFError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise ModgraphError([BadDataFile(path=path, reason=reason)]) from error
-    reason = _problem(content, axes)
-    if reason is not None:
-        raise ModgraphError([BadDataFile(path=path, reason=reason)])
-    header = 4 + 4 * axes
-    sizes = struct.unpack(f">{axes}I", content[4:header])
-    return np.frombuffer(content, np.uint8, offset=header).reshape(sizes)
+    with reading(path), open_file(path) as file:
+        held = os.fstat(file.fileno()).st_size
+        if not path.endswith(".gz"):
+            return _read(file, axes, held)
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            return _read(unpacked, axes, held * MOST_UNPACKED)
 
 
-def _problem(content: bytes, axes: int) -> str | None:
+def _read(file: IO[bytes] | gzip.GzipFile, axes: int, most: int) -> NDArray[Any]:
+    """An array whose file cannot have more than so many bytes, read no further than its header says.
+
+    Raises `ValueError` and what the file raises.
+    """
+    start = file.read(4)
+    if len(start) < 4 or start[:3] != bytes((0, 0, UNSIGNED_BYTE)):
+        raise ValueError("it is not an IDX file of bytes")
+    if start[3] != axes:
+        raise ValueError(f"it has {start[3]} axes, not {axes}")
     header = 4 + 4 * axes
-    if len(content) < header or content[:3] != bytes((0, 0, UNSIGNED_BYTE)):
-        return "it is not an IDX file of bytes"
-    if content[3] != axes:
-        return f"it has {content[3]} axes, not {axes}"
-    sizes = struct.unpack(f">{axes}I", content[4:header])
-    expected = header + int(np.prod(sizes, dtype=object))
-    return None if len(content) == expected else f"it has {len(content)} bytes where its header means {expected}"
+    sizes = struct.unpack(f">{axes}I", file.read(4 * axes))
+    count = math.prod(sizes)
+    if header + count > most:
+        raise ValueError(f"it has no more than {most:,} bytes where its header means {header + count:,}")
+    refuse_beyond_memory(count)
+    content = file.read(count + 1)  # one byte more: at its end gzip compares its checksum
+    if len(content) != count:
+        found = "fewer" if len(content) < count else "more"
+        raise ValueError(f"it has {found} bytes than the {header + count:,} that its header means")
+    return np.frombuffer(content, np.uint8).reshape(sizes)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import struct
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.files import open_file, reason_of
 from modgraph.training.data.declaration import OnDisk
+from modgraph.training.data.reading import read_data, reading
 from modgraph.training.errors import BadDataFile
 
-UNREADABLE = (OSError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError)  # of damaged files
+FORMATS = ("JPEG", "PNG")  # Pillow knows others that start programs
+PIXELS = 2**26  # of an image, 268 MB in colour
+DAMAGED = (SyntaxError, Image.DecompressionBombError)  # what Pillow raises besides
+WAY_OUT = "repair the image or take it out of its folder"
 
 
 @dataclass(frozen=True)
@@ -39,15 +48,44 @@ class ImageFiles(OnDisk):
         images /= deviation
         return images
 
+    def digest(self) -> bytes:
+        whole = sha256()
+        for path in map(str, self.paths):
+            content = read_data(path, WAY_OUT)
+            whole.update(sha256(Path(path).name.encode("utf-8", "surrogateescape")).digest())
+            whole.update(sha256(content).digest())
+        return whole.digest()
+
 
 def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
     """The colours of a file in this size, [3, H, W] from 0 to 1. Raises `ModgraphError`."""
     try:
-        with Image.open(path) as image:
-            resized = image.convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
-    except UNREADABLE as error:
-        reason = getattr(error, "strerror", None) or str(error) or "it is damaged"
-        way_out = "repair the image or take it out of its folder"
-        raise ModgraphError([BadDataFile(path=path, reason=reason, way_out=way_out)]) from error
+        with reading(path, WAY_OUT), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is wrong is told, what is odd is read
+            with _opened(path) as image:
+                resized = _in_colour(image).resize((width, height), Image.Resampling.BILINEAR)
+    except DAMAGED as error:
+        reason = reason_of(error)
+        raise ModgraphError([BadDataFile(path=path, reason=reason, way_out=WAY_OUT)]) from error
     colours: NDArray[np.float32] = np.asarray(resized, np.float32).transpose(2, 0, 1) / np.float32(255)
     return colours
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Image.Image]:
+    """An image whose pixels are not read yet. Raises `ValueError` where they are too many, and what Pillow raises."""
+    with open_file(path) as file:
+        try:
+            opened = Image.open(file, formats=FORMATS)
+        except UnidentifiedImageError as error:
+            raise ValueError(f"it is no {' and no '.join(FORMATS)}, or is damaged") from error
+        with opened as image:
+            if image.width * image.height > PIXELS:
+                raise ValueError(f"it has {image.width:,} × {image.height:,} pixels, more than {PIXELS:,}")
+            yield image
+
+
+def _in_colour(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # grey of 16 bits, which Pillow would cut off at 255
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    return image if image.mode == "RGB" else image.convert("RGB")

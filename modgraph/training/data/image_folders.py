@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.files import reason_of
 from modgraph.ir import Graph
 from modgraph.ops.declaration import setting
 from modgraph.training.data.declaration import TRAIN, Arrays, DataSet, check, mixed
@@ -29,7 +30,7 @@ class ImageFolders(DataSet):
 
     name = "image_folders"
 
-    root: str = setting(doc="the folder whose folders are the domains")
+    root: str = setting(path=True, doc="the folder whose folders are the domains")
     held_out: str | tuple[str, ...] = setting((), doc="the domain, or the domains, that nothing is learnt from")
     mean: tuple[float, ...] = setting((0.485, 0.456, 0.406), doc="subtracted from red, green and blue")
     deviation: tuple[float, ...] = setting((0.229, 0.224, 0.225), min=1e-6, doc="by which they are divided then")
@@ -102,7 +103,7 @@ def classes_of(domains: Folders) -> list[str]:
 
 def _folders(path: Path, what: str) -> list[Path]:
     """The folders in one, at least one; hidden ones do not count. Raises `ModgraphError`."""
-    found = [each for each in _entries(path) if each.is_dir() and not each.name.startswith(".")]
+    found = [each for each in _entries(path) if _is_folder(each) and not each.name.startswith(".")]
     if not found:
         raise _fault(path, f"there is no folder in it, one for each {what}")
     return found
@@ -119,8 +120,16 @@ def _images(path: Path) -> list[Path]:
 def _entries(path: Path) -> list[Path]:
     try:
         return sorted(path.iterdir())
+    except (OSError, ValueError) as error:
+        raise _fault(path, reason_of(error)) from error
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether this is a folder, or a link to one. Raises `ModgraphError` where that cannot be told."""
+    try:
+        return path.is_dir()
     except OSError as error:
-        raise _fault(path, (error.strerror or str(error)).lower()) from error
+        raise _fault(path, reason_of(error)) from error
 
 
 def _check_classes(graph: Graph, count: int) -> None:

@@ -49,10 +49,11 @@ class MinMaxDigits(DataSet):
     """
 
     name = "min_max_digits"
+    exact = False
 
     source: str = setting("digits", choices=("digits", "idx"), doc="scikit-learn's digits, or MNIST's IDX files")
-    images: str | None = setting(None, doc="the IDX file of images")
-    labels: str | None = setting(None, doc="the IDX file of labels")
+    images: str | None = setting(None, path=True, doc="the IDX file of images")
+    labels: str | None = setting(None, path=True, doc="the IDX file of labels")
     task: str = setting("min_max", choices=("min_max", "parity"), doc="what the label tells of the asked digit")
     train: int = setting(20_000, min=1, max=10_000_000, doc="compositions of the train pairs to learn from")
     labelled: int | None = setting(None, min=1, doc="learn from so many of the compositions only")
@@ -78,6 +79,9 @@ class MinMaxDigits(DataSet):
             chosen = np.random.default_rng((self.seed, 4, self.labelled_seed)).permutation(self.train)[: self.labelled]
             composed[TRAIN] = composed[TRAIN].take(chosen)
         return {split: check(arrays, graph, split) for split, arrays in composed.items()}
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(path for path in (self.images, self.labels) if path is not None and self.source == "idx")
 
     def description(self) -> dict[str, Any]:
         digits = "two 14 × 14 digits, top left and bottom right of a black 28 × 28 canvas, ink 1, paper 0"

@@ -18,8 +18,8 @@ class Npz(DataSet):
 
     name = "npz"
 
-    train: str = setting(doc="the .npz file to learn from")
-    test: str | None = setting(None, doc="the .npz file to test on; part of the other if not given")
+    train: str = setting(path=True, doc="the .npz file to learn from")
+    test: str | None = setting(None, path=True, doc="the .npz file to test on; part of the other if not given")
     test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share kept for the test where there is no file for it")
     seed: int = setting(0, min=0, doc="of the split")
 
@@ -39,7 +39,7 @@ class Npz(DataSet):
 def read_npz(path: str, names: set[str]) -> Arrays:
     """The named arrays of a file, as far as it has them. Raises `ModgraphError`; pickled arrays are refused."""
     try:
-        return Arrays({name: array for name, array in read_arrays(path).items() if name in names})
+        return Arrays(read_arrays(path, names))
     except BundleError as error:
         reason = str(error).partition(": ")[2] or str(error)
         raise ModgraphError([BadDataFile(path=path, reason=reason)]) from error

@@ -24,6 +24,7 @@ class RotatedDigits(DataSet):
     """
 
     name = "rotated_digits"
+    exact = False
 
     held_out: int | tuple[int, ...] = setting(75, doc="the angle, or the angles, that nothing is learnt from")
     images: int = setting(1797, min=6, max=1797, doc="digits in all")

@@ -31,15 +31,19 @@ class Text(DataSet):
     name = "text"
 
     train: str | None = setting(
-        None, doc="the text to learn from: words between blanks, sentences in lines; the King James Bible if not given"
+        None,
+        path=True,
+        doc="the text to learn from: words between blanks, sentences in lines; the King James Bible if not given",
     )
-    validation: str | None = setting(None, doc="the text to watch meanwhile; part of the other if not given")
-    test: str | None = setting(None, doc="the text to test on; part of the other if not given")
+    validation: str | None = setting(None, path=True, doc="the text to watch meanwhile; part of the other if not given")
+    test: str | None = setting(None, path=True, doc="the text to test on; part of the other if not given")
     validation_fraction: float = setting(0.05, min=0, max=0.4, doc="share cut off for it where there is no file; or 0")
     test_fraction: float = setting(0.05, min=0.001, max=0.4, doc="share at the end for it where there is no file")
     window: int = setting(35, min=1, max=100_000, doc="words of an example")
     limit: int | None = setting(None, min=1, doc="learn from so many windows only, spread over the text")
-    vocabulary: str | None = setting(None, doc="a JSON list of words, <unk> among them, instead of the most frequent")
+    vocabulary: str | None = setting(
+        None, path=True, doc="a JSON list of words, <unk> among them, instead of the most frequent"
+    )
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         texts = self._texts()
@@ -60,7 +64,7 @@ class Text(DataSet):
         if self.vocabulary is None:
             return {}
         made = "split at blanks" if self.train else "in lower case, signs apart"
-        how = f"the place of each word among the classes of next; {made}, <eos> ends a line, <unk> is any other word"
+        how = f"the place of each word in the list of words; {made}, <eos> ends a line, <unk> is any other word"
         words = Vocabulary.read(self.vocabulary).words
         return {"classes": {"next": list(words)}, "words": {"words": list(words)}, "preprocessing": {"words": how}}
 

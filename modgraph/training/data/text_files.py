@@ -6,9 +6,9 @@ import json
 import re
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.training.data.reading import read_data
 from modgraph.training.errors import BadDataFile
 
 END = "<eos>"
@@ -19,14 +19,11 @@ WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\S")
 def read_text(path: str) -> str:
     """The text of a file in UTF-8. Raises `ModgraphError`."""
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        return read_data(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         reason = f"it is not UTF-8 (byte {error.start + 1})"
         way_out = "save it as plain text in UTF-8"
         raise ModgraphError([BadDataFile(path=path, reason=reason, way_out=way_out)]) from error
-    except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise ModgraphError([BadDataFile(path=path, reason=reason)]) from error
 
 
 def words_of_file(path: str) -> tuple[str, ...]:

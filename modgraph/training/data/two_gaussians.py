@@ -17,6 +17,7 @@ class TwoGaussians(DataSet):
     and y = S x for those of the second, a scaling of each axis. Nothing in x but its place tells the two apart."""
 
     name = "two_gaussians"
+    exact = False
 
     train: int = setting(2_000, min=1, max=10_000_000, doc="points to learn from")
     test: int = setting(1_000, min=1, max=10_000_000, doc="points to test on")

@@ -68,6 +68,8 @@ def _problem(words: Any) -> str | None:
         return "it is no list of words"
     if UNKNOWN not in words:
         return f"{UNKNOWN} is not in it"
+    if any("\ud800" <= letter <= "\udfff" for word in words for letter in word):
+        return "a word in it holds half a letter (a surrogate)"
     twice = next((word for word, count in Counter(words).items() if count > 1), None)
     return None if twice is None else f'it has "{twice}" twice'
 

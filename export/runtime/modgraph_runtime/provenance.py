@@ -1,0 +1,83 @@
+"""Which files modgraph wrote, and so may overwrite. Needs nothing but Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from modgraph_runtime.files import open_file
+from modgraph_runtime.integrity import HEAD, LENGTH, MANIFEST_KEYS, PRODUCER, START
+
+GRAPH_KEYS = frozenset(("format", "nodes", "parameters"))
+SUMMARY_KEYS = frozenset(("modgraph", "split", "routes"))
+LARGEST_JSON = 1 << 26  # bytes; what is larger is not ours
+ARCHIVE = b"modgraph"  # the comment of a zip file, with its length the last bytes
+EITHER_END = 1 << 13  # bytes of a picture among which its maker is named
+
+
+def is_foreign(path: str | Path) -> bool:
+    """Whether a file is there that nothing tells to be modgraph's: it must not be overwritten without a word.
+
+    An empty file is nobody's. What is no ordinary file is not written to anyway.
+    """
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return False
+    if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
+        return False
+    try:
+        return not made_by_modgraph(path)
+    except OSError:
+        return True
+
+
+def made_by_modgraph(path: str | Path) -> bool:
+    """Whether a file's content is such as modgraph writes under its suffix. Raises `OSError`."""
+    told = TOLD.get(Path(path).suffix.lower())
+    if told is None:
+        return False
+    with open_file(path) as file:
+        return told(file)
+
+
+def _json(file: IO[bytes]) -> bool:
+    """A graph, a manifest, or the summary of a trace."""
+    text = file.read(LARGEST_JSON + 1)
+    try:
+        record = json.loads(text) if len(text) <= LARGEST_JSON else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and any(keys <= record.keys() for keys in (GRAPH_KEYS, MANIFEST_KEYS, SUMMARY_KEYS))
+
+
+def _bundle(file: IO[bytes]) -> bool:
+    return PRODUCER in file.read(HEAD) or _end(file, LENGTH).startswith(START)
+
+
+def _arrays(file: IO[bytes]) -> bool:
+    return _end(file, len(ARCHIVE) + 2) == len(ARCHIVE).to_bytes(2, "little") + ARCHIVE
+
+
+def _picture(mark: bytes) -> Callable[[IO[bytes]], bool]:
+    return lambda file: mark in file.read(EITHER_END) or mark in _end(file, EITHER_END)
+
+
+def _end(file: IO[bytes], count: int) -> bytes:
+    """The last bytes of a file."""
+    file.seek(-min(count, file.seek(0, os.SEEK_END)), os.SEEK_END)
+    return file.read()
+
+
+TOLD: dict[str, Callable[[IO[bytes]], bool]] = {
+    ".json": _json,
+    ".onnx": _bundle,
+    ".npz": _arrays,
+    ".png": _picture(b"tEXtSoftware\0modgraph "),
+    ".svg": _picture(b"<dc:title>modgraph "),
+    ".pdf": _picture(b"/Creator (modgraph "),
+}

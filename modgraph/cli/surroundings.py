@@ -1,0 +1,66 @@
+"""What can go wrong around a command, whatever it does: memory, files, the current folder."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.files import reason_of
+
+OF_ALLOCATORS = ("can't allocate memory", "not enough memory", "out of memory")  # as torch's say it
+
+
+class OutOfMemory(Diagnostic):
+    """The machine, or the device that was asked for, has less memory than this takes."""
+
+    code = "MG130"
+    message = "there is not enough memory"
+    help = "take smaller batches (-s train.batch=…), a smaller model or less data, or a machine with more memory"
+
+
+class SystemRefuses(Diagnostic):
+    """The operating system refuses a file, a folder or a stream: a name is too long, a disk is full."""
+
+    code = "MG131"
+    message = "the system refuses{what}: {reason}"
+    help = "look at its name, its permissions, and the space that is left"
+    what: str
+    reason: str
+
+
+class NoCurrentFolder(Diagnostic):
+    """The folder in which the command was started has been deleted, so that no relative path means anything."""
+
+    code = "MG132"
+    message = "the current folder is no longer there"
+    help = "go to one that is: cd"
+
+
+def message_of(error: Exception) -> Diagnostic | None:
+    """The message of a failure that the surroundings of a command caused; None for any other."""
+    allocator = isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OF_ALLOCATORS)
+    if isinstance(error, MemoryError) or allocator:
+        return OutOfMemory()
+    if isinstance(error, OSError):
+        return SystemRefuses(what="" if error.filename is None else f' "{error.filename}"', reason=reason_of(error))
+    return None
+
+
+def check_folder() -> None:
+    """Raises `ModgraphError` if there is no current folder."""
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise ModgraphError([NoCurrentFolder()]) from error
+
+
+@contextmanager
+def warnings_that_only_warn() -> Iterator[None]:
+    """Whoever asks Python to make warnings errors (`-W error`) means code of their own: it would break libraries."""
+    with warnings.catch_warnings():
+        if any(action == "error" for action, *_ in warnings.filters):
+            warnings.simplefilter("default")
+        yield

@@ -1,0 +1,40 @@
+"""Settings drawn from what a declaration says they may be."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from modgraph.ops import Declaration, Setting, shown_value
+
+SMALL = (1, 2, 2, 3, 4, 4, 6, 8)
+
+
+def drawn(declaration: type[Declaration], rng: Random) -> dict[str, Any]:
+    """The settings without a default, and some of the others."""
+    return {
+        name: _value(setting, rng)
+        for name, setting in declaration.settings().items()
+        if setting.required or rng.random() < 0.25
+    }
+
+
+def written(name: str, settings: dict[str, Any]) -> str:
+    """An op or router with its settings, as a spec has it."""
+    given = ", ".join(f"{key}={shown_value(value)}" for key, value in settings.items())
+    return f"{name}({given})" if given else name
+
+
+def _value(setting: Setting, rng: Random) -> Any:
+    low, high = setting.bounds.get("min"), setting.bounds.get("max")
+    if tuple in setting.kinds:
+        return tuple(setting.item(rng.choice(SMALL)) for _ in range(rng.randint(1, 3)))
+    if bool in setting.kinds:
+        return rng.random() < 0.5
+    if str in setting.kinds:
+        return rng.choice(setting.bounds["choices"])
+    if float in setting.kinds:
+        return rng.choice((0.001, 0.1, 0.5, 0.9)) + (low or 0) * (high is None)
+    if high is not None and low is None:
+        return high - rng.randrange(3)
+    return max(low if low is not None else 0, rng.choice(SMALL) - rng.randrange(2))

@@ -1,0 +1,74 @@
+"""A million specs, mutated, grown and sound: messages or a graph, in bounded time and memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+
+import pytest
+
+from tests.assault.campaign import campaign
+from tests.assault.specs import (
+    PART,
+    TooSlow,
+    all_of_part,
+    at_hand,
+    bounded_memory,
+    bounded_time,
+    judge_one,
+    some_of_part,
+    spec,
+)
+
+PARTS = 1000
+
+
+@pytest.mark.parametrize("fifth", range(5))
+def test_ten_thousand_specs(fifth: int) -> None:
+    """In a process of their own, whose time and memory are bounded."""
+    with ProcessPoolExecutor(1, get_context("forkserver")) as pool:
+        counts = naming_the_killed(lambda: sum(pool.map(some_of_part, (2 * fifth, 2 * fifth + 1)), Counter()))
+    as_expected(counts, 2)
+
+
+@pytest.mark.slow
+def test_a_million_specs() -> None:
+    as_expected(naming_the_killed(lambda: campaign("specs", all_of_part, PARTS)), PARTS)
+
+
+def as_expected(counts: Counter[str], parts: int) -> None:
+    """The counts show that what was judged is what was meant."""
+    sound, refused = counts["sound sound"], counts["sound refused"]
+    assert sound + refused == pytest.approx(parts * PART / 3, abs=1)
+    assert sound > 0.8 * (sound + refused)
+    assert min(counts[f"{kind} refused"] for kind in ("mutated", "grown")) > 0.5 * parts * PART / 3
+    assert counts["mutated sound"] > 0.01 * parts * PART / 3
+
+
+def naming_the_killed(judge: Callable[[], Counter[str]]) -> Counter[str]:
+    try:
+        return judge()
+    except BrokenProcessPool as error:
+        raise AssertionError(f"a process was killed while it judged spec {at_hand()}") from error
+
+
+def test_a_spec_is_a_function_of_its_number() -> None:
+    assert [spec(n) for n in range(30)] == [spec(n) for n in range(30)]
+    assert len({spec(n) for n in range(300)}) > 250
+
+
+def test_what_never_ends_is_interrupted_and_what_eats_memory_is_refused() -> None:
+    with pytest.raises(TooSlow), bounded_time(0.05):
+        while True:
+            pass
+    with pytest.raises(MemoryError), bounded_memory():
+        bytearray(600 * 2**20)
+
+
+def test_a_failing_spec_is_shown_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.assault.specs.judge", lambda *_: 1 // 0)
+    with pytest.raises(AssertionError, match=r"spec 2 fails: ZeroDivisionError(.|\n)*specs 2\n(.|\n)*model m"):
+        judge_one(2, spec(2), thorough=False)
