@@ -44,16 +44,20 @@ def routed(spec: Path) -> Path:
 
 
 def with_two(*arguments: object) -> None:
+    done = run_two(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('"test.accuracy"') == 1
+
+
+def run_two(*arguments: object) -> subprocess.CompletedProcess[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     run = "-m torch.distributed.run --nproc-per-node=2 --master-addr=127.0.0.1".split()
     command = [sys.executable, *run, f"--master-port={port}", "-m", "modgraph", "train", *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count('"test.accuracy"') == 1
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
@@ -93,3 +97,15 @@ def test_a_run_goes_on_with_another_number_of_processes(routed: Path, tmp_path: 
         (tmp_path / "mixed/checkpoints" / name).unlink()
     go_on(tmp_path / "mixed")
     close(tmp_path / "mixed", tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_all_processes_stop_where_the_loss_of_one_is_no_number(routed: Path, tmp_path: Path) -> None:
+    """One example, which only one of them sees, is too large for any sum: the other would wait for it for ever."""
+    data = dict(np.load(routed.with_name("digits.npz")))
+    data["image"][:] = np.where(np.arange(101)[:, None, None, None] == 50, 3e38, data["image"])
+    np.savez(routed.with_name("digits.npz"), **data)
+    done = run_two(routed, "--out", tmp_path / "run", "-s", "train.validation=0.0", "-s", "data.test_fraction=0.05")
+    assert done.returncode == 1, done.stderr
+    assert "error[MG604]: the loss is nan at step" in done.stderr
+    assert "Traceback" not in done.stderr.split("torch/distributed")[0]
