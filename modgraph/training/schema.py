@@ -80,7 +80,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         if chosen is None:
             return None
         kind = typing.cast(type[S], chosen)
-    hints = _hints(kind)
+    hints = _hints(typing.cast(Any, kind))
     fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, kind))}
     values: dict[str, Any] = {}
     for key, item in tree.items.items():
@@ -110,7 +110,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: type[Section]) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
