@@ -112,7 +112,10 @@ def test_files_are_read_through_links(tmp_path: Path) -> None:
     (tmp_path / "first").symlink_to("folder/a.npz")
     (tmp_path / "second").symlink_to("first")
     (tmp_path / "weights").symlink_to("folder/b")
+    (tmp_path / "store/c.gz").write_bytes(gzip.compress(idx(b"ab", 2)))
+    (tmp_path / "labels").symlink_to("folder/c.gz")
     assert read_npz(str(tmp_path / "second"), {"x"}).values["x"].tolist() == [[1, 1]]
+    assert read_idx(str(tmp_path / "labels"), 1).tolist() == [97, 98]
     assert read_tensors(str(tmp_path / "weights"))["a"].tolist() == [1, 1]
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -44,16 +45,20 @@ def routed(spec: Path) -> Path:
 
 
 def with_two(*arguments: object) -> None:
+    done = started_with_two(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('"test.accuracy"') == 1
+
+
+def started_with_two(*arguments: object) -> subprocess.CompletedProcess[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     run = "-m torch.distributed.run --nproc-per-node=2 --master-addr=127.0.0.1".split()
     command = [sys.executable, *run, f"--master-port={port}", "-m", "modgraph", "train", *map(str, arguments)]
-    done = subprocess.run(
+    return subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count('"test.accuracy"') == 1
 
 
 def weights(run: Path) -> dict[str, torch.Tensor]:
@@ -93,3 +98,14 @@ def test_a_run_goes_on_with_another_number_of_processes(routed: Path, tmp_path: 
         (tmp_path / "mixed/checkpoints" / name).unlink()
     go_on(tmp_path / "mixed")
     close(tmp_path / "mixed", tmp_path / "one")
+
+
+def test_all_stop_where_the_data_have_changed(routed: Path, tmp_path: Path) -> None:
+    begin(routed, tmp_path / "run", train__epochs=1)
+    data = dict(np.load(routed.with_name("digits.npz")))
+    np.savez(routed.with_name("digits.npz"), image=data["image"][::-1], label=data["label"])
+    began = time.monotonic()
+    done = started_with_two("--resume", tmp_path / "run")
+    assert done.returncode == 1
+    assert done.stderr.count("error[MG620]: the data of") == 2 * 3  # of each process, for each split
+    assert time.monotonic() - began < 60
