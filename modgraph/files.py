@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from modgraph_runtime import files
-from modgraph_runtime.files import open_file
+from modgraph_runtime.files import is_partial, open_file
 from modgraph_runtime.memory import refuse_beyond_memory
 from modgraph_runtime.provenance import is_foreign
 
@@ -19,6 +19,7 @@ __all__ = [
     "CannotWrite",
     "exists",
     "files_of_bundle",
+    "is_partial",
     "open_file",
     "read_file",
     "reason_of",

@@ -38,14 +38,14 @@ class Program:
         return build(self.ir, seed=seed, lowering=lowering)
 
 
-def load(path: str | Path, **parameters: Any) -> Program:
+def load(path: str | Path, /, **parameters: Any) -> Program:
     """Read a spec. Raises `ModgraphError`, which shows every mistake with its place."""
     report = Report()
     source = read(path, report)
     return _program(source, parameters, report)
 
 
-def loads(text: str, name: str = "<string>", **parameters: Any) -> Program:
+def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
     """Read a spec from a string. Raises `ModgraphError`."""
     return _program(Source(name, text), parameters, Report())
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from modgraph.cli.common import add_overrides, add_unchecked, overrides
+from modgraph.records import json_text
 
 if TYPE_CHECKING:
     from modgraph_runtime import Bundle
@@ -34,9 +34,7 @@ def run(options: argparse.Namespace) -> int:
         found = _details(run, bundle) if options.detail else {}
     if options.json:
         print(
-            json.dumps(
-                metrics | {f"{split}.{k}": v for split, each in found.items() for k, v in each.as_json().items()}
-            )
+            json_text(metrics | {f"{split}.{k}": v for split, each in found.items() for k, v in each.as_json().items()})
         )
         return 0
     print(_table(metrics))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from modgraph.cli.common import add_force, add_overrides, overrides
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import refuse_foreign, write_output
+from modgraph.records import json_text
 from modgraph.tools.trace.errors import NotAPicture, UnknownTraceSuffix
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
     if suffix is not None:
         write_output(options.output, _content(trace, suffix, options), options.force)
-    print(json.dumps(as_json(trace)) if options.json else as_table(trace))
+    print(json_text(as_json(trace)) if options.json else as_table(trace))
     return 0
 
 
@@ -88,7 +88,7 @@ def _content(trace: Trace, suffix: str, options: argparse.Namespace) -> bytes:
     if suffix == ".json":
         from modgraph.tools.trace.summary import as_json
 
-        return (json.dumps(as_json(trace), indent=2) + "\n").encode()
+        return (json_text(as_json(trace), indent=2) + "\n").encode()
     if suffix == ".npz":
         from modgraph.tools.trace.arrays import npz_of
 

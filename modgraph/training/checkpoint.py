@@ -1,12 +1,14 @@
 """Checkpoints: tensors in safetensors, facts in JSON beside them, nothing pickled.
 
-A checkpoint counts only if its JSON is there and names the hash of its tensors; the JSON is written last.
+A checkpoint counts only if its JSON is there and names the hash of its tensors; the JSON is written last, and has a
+digest over itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,10 +20,14 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import write_atomically
+from modgraph.files import open_file, reason_of, write_atomically, writing
+from modgraph.records import sealed, unsealed
 from modgraph.training.errors import BadCheckpoint
 
+FORMAT = 1
 WEIGHT, OPTIMIZER, STATE = "weight.", "optimizer.", "state."
+NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})")
+READ_ERRORS = (OSError, ValueError, TypeError, RecursionError, SafetensorError)
 
 
 @dataclass(frozen=True)
@@ -39,11 +45,35 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class _Record:
+    """What stands beside the tensors. Raises `ValueError` if it cannot be."""
+
     epoch: int
     step: int
     sha256: str
     torch: str
     facts: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        kinds = {"epoch": int, "step": int, "sha256": str, "torch": str, "facts": dict}
+        for name, kind in kinds.items():
+            if type(getattr(self, name)) is not kind:
+                raise ValueError(f"its {name} is {getattr(self, name)!r}")
+
+    @classmethod
+    def read(cls, path: Path) -> _Record:
+        """The record beside a file of tensors; one without a format is older than digests."""
+        with open_file(path.with_suffix(".json")) as file:
+            content = json.loads(file.read())
+        if not isinstance(content, dict):
+            raise ValueError("its record is none")
+        if "format" in content:
+            content = unsealed(content)
+            if content.pop("format") != FORMAT:
+                raise ValueError("it is of a format that this version does not read")
+        record = cls(**content)
+        if path_of(path.parent, record.step) != path:
+            raise ValueError(f"its record is that of step {record.step}")
+        return record
 
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: int | None = None) -> Path:
@@ -57,10 +87,12 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: 
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
     path = path_of(folder, checkpoint.step)
     sha256 = hashlib.sha256(content).hexdigest()
-    record = _Record(checkpoint.epoch, checkpoint.step, sha256, torch.__version__, checkpoint.facts)
+    record = _Record(checkpoint.epoch, checkpoint.step, sha256, str(torch.__version__), checkpoint.facts)
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
     write_atomically(path, content)
-    write_atomically(path.with_suffix(".json"), (json.dumps(asdict(record), indent=2) + "\n").encode())
-    _tidy(folder, keep, None if best is None else path_of(folder, best))
+    write_atomically(path.with_suffix(".json"), sealed({"format": FORMAT, **asdict(record)}))
+    _tidy(folder, keep, best)
     return path
 
 
@@ -69,33 +101,50 @@ def path_of(folder: Path, step: int) -> Path:
     return folder / f"step-{step:08}.safetensors"
 
 
-def _tidy(folder: Path, keep: int, best: Path | None) -> None:
+def steps_in(folder: Path, suffix: str = ".json") -> list[int]:
+    """The steps of the checkpoints in a folder, whose records tell; anything of another name is none."""
+    named = (NAME.fullmatch(path.stem) for path in folder.glob(f"step-*{suffix}"))
+    return sorted(int(match[1]) for match in named if match)
+
+
+def _tidy(folder: Path, keep: int, best: int | None) -> None:
     """Delete old checkpoints: first the record, so that one without tensors never counts."""
-    for record in sorted(folder.glob("step-*.json"))[:-keep]:
-        if best is None or record.stem != best.stem:
-            record.unlink(missing_ok=True)
-    for tensors in folder.glob("step-*.safetensors"):
-        if not tensors.with_suffix(".json").exists():
-            tensors.unlink(missing_ok=True)
+    with writing(folder):
+        for step in steps_in(folder)[:-keep]:
+            if step != best:
+                path_of(folder, step).with_suffix(".json").unlink(missing_ok=True)
+        for step in set(steps_in(folder, ".safetensors")) - set(steps_in(folder)):
+            path_of(folder, step).unlink(missing_ok=True)
 
 
-def newest_checkpoint(folder: Path) -> Checkpoint | None:
-    """The latest whole checkpoint of a folder, or None if there is none. Raises `ModgraphError` if it is damaged."""
-    records = sorted(folder.glob("step-*.json"))
-    return read_checkpoint(records[-1].with_suffix(".safetensors")) if records else None
+def newest_checkpoint(folder: Path, best: bool = False) -> Checkpoint | None:
+    """The latest whole checkpoint of a folder, or with `best` the one that it calls the best; None if there is none.
+
+    A training at work deletes old ones, perhaps just the one that is read: then its newest is looked for anew. Raises
+    `ModgraphError` if the checkpoint is damaged.
+    """
+    while steps := steps_in(folder):
+        try:
+            newest = read_checkpoint(path_of(folder, steps[-1]))
+            step = newest.facts.get("best_step") if best else None
+            return read_checkpoint(path_of(folder, step)) if isinstance(step, int) else newest
+        except ModgraphError:
+            if steps_in(folder)[-1:] == steps[-1:]:
+                raise
+    return None
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """A checkpoint from its tensors' file. Raises `ModgraphError`."""
     try:
-        record = _Record(**json.loads(path.with_suffix(".json").read_text()))
-        content = path.read_bytes()
+        record = _Record.read(path)
+        with open_file(path) as file:
+            content = file.read()
         if hashlib.sha256(content).hexdigest() != record.sha256:
             raise ValueError("its tensors are not those that were written")
         tensors = load(content)
-    except (OSError, ValueError, TypeError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or "it is damaged"
-        raise ModgraphError([BadCheckpoint(path=str(path), reason=reason)]) from error
+    except READ_ERRORS as error:
+        raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
     weights, optimizer, state = (_below(prefix, tensors) for prefix in (WEIGHT, OPTIMIZER, STATE))
     return Checkpoint(record.epoch, record.step, weights, optimizer, record.facts, state)
 

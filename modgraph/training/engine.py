@@ -6,10 +6,8 @@ a weight's start of (seed, name). So a training that was interrupted and resumed
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -30,6 +28,7 @@ from modgraph.training.checkpoint import (
     write_checkpoint,
 )
 from modgraph.training.data import TRAIN, VALIDATION, Arrays
+from modgraph.training.divergence import check_gradients, check_loss, first_not_finite
 from modgraph.training.errors import BadCheckpoint, Diverged, NothingToLearn
 from modgraph.training.evaluation import Batch, evaluate, metrics_of, results_of
 from modgraph.training.groups import Order
@@ -85,12 +84,16 @@ class Engine:
     # ------------------------------------------------------------ leaving and taking up
 
     def save(self) -> None:
-        """Write a checkpoint of this very moment. Raises `ModgraphError`."""
-        means = Means.joined(self.processes.gather(self.means))
+        """Write a checkpoint of this very moment. Raises `ModgraphError`, also for a state that is no finite number."""
+        weights = dict(self.model.state_dict())
+        state = optimizer_tensors(self.optimizer, list(self.named))
+        wrong = first_not_finite(weights) or first_not_finite(state)
+        parts = self.processes.gather((self.means, wrong))
+        for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
+            raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
         if self.processes.leads:
-            facts = {**self.progress.facts(), "means": asdict(means), "algorithm": self.learner.facts()}
-            state = optimizer_tensors(self.optimizer, list(self.named))
-            weights = dict(self.model.state_dict())
+            means = Means.joined(part for part, _ in parts)
+            facts = {**self.progress.facts(), "means": means.facts(), "algorithm": self.learner.facts()}
             kept = self.learner.tensors()
             checkpoint = Checkpoint(self.progress.epoch, self.progress.step, weights, state, facts, kept)
             write_checkpoint(self.directory.checkpoints, checkpoint, self.train.keep, self.progress.best_step)
@@ -101,8 +104,8 @@ class Engine:
         if checkpoint is None:
             return
         load_weights(self.model, checkpoint, str(self.directory.path))
-        restore_optimizer(self.optimizer, list(self.named), checkpoint.optimizer)
         try:
+            restore_optimizer(self.optimizer, list(self.named), checkpoint.optimizer)
             self.progress = Progress.read(checkpoint)
             means = Means.read(checkpoint.facts.get("means", {}))
             self.learner.restore(checkpoint.state, checkpoint.facts.get("algorithm", {}))
@@ -135,11 +138,11 @@ class Engine:
 
     def _epoch(self) -> None:
         """The steps of this epoch that are left."""
-        order = self.order.draw(generator_for(self.train.seed, "order", self.progress.epoch))
-        title = f"epoch {self.progress.epoch + 1}/{self.train.epochs}"
         done = self.progress.step - self.progress.epoch * self.steps_per_epoch
+        order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
+        title = f"epoch {self.progress.epoch + 1}/{self.train.epochs}"
         every = self.train.checkpoint_every
-        for places in progress(order[done:], title, quiet=not self.processes.leads):
+        for places in progress(order, self.steps_per_epoch - done, title, quiet=not self.processes.leads):
             self._step(places)
             ended = self.progress.step % self.steps_per_epoch == 0
             if every is not None and self.progress.step % every == 0 and not ended:
@@ -191,13 +194,11 @@ class Engine:
         return augmented(batch, self.train.augment, noise[slice(*self.processes.own(places))])
 
     def _descend(self, losses: Mapping[str, Tensor], examples: int) -> None:
-        """One move of the weights. Raises `ModgraphError` if the loss is no number."""
+        """One move of the weights. Raises `ModgraphError` if the loss or a gradient is no finite number."""
         loss = torch.stack([self._part(value, examples) for value in losses.values()]).sum()
-        if not math.isfinite(loss.item()):
-            raise ModgraphError([Diverged(value=loss.item(), step=self.progress.step)])
+        check_loss(self.processes.mean(loss), self.progress.step)
         self.processes.fabric.backward(loss)
-        if self.train.clip is not None:
-            nn.utils.clip_grad_norm_(self.named.values(), self.train.clip)
+        check_gradients(self.named, self.progress.step, self.train.clip)
         self.stepper.step()
 
     def _part(self, loss: Tensor, examples: int) -> Tensor:

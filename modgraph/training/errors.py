@@ -285,12 +285,15 @@ class BadCheckpoint(Diagnostic):
 
 
 class Diverged(Diagnostic):
-    """The loss became infinite or not a number, so nothing learnt afterwards would mean anything."""
+    """The loss, a gradient or a weight is infinite or not a number, so nothing learnt afterwards would mean anything.
+
+    No checkpoint holds such numbers: the last one is from before, and `--resume` goes on there, to the same end.
+    """
 
     code = "MG604"
-    message = "the loss is {value} at step {step}"
-    help = "lower the learning rate (-s train.optimizer.lr=…) or look at the data; the run keeps its checkpoints"
-    value: float
+    message = "{what} at step {step}"
+    help = "lower the learning rate (-s train.optimizer.lr=…), clip gradients (-s train.clip=1.0) or look at the data"
+    what: str
     step: int
 
 
@@ -342,6 +345,60 @@ class OfAnotherRun(Diagnostic):
     bundle: str
     run: str
     what: str
+
+
+class ForeignFiles(Diagnostic):
+    """A run begins in a folder that is new or empty: nothing that modgraph did not make is deleted or overwritten."""
+
+    code = "MG608"
+    message = '"{path}" holds files that modgraph did not make: {names}'
+    help = "choose another folder with --out"
+    path: str
+    names: str
+
+
+class RecordLost(Diagnostic):
+    """A folder with the files of a run, but without a run.json that can be read, may hold what was learnt."""
+
+    code = "MG609"
+    message = '"{path}" looks like a run, but its run.json is missing or damaged'
+    help = "put its run.json back to go on with it, or choose another folder with --out"
+    path: str
+
+
+class NeverBegan(Diagnostic):
+    """A training was cut off while its folder was laid out, before the first step; or that is going on just now."""
+
+    code = "MG610"
+    message = 'the run in "{path}" was cut off before it began'
+    help = "begin it again: modgraph train SPEC --out {path}"
+    path: str
+
+
+class RunChanged(Diagnostic):
+    """A run keeps the spec, the graph and the recipe that it began with: with others it would be another training."""
+
+    code = "MG611"
+    message = 'files of the run "{path}" are missing or not what modgraph wrote: {names}'
+    help = (
+        "put them back as they were; for other settings begin a new run, from these weights with start: {{run: {path}}}"
+    )
+    path: str
+    names: str
+
+
+class TooLargeForMemory(Diagnostic):
+    """A training asked for more memory than there is.
+
+    A step takes memory for its batch, with `by` for a batch of each group; an E-step of em for `samples` + 1 times its
+    own batch, and its table for every decision of every training example.
+    """
+
+    code = "MG612"
+    message = "the training does not fit into memory: {reason}"
+    help = "take fewer examples at once (-s train.batch={batch}), a smaller model, or with em fewer samples"
+    reason: str
+    batch: int
 
 
 class NoGradient(Diagnostic):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from modgraph.backends.torch import generator_for
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.training.data import TRAIN, VALIDATION, Arrays
 from modgraph.training.errors import DataDoesNotFit, UnknownGrouping
@@ -63,14 +65,31 @@ class Order:
         self.one_pass = train.by is None and train.steps_per_epoch is None
         self.steps = train.steps_per_epoch or math.ceil(len(arrays) / (train.batch * len(self.groups)))
 
-    def draw(self, generator: torch.Generator) -> list[Tensor]:
-        """The examples of each step of an epoch."""
-        columns = [torch.split(self._stream(places, generator), self.batch) for places in self.groups]
-        return [torch.cat(step) for step in zip(*columns, strict=True)]
+    def draw(self, seed: int, epoch: int, since: int = 0) -> Iterator[Tensor]:
+        """The examples of each step of an epoch, from step `since` on, drawn as they are needed."""
+        groups = enumerate(self.groups)
+        columns = [self._stream(places, _generator(seed, epoch, group), since) for group, places in groups]
+        for step in zip(*columns, strict=True):
+            yield torch.cat(step)
 
-    def _stream(self, places: Tensor, generator: torch.Generator) -> Tensor:
-        """Places in a random order, as often as the epoch needs them."""
-        count = len(places) if self.one_pass else self.steps * self.batch
-        passes = math.ceil(count / len(places))
-        shuffled = [places[torch.randperm(len(places), generator=generator)] for _ in range(passes)]
-        return torch.cat(shuffled)[:count]
+    def _stream(self, places: Tensor, generator: torch.Generator, since: int) -> Iterator[Tensor]:
+        """A group's part of each step, from one random order of the group after another."""
+        passes, begun = divmod(since * self.batch, len(places))
+        for _ in range(passes):
+            torch.randperm(len(places), generator=generator)
+        left = places[torch.randperm(len(places), generator=generator)][begun:]
+        for step in range(since, self.steps):
+            size = min(self.batch, len(places) - step * self.batch) if self.one_pass else self.batch
+            parts = [left]
+            missing = size - len(left)
+            while missing > 0:
+                parts.append(places[torch.randperm(len(places), generator=generator)])
+                missing -= len(places)
+            drawn = torch.cat(parts)
+            yield drawn[:size]
+            left = drawn[size:]
+
+
+def _generator(seed: int, epoch: int, group: int) -> torch.Generator:
+    """Each group has one of its own, so that none is drawn further ahead than the others need."""
+    return generator_for(seed, "order", epoch, *([group] if group else []))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
+from modgraph.records import json_text
 from modgraph.training.errors import CannotStart, listed
 from modgraph.training.run_directory import RunDirectory
 from modgraph.training.weight_file import read_tensors
@@ -29,6 +30,10 @@ class Inherited:
     copied: tuple[str, ...]
     fresh: tuple[str, ...]
     left: tuple[str, ...]
+
+    def record(self) -> bytes:
+        """What a run keeps of it."""
+        return (json_text(asdict(self), indent=1) + "\n").encode()
 
     def __str__(self) -> str:
         parts = [f"{len(self.taken)} tensors are those of {self.source}"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tqdm import tqdm
 
 from modgraph.files import write_atomically, writing
+from modgraph.records import json_text
 from modgraph.training.run_directory import RunDirectory
 
 T = TypeVar("T")
@@ -20,18 +23,24 @@ class Log:
     """Writes metrics of a run. `since` is the step it goes on from: what was logged after it is cut away."""
 
     def __init__(self, directory: RunDirectory, since: int) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
         self.path = directory.metrics
         write_atomically(self.path, "".join(_kept(self.path, since)).encode())
         self.folder = directory.tensorboard
-        with writing(self.folder):
-            self.events: Any = SummaryWriter(str(self.folder), purge_step=since + 1)
+        self.since = since
+
+    @cached_property
+    def events(self) -> Any:
+        """TensorBoard's file, made with the first value: one for each time that a run was taken up and got on."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        return SummaryWriter(str(self.folder), purge_step=self.since + 1)
 
     def write(self, split: str, epoch: int, step: int, values: dict[str, float]) -> None:
         record = {"step": step, "epoch": epoch, "split": split, **values}
         with writing(self.path), self.path.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write(json_text(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
         with writing(self.folder):
             for name, value in values.items():
                 self.events.add_scalar(f"{split}/{name}", value, step)
@@ -39,8 +48,9 @@ class Log:
         tqdm.write(f"epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
 
     def close(self) -> None:
-        with writing(self.folder):
-            self.events.close()
+        if "events" in vars(self):
+            with writing(self.folder):
+                self.events.close()
 
 
 def _numbered(name: str) -> bool:
@@ -60,6 +70,7 @@ def _kept(path: Path, since: int) -> Iterator[str]:
             continue
 
 
-def progress(items: list[T], title: str, quiet: bool = False) -> Iterator[T]:
-    """The items, with a bar if this is a terminal."""
-    yield from tqdm(items, desc=title, leave=False, disable=quiet or not sys.stderr.isatty(), file=sys.stderr)
+def progress(items: Iterator[T], total: int, title: str, quiet: bool = False) -> Iterator[T]:
+    """The items, so many in all, with a bar if this is a terminal."""
+    hidden = quiet or not sys.stderr.isatty()
+    yield from tqdm(items, desc=title, total=total, leave=False, disable=hidden, file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -31,10 +32,18 @@ class Means:
         names = {name: name.removeprefix(prefix) for name in self.sums if name.startswith(prefix)}
         return Means(*({names[name]: each[name] for name in names} for each in (self.sums, self.weights)))
 
+    def facts(self) -> dict[str, dict[str, float | str]]:
+        """What a checkpoint keeps; numbers that JSON does not have as words."""
+        each = {"sums": self.sums, "weights": self.weights}
+        return {
+            kind: {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
+            for kind, values in each.items()
+        }
+
     @classmethod
-    def read(cls, record: Mapping[str, Mapping[str, float]]) -> Means:
-        """Means from their record. Raises `TypeError` or `ValueError` if it is none."""
-        sums, weights = ({k: float(v) for k, v in record.get(name, {}).items()} for name in ("sums", "weights"))
+    def read(cls, record: Mapping[str, Mapping[str, float | str]]) -> Means:
+        """Means from what `facts` gave. Raises `TypeError` or `ValueError` if it is something else."""
+        sums, weights = ({k: _number(v) for k, v in record.get(name, {}).items()} for name in ("sums", "weights"))
         if sums.keys() != weights.keys():
             raise ValueError("its means are not whole")
         return cls(sums, weights)
@@ -46,3 +55,9 @@ class Means:
         for part in parts:
             whole.add_all(part)
         return whole
+
+
+def _number(value: float | str) -> float:
+    if type(value) not in (int, float) and value not in ("nan", "inf", "-inf"):
+        raise ValueError(f"a mean is {value!r}")
+    return float(value)

@@ -23,7 +23,7 @@ from modgraph.training.controllers import Controller, controllers
 from modgraph.training.means import Means
 
 Batch = Mapping[str, Tensor]
-LARGEST_EXPONENT = 700.0  # of what a float can hold: the perplexity of a model that went astray is no overflow
+LARGEST_EXPONENT = 700.0  # of what a float can hold
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,8 @@ class Perplexity(Metric):
         return (value.double() * count_B if self.reduce == "mean" else value.double()), count_B
 
     def values(self, means: Mapping[str, float]) -> dict[str, float]:
-        return {self.name: math.exp(min(means[self.name], LARGEST_EXPONENT))}
+        mean = means[self.name]
+        return {self.name: math.inf if mean > LARGEST_EXPONENT else math.exp(mean)}
 
 
 @dataclass(frozen=True)
@@ -243,5 +244,10 @@ def by_group(
 
 
 def better(metric: str, value: float, than: float) -> bool:
-    """Whether a value of a metric is better: accuracies grow, losses shrink."""
-    return value > than if metric.endswith("accuracy") else value < than
+    """Whether a value of a metric is better: accuracies grow, losses shrink, and what is no finite number is never."""
+    return math.isfinite(value) and (value > than if metric.endswith("accuracy") else value < than)
+
+
+def worst(metric: str) -> float:
+    """What any finite value of a metric is better than."""
+    return -math.inf if metric.endswith("accuracy") else math.inf

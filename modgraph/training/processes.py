@@ -102,6 +102,10 @@ class Processes:
             raise ModgraphError(told)
         return cast(T, value)
 
+    def mean(self, x: Tensor) -> Tensor:
+        """The mean over the processes of a number that each has, without gradient."""
+        return x.detach() if self.size == 1 else self._add(x.detach()) / self.size
+
     def _add(self, x: Tensor) -> Tensor:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

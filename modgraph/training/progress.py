@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from modgraph.training.checkpoint import Checkpoint
 from modgraph.training.data import TRAIN
-from modgraph.training.metrics import better
+from modgraph.training.metrics import better, worst
 from modgraph.training.recipe import Train
 
 
@@ -31,12 +31,11 @@ class Progress:
     @classmethod
     def read(cls, checkpoint: Checkpoint) -> Progress:
         """The progress that a checkpoint tells. Raises `ValueError` if it cannot be."""
-        known = {field.name for field in fields(cls)}
-        facts = {name: value for name, value in checkpoint.facts.items() if name in known}
-        for name, value in {"epoch": checkpoint.epoch, "step": checkpoint.step, **facts}.items():
-            if not (value is None or isinstance(value, int | float)):
-                raise ValueError(f"{name} is {value!r}")
-        return cls(**{**facts, "epoch": checkpoint.epoch, "step": checkpoint.step})
+        facts = {**asdict(cls()), **checkpoint.facts, "epoch": checkpoint.epoch, "step": checkpoint.step}
+        for name, kinds in KINDS.items():
+            if type(facts[name]) not in kinds:
+                raise ValueError(f"{name} is {facts[name]!r}")
+        return cls(**{name: facts[name] for name in KINDS})
 
     def after_step(self) -> Progress:
         return replace(self, step=self.step + 1)
@@ -46,7 +45,7 @@ class Progress:
         then = replace(self, epoch=self.epoch + 1)
         if train.best is not None:
             value = lookup(train.best, values)
-            if self.best is None or better(train.best, value, self.best):
+            if better(train.best, value, worst(train.best) if self.best is None else self.best):
                 then = replace(then, best=value, best_step=self.step)
         return then._with_early_stop(train, values)
 
@@ -56,10 +55,21 @@ class Progress:
             return self
         value = lookup(stop.metric, values)
         reached = stop.at is not None and (value == stop.at or better(stop.metric, value, stop.at))
-        improved = self.watched is None or better(stop.metric, value, self.watched)
+        improved = better(stop.metric, value, worst(stop.metric) if self.watched is None else self.watched)
         waited = 0 if improved else self.waited + 1
         enough = reached or (stop.patience is not None and waited >= stop.patience)
         return replace(self, watched=value if improved else self.watched, waited=waited, enough=enough)
+
+
+KINDS: dict[str, tuple[type, ...]] = {
+    "epoch": (int,),
+    "step": (int,),
+    "enough": (bool,),
+    "best": (float, int, type(None)),
+    "best_step": (int, type(None)),
+    "watched": (float, int, type(None)),
+    "waited": (int,),
+}
 
 
 def lookup(metric: str, values: Mapping[str, Mapping[str, float]]) -> float:

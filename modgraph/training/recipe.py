@@ -149,9 +149,22 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
     sections = {name: _branch(tree, name, report) for name in SECTIONS}
     data = read_section(DataSet, sections["data"], "data", report)  # type: ignore[type-abstract]
     train = read_section(Train, sections["train"], "train", report)
-    model = {name: leaf.value for name, leaf in sections["model"].items.items() if isinstance(leaf, Leaf)}
+    model = _parameters(sections["model"], report)
     start = read_section(Start, sections["start"], "start", report) if sections["start"].items else None
     return Recipe(model, data, train, start) if data is not None and train is not None else None
+
+
+def _parameters(section: Branch, report: Report) -> dict[str, Any]:
+    """The values of the spec's parameters."""
+    found = {}
+    for name, item in section.items.items():
+        if isinstance(item, Leaf):
+            found[name] = item.value
+        else:
+            span, meaning = section.keys.get(name, item.span), "a parameter of the spec"
+            problem = "must be a plain value, not a mapping"
+            report.add(errors.BadValue(span=span, key=f"model.{name}", problem=problem, meaning=meaning))
+    return found
 
 
 def _branch(tree: Branch, name: str, report: Report) -> Branch:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,8 +16,9 @@ from modgraph.backends.torch import Model, build
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.program import load
+from modgraph.records import finite, json_text
 from modgraph.training.augment import check_augmented
-from modgraph.training.checkpoint import Checkpoint, newest_checkpoint, path_of, read_checkpoint
+from modgraph.training.checkpoint import Checkpoint, newest_checkpoint
 from modgraph.training.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.training.engine import Engine, load_weights
 from modgraph.training.errors import BadCheckpoint, DataChanged, NotForEval
@@ -26,9 +26,10 @@ from modgraph.training.fingerprint import Fingerprint, as_json, changes_of, from
 from modgraph.training.groups import with_validation
 from modgraph.training.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.labels import ignoring, weighing
+from modgraph.training.memory import memory_told
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, Start, read_recipe
-from modgraph.training.run_directory import RunDirectory
+from modgraph.training.run_directory import FINISHED, STARTED, RunDirectory
 from modgraph.training.watched import check_watched
 from modgraph.training.weight_map import WeightMap, read_map
 
@@ -62,12 +63,11 @@ class Run:
     def checkpoint(self) -> Checkpoint:
         """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
         folder = self.directory.checkpoints
-        checkpoint = newest_checkpoint(folder)
+        checkpoint = newest_checkpoint(folder, best=True)
         if checkpoint is None:
             reason = "the run has none yet: no epoch was finished"
             raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
-        best = checkpoint.facts.get("best_step")
-        return read_checkpoint(path_of(folder, best)) if isinstance(best, int) else checkpoint
+        return checkpoint
 
     def model(self, device: str | torch.device = "cpu") -> Model:
         """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
@@ -127,10 +127,10 @@ def unseen(splits: Mapping[str, T]) -> dict[str, T]:
     return {name: value for name, value in splits.items() if name not in (TRAIN, VALIDATION)}
 
 
-def load_run(path: str | Path, **data: Any) -> Run:
+def load_run(path: str | Path, /, **data: Any) -> Run:
     """A run directory; keywords choose keys of its data anew (`seed=1`). Raises `ModgraphError`."""
     directory = RunDirectory(Path(path))
-    directory.read_record()
+    directory.check()
     return Run(directory, {f"data.{key}": value for key, value in data.items()})
 
 
@@ -160,15 +160,14 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
         inherited = _inherited(engine.model, recipe.start, weight_map)
         fingerprints = engine.processes.by_leader(partial(as_json, recipe.data, splits))
         if engine.processes.leads:
-            kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints}
+            start = {} if inherited is None else {directory.start.name: inherited.record()}
+            kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
             directory.lay_out(program.source.text, graph, recipe.to_yaml(), kept)
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()
-        if inherited is not None and engine.processes.leads:
-            directory.write_start(asdict(inherited))
         if engine.processes.leads:
-            directory.write_record({"status": "started"})
+            directory.mark(STARTED)
         yield engine
 
 
@@ -222,6 +221,7 @@ def _engine(
         check_augmented(graph, recipe.train.augment or {})
         if processes.leads:
             stack.enter_context(directory.locked())
+        stack.enter_context(memory_told(recipe.train.batch))
         yield Engine(graph, recipe.train, splits, directory, processes)
 
 
@@ -260,7 +260,7 @@ def finish(engine: Engine) -> dict[str, Any]:
     for split, arrays in tests.items():
         metrics |= {f"{split}.{name}": value for name, value in engine.measured(model, arrays).items()}
     if processes.leads:
-        engine.directory.write_record({"status": "finished", "metrics": metrics})
+        engine.directory.mark(FINISHED, metrics=finite(metrics))
     return metrics
 
 
@@ -268,4 +268,4 @@ def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:
     """The run's place on stderr, and the metrics as the last line of stdout."""
     if engine.processes.leads:
         print(f"the run is in {engine.directory.path}", file=sys.stderr)
-        print(json.dumps(metrics))
+        print(json_text(metrics))

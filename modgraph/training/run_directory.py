@@ -2,10 +2,15 @@
 
 spec.mod  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
 and what its data set keeps
+
+A run is made in three steps, each whole or not at all: run.json says that it is starting and names every file that will
+be laid out, with its hash; these are written; run.json says that it has started. So whatever cuts a start off leaves
+nothing but files that are known to be ours, and a folder with any other file in it is never touched.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,12 +21,25 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from modgraph.diagnostics import ModgraphError, Report
-from modgraph.files import write_atomically, writing
+from modgraph.files import is_partial, open_file, reason_of, write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
+from modgraph.records import sealed, unsealed
 from modgraph.syntax import read
-from modgraph.training.errors import NotARun, RunBusy, RunExists
+from modgraph.training.errors import (
+    ForeignFiles,
+    NeverBegan,
+    NotARun,
+    RecordLost,
+    RunBusy,
+    RunChanged,
+    RunExists,
+    listed,
+)
 
-FORMAT = 1
+FORMAT = 2
+WITHOUT_DIGESTS = 1  # the format that says nothing of the other files
+STARTING, STARTED, FINISHED = "starting", "started", "finished"
+FIRST_CHECKPOINT = ("step-00000000.json", "step-00000000.safetensors")  # of inherited weights, written by a start
 
 
 @dataclass(frozen=True)
@@ -66,17 +84,38 @@ class RunDirectory:
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
 
+    # ------------------------------------------------------------ making a run
+
     def refuse_existing(self) -> None:
-        """Raises `ModgraphError` if the folder holds a run."""
-        if self.record.exists():
+        """Raises `ModgraphError` unless the folder is missing or empty, or a start was cut off in it."""
+        with writing(self.path):
+            names = _names(self.path) if self.path.exists() else []
+        if not names:
+            return
+        try:
+            record = self.read_record()
+        except ModgraphError as error:
+            lost = self.spec.exists() and self.recipe.exists()
+            told = RecordLost(path=str(self.path)) if lost else ForeignFiles(path=str(self.path), names=listed(names))
+            raise ModgraphError([told]) from error
+        if record["status"] != STARTING:
             raise ModgraphError([RunExists(path=str(self.path))])
+        foreign = [name for name in names if not self._is_of_start(name, record)]
+        if foreign:
+            raise ModgraphError([ForeignFiles(path=str(self.path), names=listed(foreign))])
+
+    def _is_of_start(self, name: str, record: Mapping[str, Any]) -> bool:
+        """Whether a start that was cut off has made this."""
+        if name == self.checkpoints.name:
+            return set(_names(self.checkpoints)) <= set(FIRST_CHECKPOINT)
+        return name == self.record.name or (name in record["files"] and self._is_as_written(name, record))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep others from training here, until the end or the process's death. Raises `ModgraphError`."""
         lock = FileLock(self.path / ".lock", timeout=0)
         with writing(self.path):
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
             try:
                 lock.acquire()
             except Timeout as error:
@@ -87,41 +126,78 @@ class RunDirectory:
             lock.release()
 
     def lay_out(self, spec: str, graph: Graph, recipe: str, kept: Mapping[str, bytes]) -> None:
-        """Write what a new run is made from, in a folder that is locked; `write_record` then makes it count.
+        """Write what a new run is made from, in a folder that is locked; `mark` then makes it count.
 
-        Raises `ModgraphError` if the folder holds a run.
+        Raises `ModgraphError` if the folder holds anything else.
         """
         self.refuse_existing()
-        for left in self.checkpoints.iterdir():  # by a start that was cut off
-            left.unlink()
-        write_atomically(self.spec, spec.encode())
-        write_atomically(self.ir, json.dumps(to_json(graph), indent=1).encode())
-        write_atomically(self.recipe, recipe.encode())
-        self.start.unlink(missing_ok=True)
-        for name, content in kept.items():
+        self._clear()
+        files = {
+            self.spec.name: spec.encode(),
+            self.ir.name: json.dumps(to_json(graph), indent=1).encode(),
+            self.recipe.name: recipe.encode(),
+            **kept,
+        }
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+        self._write_record({"status": STARTING, "files": digests})
+        for name, content in files.items():
             write_atomically(self.path / name, content)
 
-    def write_start(self, report: dict[str, Any]) -> None:
-        """Which weights came from elsewhere."""
-        write_atomically(self.start, (json.dumps(report, indent=1) + "\n").encode())
+    def _clear(self) -> None:
+        """Delete what a start that was cut off has laid out. Its record stays until the next one takes its place."""
+        if not self.record.exists():
+            return
+        left = [self.path / name for name in self.read_record()["files"]]
+        left += [self.checkpoints / name for name in FIRST_CHECKPOINT]
+        with writing(self.path):
+            for path in left:
+                path.unlink(missing_ok=True)
 
-    def write_record(self, facts: dict[str, Any]) -> None:
-        """What the run is and how far it came; written last when a run is made: it marks a whole one."""
+    def mark(self, status: str, **facts: Any) -> None:
+        """Note how far the run is; besides, the record says what it said. Raises `ModgraphError`."""
+        self._write_record({**self.read_record(), "status": status, **facts})
+
+    def _write_record(self, facts: Mapping[str, Any]) -> None:
         from modgraph.version import VERSION
 
-        record = {"format": FORMAT, "modgraph": VERSION, **facts}
-        write_atomically(self.record, (json.dumps(record, indent=2) + "\n").encode())
+        write_atomically(self.record, sealed({**facts, "format": FORMAT, "modgraph": VERSION}))
+
+    # ------------------------------------------------------------ reading a run
 
     def read_record(self) -> dict[str, Any]:
-        """Raises `ModgraphError` if this is no run."""
+        """What the run is and how far it came. Raises `ModgraphError` if this is no run."""
         record = self._json(self.record)
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
+        if not isinstance(record, dict) or record.get("format") not in (FORMAT, WITHOUT_DIGESTS):
             raise self.fault("run.json is not of a format that this version reads")
-        return record
+        if record["format"] == WITHOUT_DIGESTS:
+            return {"files": {}, "status": STARTED, **record}
+        try:
+            return unsealed(record)
+        except (ValueError, RecursionError) as error:
+            raise self.fault("run.json is damaged") from error
+
+    def check(self) -> None:
+        """Raises `ModgraphError` unless this is a whole run whose files are as they were written."""
+        record = self.read_record()
+        if record["status"] == STARTING:
+            raise ModgraphError([NeverBegan(path=str(self.path))])
+        changed = [name for name in record["files"] if not self._is_as_written(name, record)]
+        if changed:
+            raise ModgraphError([RunChanged(path=str(self.path), names=listed(changed))])
+
+    def _is_as_written(self, name: str, record: Mapping[str, Any]) -> bool:
+        expected: str = record["files"][name]
+        try:
+            with open_file(self.path / name) as file:
+                return hashlib.sha256(file.read()).hexdigest() == expected
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self.fault(f"{name} cannot be read: {reason_of(error)}") from error
 
     def read_graph(self) -> Graph:
         """The graph that was trained. Raises `ModgraphError` if this is no run."""
-        self.read_record()
+        self.check()
         try:
             return from_json(self._json(self.ir))
         except UnreadableGraph as error:
@@ -145,6 +221,11 @@ class RunDirectory:
 
     def fault(self, reason: str) -> ModgraphError:
         return ModgraphError([NotARun(path=str(self.path), reason=reason)])
+
+
+def _names(folder: Path) -> list[str]:
+    """What a folder holds, but for locks and what killed writers have left."""
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock" and not is_partial(path.name))
 
 
 def graph_of_run(path: str | Path) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 import modgraph
 from modgraph.backends.torch import Model
 from modgraph.ir import Result
+from modgraph.records import json_text
 from modgraph.routers import Router
 from modgraph.training.controllers import Controller, decided, mean_entropy
 from modgraph.training.data import Arrays
@@ -75,11 +77,13 @@ def test_perplexity_is_of_labels_that_count() -> None:
     assert measure(model, arrays)["perplexity"] == pytest.approx(np.exp(-log_p.mean()), rel=1e-6)
 
 
-def test_the_perplexity_of_a_model_that_went_astray_is_a_number() -> None:
+def test_a_perplexity_beyond_all_numbers_is_infinite_and_in_json_null() -> None:
     model, arrays = gru(), sentences()
     with torch.no_grad():
         model.get_parameter("logits.linear.bias").copy_(torch.arange(20) * 1e4)
-    assert np.isfinite(measure(model, arrays)["perplexity"])
+    found = measure(model, arrays)
+    assert found["perplexity"] == np.inf
+    assert json.loads(json_text(found), parse_constant=pytest.fail)["perplexity"] is None
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])

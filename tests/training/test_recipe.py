@@ -94,6 +94,11 @@ MISTAKES = {
     "start: {map: specs/gmoe_timm.yaml}": ("MG504", "neither run nor weights"),
     "start: {weights: a.pth}": ("MG504", "weights and map together"),
     "start: {run: a, weights: b, map: c}": ("MG504", "both run and weights"),
+    "model: {a: {b: 1}}": ("MG504", "must be a plain value"),
+    "model: {a: {}}": ("MG504", "must be a plain value"),
+    "model: {a: [[1]]}": ("MG502", "plain values"),
+    "model: [1]": ("MG504", "must be a mapping"),
+    "train: {clip: 1e999}": ("MG504", "must be a finite number"),
     "data: {name: max_digits}": ("MG506", 'did you mean "min_max_digits"'),
     "data: 3": ("MG504", "must be a mapping"),
     "data: min_max_digit": ("MG506", "min_max_digits"),
@@ -123,6 +128,12 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(ModgraphError) as caught:
         read_recipe(recipe_of(tmp_path, text))
     assert len(caught.value.diagnostics) == 5
+
+
+@pytest.mark.parametrize("key", ["model.x.y", "model.iterations.x", "train.epochs.x", "data.x.y", "x.y"])
+def test_an_override_deeper_than_its_key_is_told(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ModgraphError, match=r"must be a plain value|has no key"):
+        read_recipe(recipe_of(tmp_path, GOOD), {key: 1})
 
 
 def test_a_missing_recipe_is_told(tmp_path: Path) -> None:

@@ -110,6 +110,11 @@ def _lock(file: IO[bytes], wait: bool = True) -> bool:
     return True
 
 
+def is_partial(name: str) -> bool:
+    """Whether a file is one that a writer is at work on, or has left when it was killed."""
+    return name.startswith(PREFIX) and name.endswith(SUFFIX)
+
+
 def _clear(folder: Path) -> None:
     """Remove what writers left in a folder when they were killed: files of theirs that nobody owns."""
     left: list[Path] = []

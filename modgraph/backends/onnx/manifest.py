@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +20,7 @@ from modgraph.ir import Graph, OpNode, Result, to_json
 from modgraph.ops import TensorType
 from modgraph.ops.activation import Identity, LogSoftmax, Softmax
 from modgraph.ops.loss import CrossEntropy
+from modgraph.records import json_text
 from modgraph.version import VERSION
 
 KEEPS_THE_LARGEST = (Identity, LogSoftmax, Softmax)
@@ -115,7 +115,7 @@ def manifest_of(
 
 
 def as_text(manifest: Mapping[str, Any]) -> str:
-    return json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
+    return json_text(manifest, indent=1, ensure_ascii=False)
 
 
 def hash_of_weights(model: Model) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from modgraph_runtime.memory import refuse_beyond_memory
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
@@ -17,6 +18,8 @@ from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Te
 from modgraph.training.algorithms.decisions import DrawnRoute, Judged
 from modgraph.training.errors import NeedsOneProcess
 from modgraph.training.evaluation import batch_of, placed
+
+ROWS = 4096
 
 
 class EM(Algorithm):
@@ -47,15 +50,21 @@ class _EM(Learner):
         self.judged = judged
         self.settings = settings
         self.given = given
-        self.batch = settings.batch or given.batch
+        self.batch = min(settings.batch or given.batch, len(given.data))
+        self.modules = {route.name: route.modules for route in judged.routes}
         self.table = {route.name: self._start(route) for route in judged.routes}
 
     def _start(self, route: DrawnRoute) -> Tensor:
         """Uniformly random assignments, in as few bytes as they need."""
         shape = [axis if isinstance(axis, int) else self._length(axis) for axis in route.shape]
         generator = generator_for(self.given.seed, "assignments", route.name)
-        drawn = torch.randint(route.modules, (len(self.given.data), *shape), generator=generator)
-        return drawn.to(torch.uint8 if route.modules <= 256 else torch.int16)
+        kind = _narrowest(route.modules)
+        refuse_beyond_memory(len(self.given.data) * math.prod(shape) * kind.itemsize)
+        table = torch.empty(len(self.given.data), *shape, dtype=kind)
+        for at in range(0, len(table), ROWS):  # in parts, since each number is drawn in eight bytes
+            rows = table[at : at + ROWS]
+            rows.copy_(torch.randint(route.modules, rows.shape, generator=generator))
+        return table
 
     def _length(self, axis: str) -> int:
         """How long a symbolic axis is in the training data."""
@@ -117,6 +126,14 @@ class _EM(Learner):
     def restore(self, tensors: Tensors, facts: Mapping[str, Any]) -> None:
         for name, table in self.table.items():
             kept = tensors.get(f"assignments.{name}")
-            if kept is None or kept.shape != table.shape or kept.dtype != table.dtype:
+            if kept is None or kept.shape != table.shape or kept.is_floating_point():
                 raise ValueError(f"it has no assignments of {name} for these examples")
+            if kept.numel() and not 0 <= kept.min() <= kept.max() < self.modules[name]:
+                raise ValueError(f"its assignments of {name} are to modules that there are not")
             table.copy_(kept)
+
+
+def _narrowest(modules: int) -> torch.dtype:
+    """The smallest type that holds the number of every module."""
+    types = (torch.uint8, torch.int16, torch.int32)
+    return next(each for each in types if modules - 1 <= torch.iinfo(each).max)

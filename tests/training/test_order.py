@@ -1,0 +1,74 @@
+"""The order of an epoch: drawn as it is needed, the same however it is taken up."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from modgraph.backends.torch import generator_for
+from modgraph.training.data import Arrays
+from modgraph.training.groups import Order
+from modgraph.training.recipe import Train
+
+EXAMPLES = 23
+WORDS = np.array(["a"] * 4 + ["b"] * 12 + ["c"] * 7)
+ARRAYS = Arrays({"x": np.arange(EXAMPLES)}, {"domain": WORDS})
+
+
+def drawn_at_once(train: Train, seed: int, epoch: int) -> list[Tensor]:
+    """All steps of an epoch without grouping, from all its passes laid end to end."""
+    generator = generator_for(seed, "order", epoch)
+    count = EXAMPLES if train.steps_per_epoch is None else train.steps_per_epoch * train.batch
+    passes = [torch.randperm(EXAMPLES, generator=generator) for _ in range(math.ceil(count / EXAMPLES))]
+    return list(torch.split(torch.cat(passes)[:count], train.batch))
+
+
+PLANS = [Train(batch=batch, steps_per_epoch=steps) for batch in (1, 4, 23, 60) for steps in (None, 1, 13)]
+
+
+@pytest.mark.parametrize("train", PLANS, ids=lambda train: f"{train.batch}-{train.steps_per_epoch}")
+def test_an_epoch_is_one_pass_after_another(train: Train) -> None:
+    for epoch in range(3):
+        steps = list(Order(ARRAYS, train).draw(7, epoch))
+        expected = drawn_at_once(train, 7, epoch)
+        assert len(steps) == len(expected) == Order(ARRAYS, train).steps
+        assert all(torch.equal(one, other) for one, other in zip(steps, expected, strict=True))
+
+
+@pytest.mark.parametrize("by", [None, "domain"])
+def test_an_epoch_goes_on_from_any_step_as_if_it_had_never_stopped(by: str | None) -> None:
+    order = Order(ARRAYS, Train(batch=5, steps_per_epoch=9, by=by))
+    whole = list(order.draw(3, 1))
+    for since in range(10):
+        rest = list(order.draw(3, 1, since))
+        assert len(rest) == 9 - since
+        assert all(torch.equal(one, other) for one, other in zip(rest, whole[since:], strict=True))
+
+
+@pytest.mark.parametrize("by", [None, "domain"])
+def test_nothing_is_drawn_before_it_is_needed(by: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an epoch of 10^12 steps would fill the memory before the first."""
+    permutations, plain = itertools.count(1), torch.randperm
+
+    def counted(*arguments: Any, **options: Any) -> Tensor:
+        assert next(permutations) <= 60
+        return plain(*arguments, **options)
+
+    monkeypatch.setattr(torch, "randperm", counted)
+    order = Order(ARRAYS, Train(batch=5, steps_per_epoch=10**12, by=by))
+    assert len(list(itertools.islice(order.draw(0, 0), 20))) == 20
+
+
+def test_groups_have_equal_shares_and_each_is_passed_through_before_it_begins_anew() -> None:
+    steps = list(Order(ARRAYS, Train(batch=5, steps_per_epoch=9, by="domain")).draw(0, 0))
+    for group, size in {"a": 4, "b": 12, "c": 7}.items():
+        stream = [place for step in steps for place in step.tolist() if WORDS[place] == group]
+        assert len(stream) == 5 * 9
+        for start in range(0, len(stream) - size + 1, size):
+            assert len(set(stream[start : start + size])) == size
