@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,22 @@ from onnx import numpy_helper
 
 from modgraph.cli import main
 from modgraph.training import load_run
-from tests.training.conftest import begin, go_on
+from tests.training.conftest import begin, laid_out
 
 Told = dict[str, Any]
 
 
-@pytest.fixture
-def run(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A run, and its bundle in the same folder."""
-    begin(spec, tmp_path / "run", train__epochs=2)
-    assert main(["export", str(tmp_path / "run"), "-o", str(tmp_path / "run.onnx")]) == 0
-    capsys.readouterr()
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run and its bundles, of floats and of eight bits; one of another seed, and one of a wider model."""
+    folder = tmp_path_factory.mktemp("runs")
+    spec = laid_out(folder)
+    begin(spec, folder / "run", train__epochs=2, train__keep=9)
+    begin(spec, folder / "second", train__epochs=1, train__seed=1)
+    begin(spec, folder / "wider", train__epochs=1, hidden=17)
+    for name, options in (("float", []), ("int8", ["--int8"])):
+        assert main(["export", str(folder / "run"), "-o", str(folder / f"{name}.onnx"), *options]) == 0
+    return folder
 
 
 def evaluated(run: Path, *arguments: str, capsys: pytest.CaptureFixture[str]) -> Told:
@@ -49,8 +54,8 @@ def with_another_bias(path: Path, out: Path) -> Path:
     return out
 
 
-def test_details_are_of_the_bundle(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bundle = with_another_bias(tmp_path / "run.onnx", tmp_path / "other.onnx")
+def test_details_are_of_the_bundle(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, bundle = runs / "run", with_another_bias(runs / "float.onnx", tmp_path / "other.onnx")
     found = evaluated(run, "--detail", "--bundle", str(bundle), capsys=capsys)
     arrays = load_run(run).test_data()["test"].values
     predicted = Bundle(bundle).run({"image": arrays["image"]})["logits"].argmax(-1)
@@ -60,7 +65,7 @@ def test_details_are_of_the_bundle(run: Path, tmp_path: Path, capsys: pytest.Cap
     assert found["test.accuracy"] == pytest.approx(matrix.trace() / matrix.sum())
     plain = evaluated(run, "--detail", capsys=capsys)
     assert plain["test.label.confusion"] != matrix.tolist()
-    same = evaluated(run, "--detail", "--bundle", str(tmp_path / "run.onnx"), capsys=capsys)
+    same = evaluated(run, "--detail", "--bundle", str(runs / "float.onnx"), capsys=capsys)
     assert same == {name: plain[name] for name in same}
     assert main(["eval", str(run), "--detail", "--bundle", str(bundle)]) == 0
     assert "true class by row" in capsys.readouterr().out
@@ -74,39 +79,27 @@ def refused(run: Path, bundle: Path, what: str, capsys: pytest.CaptureFixture[st
     assert f"modgraph export {run} -o {bundle}" in told
 
 
-def test_a_bundle_of_another_run_is_refused(
-    run: Path, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    begin(spec, tmp_path / "second", train__epochs=2, train__seed=1)
-    begin(spec, tmp_path / "wider", train__epochs=1, hidden=17)
-    for options in ([], ["--int8"]):
-        assert main(["export", str(run), "-o", str(tmp_path / "m.onnx"), *options]) == 0
-        capsys.readouterr()
-        assert evaluated(run, "--bundle", str(tmp_path / "m.onnx"), capsys=capsys)["test.accuracy"] > 0
-        refused(tmp_path / "second", tmp_path / "m.onnx", "other weights", capsys)
-        refused(tmp_path / "wider", tmp_path / "m.onnx", "another model", capsys)
-    refused(tmp_path / "second", tmp_path / "m.onnx", "other weights", capsys, "--unchecked", "--detail")
+@pytest.mark.parametrize("bundle", ["float.onnx", "int8.onnx"])
+def test_a_bundle_of_another_run_is_refused(bundle: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluated(runs / "run", "--bundle", str(runs / bundle), capsys=capsys)["test.accuracy"] > 0
+    refused(runs / "second", runs / bundle, "other weights", capsys)
+    refused(runs / "wider", runs / bundle, "another model", capsys)
+    refused(runs / "second", runs / bundle, "other weights", capsys, "--unchecked", "--detail")
 
 
-def test_a_bundle_of_an_earlier_epoch_is_another(
-    spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_run_that_is_elsewhere_in_its_training_is_another(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    begin(spec, tmp_path / "run", train__epochs=2, train__keep=9)
-    checkpoints = tmp_path / "run/checkpoints"
-    last = sorted(checkpoints.iterdir())[-2:]
-    contents = {path: path.read_bytes() for path in last}
-    for path in last:
+    shutil.copytree(runs / "run", tmp_path / "run")
+    for path in sorted((tmp_path / "run/checkpoints").iterdir())[-2:]:
         path.unlink()
-    assert main(["export", str(tmp_path / "run"), "-o", str(tmp_path / "m.onnx")]) == 0
-    for path, content in contents.items():
-        path.write_bytes(content)
-    go_on(tmp_path / "run")
-    refused(tmp_path / "run", tmp_path / "m.onnx", "other weights", capsys)
+    refused(tmp_path / "run", runs / "float.onnx", "other weights", capsys)
 
 
-def test_a_damaged_bundle_is_told_by_eval_too(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    content = (tmp_path / "run.onnx").read_bytes()
-    (tmp_path / "run.onnx").write_bytes(content[:-1] + b"g")
-    assert main(["eval", str(run), "--bundle", str(tmp_path / "run.onnx")]) == 1
+def test_a_damaged_bundle_is_told_by_eval_too(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = tmp_path / "m.onnx"
+    bundle.write_bytes((runs / "float.onnx").read_bytes()[:-1] + b"g")
+    assert main(["eval", str(runs / "run"), "--bundle", str(bundle)]) == 1
     assert "is damaged" in capsys.readouterr().err
-    assert evaluated(run, "--bundle", str(tmp_path / "run.onnx"), "--unchecked", capsys=capsys)["test.accuracy"] > 0
+    found = evaluated(runs / "run", "--bundle", str(bundle), "--unchecked", capsys=capsys)
+    assert found["test.accuracy"] > 0
