@@ -29,7 +29,7 @@ def _pool(statement: ast.GrowBy, here: Here) -> PoolEntity | None:
     if isinstance(found, PoolEntity):
         return found
     if found is None:
-        known = here.scope.visible(lambda value: isinstance(value, PoolEntity))
+        known = here.visible(statement.span, lambda value: isinstance(value, PoolEntity))
         suggestion = did_you_mean(statement.pool, known, "the pools here: {known}")
         here.tell(errors.UnknownName(span=statement.span, name=statement.pool, suggestion=suggestion))
     elif not isinstance(found, Poison):

@@ -9,7 +9,7 @@ from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import take_operand
 from modgraph.elaboration.calls import arguments_of, settle
-from modgraph.elaboration.context import MOST_MODULES, Here
+from modgraph.elaboration.context import MOST_MODULES, STATEMENT, Here
 from modgraph.elaboration.entities import (
     POISON,
     Family,
@@ -38,6 +38,7 @@ from modgraph.vocabulary import find_router
 def elaborate_body(body: ast.Body, here: Here) -> None:
     """All statements of a body, in order."""
     for statement in body.statements:
+        here.context.spend(STATEMENT, statement.span)
         STATEMENTS[type(statement)](statement, here)
 
 
