@@ -26,10 +26,9 @@ def test_a_message_about_an_empty_text_points_into_it(text: str) -> None:
 
 
 def test_the_modules_of_a_pool_read_no_value_from_outside() -> None:
-    assert "MG226" in told(
-        X + "scan xs as v { pool p[3] = linear(y = (v, v) -> concat) y = v -> p yield y } as y output y }"
-    )
-    assert "MG226" in told(X + "pool p[3] = linear(y = (x, x) -> concat) z = x -> p output z }")
+    route = "pool p[3] = linear(y = (v, v) -> concat) y = v -> p"
+    assert "MG226" in told(X + f"scan xs as v {{ {route} yield y }} as y output y }}")
+    assert "MG226" in told(X + f"v = x -> relu {route} output y }}")
 
 
 @pytest.mark.parametrize("second", ['linear(4, name="z")', 'scale(name="z")'])
