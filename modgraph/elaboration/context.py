@@ -23,7 +23,6 @@ from modgraph.ops.types import shown
 
 MOST_NODES = 30_000
 MOST_ITERATIONS = 20_000
-MOST_MODULES = 65_536
 MOST_WEIGHTS = 200_000  # tensors, in all modules of all pools
 MOST_AXES = 16
 MOST_STEPS = 1_000_000  # of about two microseconds

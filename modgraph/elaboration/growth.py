@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import MOST_MODULES, Here
+from modgraph.elaboration.context import Here
 from modgraph.elaboration.entities import Poison, PoolEntity, described
 from modgraph.elaboration.expressions import constant
+from modgraph.ir import MOST_MODULES
 from modgraph.syntax import ast
 
 

@@ -204,6 +204,8 @@ class Setting:
         if isinstance(value, str):
             return self._choice_problem(value)
         for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                return f"must be finite, not {number}"
             if bounds.get("min") is not None and number < bounds["min"]:
                 return f"must be at least {bounds['min']}, not {number}"
             if bounds.get("max") is not None and number > bounds["max"]:
