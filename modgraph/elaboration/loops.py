@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from modgraph.elaboration import errors
@@ -89,7 +88,7 @@ def _elaborate(body: ast.Body, here: Here) -> None:
 
 def _families(bodies: list[ast.Body], here: Here) -> dict[str, dict[Any, Any]]:
     """An empty family for every name that some bodies declare."""
-    names = [name for body in bodies for name in declared(body)]
+    names = [name for body in bodies for name in body.declared]
     here.context.spend(len(names), bodies[0].span)
     return {name: {} for name in names}
 
@@ -115,19 +114,5 @@ def _declare_families(families: dict[str, dict[Any, Any]], here: Here) -> None:
 
 def poison_declared(body: ast.Body, here: Here) -> None:
     """Nothing follows from the names of a body that could not be elaborated."""
-    for name in declared(body):
+    for name in body.declared:
         here.scope.declare(name, POISON)
-
-
-def declared(body: ast.Body) -> Iterator[str]:
-    """Names of the modules, pools and routers that a body declares, those of bodies within included."""
-    for statement in body.statements:
-        match statement:
-            case ast.Module() | ast.Pool() | ast.Router():
-                yield statement.name
-            case ast.Repeat() | ast.For() | ast.Frozen() | ast.Scan():
-                yield from declared(statement.body)
-            case ast.If():
-                yield from declared(statement.then)
-                if statement.otherwise is not None:
-                    yield from declared(statement.otherwise)

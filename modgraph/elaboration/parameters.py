@@ -12,7 +12,7 @@ from modgraph.elaboration.entities import POISON, Poison
 from modgraph.elaboration.expressions import constant
 from modgraph.elaboration.scope import Scope
 from modgraph.ir import Graph
-from modgraph.ops import shown_value
+from modgraph.ops import shown_briefly
 from modgraph.syntax import ast, parse
 
 
@@ -47,8 +47,8 @@ def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], here: Here) -
             span=parameter.span,
             name=parameter.name,
             wanted=_kind(default),
-            given=shown_value(value)[:80],
-            default=shown_value(default),
+            given=shown_briefly(value),
+            default=shown_briefly(default),
         )
     )
     return POISON

@@ -9,7 +9,7 @@ from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import take_operand
 from modgraph.elaboration.calls import arguments_of, settle
-from modgraph.elaboration.context import MOST_MODULES, Here
+from modgraph.elaboration.context import STATEMENT, Here
 from modgraph.elaboration.entities import (
     POISON,
     Family,
@@ -28,7 +28,7 @@ from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborat
 from modgraph.elaboration.scans import carried_out, elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.scope import is_callable
 from modgraph.elaboration.typing import elaborate_type
-from modgraph.ir import InputNode, LossNode, OutputNode, Result, TargetNode
+from modgraph.ir import MOST_MODULES, InputNode, LossNode, OutputNode, Result, TargetNode
 from modgraph.routers import Router
 from modgraph.syntax import ast
 from modgraph.syntax.errors import NotThereYet
@@ -38,6 +38,7 @@ from modgraph.vocabulary import find_router
 def elaborate_body(body: ast.Body, here: Here) -> None:
     """All statements of a body, in order."""
     for statement in body.statements:
+        here.context.spend(STATEMENT, statement.span)
         STATEMENTS[type(statement)](statement, here)
 
 

@@ -2,7 +2,7 @@
 
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
-from modgraph.ir.json_form import UnreadableGraph, from_json, to_json
+from modgraph.ir.json_form import from_json, to_json
 from modgraph.ir.node import (
     SCAN_SLOTS,
     InputNode,
@@ -17,10 +17,12 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.stored import MOST_MODULES, UnreadableGraph
 from modgraph.ir.text_form import to_text
 from modgraph.ir.weights import GraphWeight, weights_of
 
 __all__ = [
+    "MOST_MODULES",
     "SCAN_SLOTS",
     "Graph",
     "GraphWeight",
