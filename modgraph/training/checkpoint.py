@@ -77,10 +77,7 @@ class _Record:
 
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: int | None = None) -> Path:
-    """Write a checkpoint whole or not at all, and delete those before the `keep` newest, except that of step `best`.
-
-    Raises `ModgraphError`.
-    """
+    """Write a checkpoint whole or not at all, and `tidy` its folder. Raises `ModgraphError`."""
     tensors = {WEIGHT + name: tensor for name, tensor in checkpoint.weights.items()}
     tensors |= {OPTIMIZER + name: tensor for name, tensor in checkpoint.optimizer.items()}
     tensors |= {STATE + name: tensor for name, tensor in checkpoint.state.items()}
@@ -92,7 +89,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: 
         folder.mkdir(exist_ok=True)
     write_atomically(path, content)
     write_atomically(path.with_suffix(".json"), sealed({"format": FORMAT, **asdict(record)}))
-    _tidy(folder, keep, best)
+    tidy(folder, keep, best)
     return path
 
 
@@ -107,8 +104,11 @@ def steps_in(folder: Path, suffix: str = ".json") -> list[int]:
     return sorted(int(match[1]) for match in named if match)
 
 
-def _tidy(folder: Path, keep: int, best: int | None) -> None:
-    """Delete old checkpoints: first the record, so that one without tensors never counts."""
+def tidy(folder: Path, keep: int, best: int | None) -> None:
+    """Delete all checkpoints but the `keep` newest and that of step `best`, and tensors without a record.
+
+    The record goes first, so that one without tensors never counts. Raises `ModgraphError`.
+    """
     with writing(folder):
         for step in steps_in(folder)[:-keep]:
             if step != best:

@@ -25,6 +25,7 @@ from modgraph.training.checkpoint import (
     newest_checkpoint,
     optimizer_tensors,
     restore_optimizer,
+    tidy,
     write_checkpoint,
 )
 from modgraph.training.data import TRAIN, VALIDATION, Arrays
@@ -113,6 +114,8 @@ class Engine:
             reason = f"its record is damaged: {error}"
             raise ModgraphError([BadCheckpoint(path=str(self.directory.checkpoints), reason=reason)]) from error
         self.means = means if self.processes.leads else Means()
+        if self.processes.leads:  # what was cut off may have been this
+            tidy(self.directory.checkpoints, self.train.keep, self.progress.best_step)
 
     def say(self, text: str) -> None:
         """A line for the user, from one process."""

@@ -10,8 +10,10 @@ nothing but files that are known to be ours, and a folder with any other file in
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -89,6 +91,7 @@ class RunDirectory:
     def refuse_existing(self) -> None:
         """Raises `ModgraphError` unless the folder is missing or empty, or a start was cut off in it."""
         with writing(self.path):
+            _refuse_protected(self.path)
             names = _names(self.path) if self.path.exists() else []
         if not names:
             return
@@ -221,6 +224,13 @@ class RunDirectory:
 
     def fault(self, reason: str) -> ModgraphError:
         return ModgraphError([NotARun(path=str(self.path), reason=reason)])
+
+
+def _refuse_protected(folder: Path) -> None:
+    """Raises `OSError` where a folder, or the one that it is to be made in, takes no files: told before all work."""
+    place = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "it is write-protected")
 
 
 def _names(folder: Path) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -17,8 +16,8 @@ from modgraph_runtime.integrity import damage_beside, damage_of
 
 import modgraph
 from tests.assault.campaign import campaign
+from tests.assault.damage import PARTS, damaged
 
-PARTS = 100
 SPEC = """
 model small(experts=2) {
   input  words: token[time, 6]
@@ -58,24 +57,6 @@ def found_in(bundle: bytes, manifest: bytes) -> Found | None:
             return None
         values = {name: array.tobytes() for name, array in results.items()}
         return opened.inputs, opened.outputs, opened.routing, values
-
-
-def every(count: int, part: int) -> range:
-    """A part of the places there are."""
-    return range(part, count, PARTS)
-
-
-def flipped(content: bytes, bit: int) -> bytes:
-    byte, place = divmod(bit, 8)
-    return content[:byte] + bytes([content[byte] ^ 1 << place]) + content[byte + 1 :]
-
-
-def damaged(content: bytes, part: int) -> Iterator[tuple[str, bytes]]:
-    """A part of all: one bit is another, the end is missing, something stands behind it."""
-    yield from (("flipped", flipped(content, bit)) for bit in every(8 * len(content), part))
-    yield from (("cut off", content[:length]) for length in every(len(content), part))
-    yield from (("appended", content + bytes([byte])) for byte in every(256, part))
-    yield from (("appended", content + content[-length:]) for length in every(len(content) + 1, part) if length)
 
 
 def assault(part: int) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,17 @@ def dotted(overrides: dict[str, Any]) -> dict[str, Any]:
 
 def final_weights(run: Path) -> bytes:
     return sorted((run / "checkpoints").glob("*.safetensors"))[-1].read_bytes()
+
+
+def forget_digests(run: Path) -> None:
+    """Make a run one of before it kept digests of its files and of its checkpoints' records."""
+    record = json.loads((run / "run.json").read_text())
+    del record["digest"], record["files"]
+    (run / "run.json").write_text(json.dumps({**record, "format": 1}))
+    for path in (run / "checkpoints").glob("*.json"):
+        record = json.loads(path.read_text())
+        del record["digest"], record["format"]
+        path.write_text(json.dumps(record))
 
 
 def interrupt_at(engine: Engine, step: int) -> None:

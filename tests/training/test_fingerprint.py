@@ -19,7 +19,7 @@ from modgraph.training.data import Arrays, Digits, ImageFolders, MinMaxDigits, N
 from modgraph.training.data.image_files import ImageFiles
 from modgraph.training.fingerprint import Fingerprint
 from modgraph.training.run import finish, started
-from tests.training.conftest import begin, dotted, go_on, interrupt_at
+from tests.training.conftest import begin, dotted, forget_digests, go_on, interrupt_at
 
 
 def told(action: Callable[[], object]) -> str:
@@ -84,6 +84,7 @@ def test_a_run_does_not_go_on_with_other_data(spec: Path, tmp_path: Path, kind: 
 @pytest.mark.parametrize("kind", ["fewer examples", "more examples"])
 def test_a_run_of_before_fingerprints_counts_no_epoch_without_steps(spec: Path, tmp_path: Path, kind: str) -> None:
     run = interrupted(spec, tmp_path / "run")
+    forget_digests(run)
     (run / "data.json").unlink()
     CHANGES[kind][0](spec)
     assert "steps an epoch, but after 2 epochs the run is at step 24" in told(lambda: go_on(run))
@@ -92,6 +93,7 @@ def test_a_run_of_before_fingerprints_counts_no_epoch_without_steps(spec: Path, 
 def test_a_run_of_before_fingerprints_is_read_as_ever(spec: Path, tmp_path: Path) -> None:
     whole = begin(spec, tmp_path / "whole")
     run = interrupted(spec, tmp_path / "run")
+    forget_digests(run)
     (run / "data.json").unlink()
     assert go_on(run) == whole
     other_value(spec)
@@ -158,6 +160,7 @@ def test_data_that_change_in_the_midst_of_a_training_are_not_measured(spec: Path
 def test_a_split_that_is_gone_or_new_is_told(spec: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     begin(spec, run, train__epochs=1)
+    forget_digests(run)
     record = json.loads((run / "data.json").read_text())
     record["splits"]["extra"] = record["splits"].pop("test")
     (run / "data.json").write_text(json.dumps(record))
@@ -169,6 +172,7 @@ def test_a_split_that_is_gone_or_new_is_told(spec: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": 1}', '{"format": 1, "splits": {"test": {}}}', "null"])
 def test_a_damaged_fingerprint_is_told(spec: Path, tmp_path: Path, content: str) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)
+    forget_digests(tmp_path / "run")
     (tmp_path / "run/data.json").write_text(content)
     with pytest.raises(ModgraphError, match=r"data\.json is"):
         load_run(tmp_path / "run").test_data()

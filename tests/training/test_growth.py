@@ -112,10 +112,10 @@ def test_weights_that_do_not_fit_are_named(trained: Path, tmp_path: Path, misfit
 
 
 def test_a_run_without_checkpoint_is_no_start(trained: Path, tmp_path: Path) -> None:
-    for file in ("run.json", "ir.json", "recipe.yaml"):
-        (tmp_path / file).write_text((trained / file).read_text())
+    old = tmp_path / "old"
+    shutil.copytree(trained, old, ignore=shutil.ignore_patterns("checkpoints"))
     with pytest.raises(ModgraphError, match="no epoch was finished"):
-        begin(PARITY, tmp_path / "run", **SMALL, start__run=str(tmp_path))
+        begin(PARITY, tmp_path / "run", **SMALL, start__run=str(old))
 
 
 def model(body: str) -> str:

@@ -15,7 +15,7 @@ from modgraph.training import load_run
 from modgraph.training.checkpoint import Checkpoint, newest_checkpoint, path_of, steps_in, write_checkpoint
 from modgraph.training.run import started
 from modgraph.training.run_directory import RunDirectory
-from tests.training.conftest import begin, final_weights, go_on
+from tests.training.conftest import begin, final_weights, forget_digests, go_on
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -157,13 +157,7 @@ def test_a_file_of_a_run_that_was_changed_is_told(spec: Path, tmp_path: Path, na
 def test_runs_and_checkpoints_from_before_digests_are_read(spec: Path, tmp_path: Path) -> None:
     whole = begin(spec, tmp_path / "run", train__epochs=2, train__best="accuracy")
     shutil.copytree(tmp_path / "run", tmp_path / "old")
-    record = json.loads((tmp_path / "old/run.json").read_text())
-    del record["digest"], record["files"]
-    (tmp_path / "old/run.json").write_text(json.dumps({**record, "format": 1}))
-    for path in (tmp_path / "old/checkpoints").glob("*.json"):
-        record = json.loads(path.read_text())
-        del record["digest"], record["format"]
-        path.write_text(json.dumps(record))
+    forget_digests(tmp_path / "old")
     assert go_on(tmp_path / "old") == whole
     assert final_weights(tmp_path / "old") == final_weights(tmp_path / "run")
 
