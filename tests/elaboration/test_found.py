@@ -43,7 +43,7 @@ def test_one_name_for_unlike_sets_of_weights_is_told(second: str) -> None:
         "module e = linear(4) y = x -> e if true { e = x -> linear(4) } output y",
         "pool p[2] = linear(4) y = x -> p for i in 0..2 { p = x -> linear(4) } output y",
         "pool p[2] = linear(4) y = x -> p repeat p[i] in 0..2 { z = x -> linear(4) } output y",
-        "repeat r[i] in 0..1 { module e = relu a = x -> e } repeat r[i] in 0..1 { module e = relu b = x -> e } output x",
+        "repeat r[i] in 0..1 { module e = relu x = x -> e } repeat r[i] in 0..1 { module e = relu } output x",
     ],
 )
 def test_two_declarations_never_share_weights_by_their_names(body: str) -> None:
