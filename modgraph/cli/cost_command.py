@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
+import os
 
 from modgraph.cli.common import add_overrides, load_spec
 from modgraph.diagnostics import Diagnostic, ModgraphError
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _graph(options: argparse.Namespace) -> Graph:
-    if Path(options.spec).is_dir():
+    if os.path.isdir(options.spec):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
         from modgraph.training.run_directory import graph_of_run
 
         return graph_of_run(options.spec)

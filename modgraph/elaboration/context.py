@@ -48,6 +48,7 @@ class Context:
         self.used: set[str] = set()
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.named: dict[str, Node] = {}
+        self.declared: dict[str, Span] = {}  # where each module, pool and router of the whole model is declared
         self.nodes = 0
         self.iterations = 0
         self.tensors = 0

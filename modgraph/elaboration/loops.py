@@ -6,7 +6,7 @@ from typing import Any
 
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Here
-from modgraph.elaboration.entities import POISON, Family, Poison, described
+from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, described
 from modgraph.elaboration.expressions import constant
 from modgraph.elaboration.scope import Scope
 from modgraph.syntax import ast
@@ -14,6 +14,10 @@ from modgraph.syntax import ast
 
 def elaborate_repeat(statement: ast.Repeat, here: Here) -> None:
     """Each iteration in a scope with a path of its own: `blocks.8`."""
+    if isinstance(here.scope.bound(statement.name), PoolEntity):  # whose modules are called `pool.0` too
+        here.tell(errors.DuplicateName(span=statement.span, name=statement.name))
+        poison_declared(statement.body, here)
+        return
     _iterate(statement, statement.variable, here, lambda key: here.scope.inside(path=f"{statement.name}.{key}"))
 
 

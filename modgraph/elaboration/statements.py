@@ -158,6 +158,10 @@ def _declare(statement: Any, kind: Any, facts: tuple[Any, ...], here: Here) -> N
     if _is_taken(statement.name, statement.span, here):
         return
     path = here.scope.weights_below(statement.name)
+    if here.context.declared.setdefault(path, statement.span) != statement.span:
+        here.tell(errors.DuplicateName(span=statement.span, name=path))
+        here.scope.declare(statement.name, POISON)
+        return
     sound = not any(isinstance(fact, Poison) for fact in facts)
     here.scope.declare(statement.name, kind(path, *facts, statement.span) if sound else POISON)
 
@@ -209,7 +213,7 @@ def _bind(reference: ast.Reference, key: Any, value: Any, statement: ast.Binding
         found = described(value)
         here.tell(errors.NotValue(span=statement.value.span, what="what is bound", found=found, way_out=advice))
         value = POISON
-    if isinstance(here.scope.names.get(reference.name), ModuleEntity | PoolEntity | RouterEntity):
+    if isinstance(here.scope.bound(reference.name), ModuleEntity | PoolEntity | RouterEntity):
         here.tell(errors.DuplicateName(span=reference.span, name=reference.name))
         return
     here.context.observe(reference.span, value)

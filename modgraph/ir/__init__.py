@@ -3,6 +3,7 @@
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.json_form import from_json, to_json
+from modgraph.ir.lengths import longest, symbolic_axes
 from modgraph.ir.node import (
     SCAN_SLOTS,
     InputNode,
@@ -43,6 +44,8 @@ __all__ = [
     "facts_of",
     "from_json",
     "grow",
+    "longest",
+    "symbolic_axes",
     "to_json",
     "to_text",
     "weights_of",

@@ -35,3 +35,16 @@ def test_the_modules_of_a_pool_read_no_value_from_outside() -> None:
 def test_one_name_for_unlike_sets_of_weights_is_told(second: str) -> None:
     for ops in (['linear(4, bias=false, name="z")', second], [second, 'linear(4, bias=false, name="z")']):
         assert told(f"{X} a = x -> {ops[0]} b = x -> {ops[1]} output a output b }}")[0] in ("MG304", "MG312")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "module e = linear(4) y = x -> e if true { e = x -> linear(4) } output y",
+        "pool p[2] = linear(4) y = x -> p for i in 0..2 { p = x -> linear(4) } output y",
+        "pool p[2] = linear(4) y = x -> p repeat p[i] in 0..2 { z = x -> linear(4) } output y",
+        "repeat r[i] in 0..1 { module e = relu x = x -> e } repeat r[i] in 0..1 { module e = relu } output x",
+    ],
+)
+def test_two_declarations_never_share_weights_by_their_names(body: str) -> None:
+    assert told(f"{X} {body} }}") == ["MG208"]
