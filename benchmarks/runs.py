@@ -20,7 +20,8 @@ def train(spec: Path, recipe: Path, settings: dict[str, Any], out: Path) -> dict
     found = json.loads(record.read_text()) if record.exists() else None
     if found is not None and "metrics" in found:
         return dict(found["metrics"])
-    session = started(str(spec), str(recipe), settings, str(out)) if found is None else resumed(str(out))
+    begun = found is not None and found["status"] != "starting"
+    session = resumed(str(out)) if begun else started(str(spec), str(recipe), settings, str(out))
     with contextlib.redirect_stderr(io.StringIO()), session as engine:
         return finish(engine)
 

@@ -44,6 +44,7 @@ class Log:
         with writing(self.folder):
             for name, value in values.items():
                 self.events.add_scalar(f"{split}/{name}", value, step)
+            self.events.flush()  # it waits for two minutes else, and a checkpoint would count what a kill then loses
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if not _numbered(name))
         tqdm.write(f"epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
 

@@ -96,7 +96,7 @@ def test_a_run_with_a_bit_changed_is_refused_or_the_same() -> None:
     assert counts[".safetensors flipped: refused"] > 50
     assert counts[".json flipped: refused"] > 25
     for name in OF_RUN:
-        assert counts[f"{name} flipped: refused"] > 10
+        assert counts[f"{name} flipped: refused"] > 5
 
 
 @pytest.mark.slow
