@@ -56,6 +56,8 @@ class NotOurs(Diagnostic):
 
 def reason_of(error: BaseException) -> str:
     """Why a file could not be read or written, in a line for a message."""
+    if isinstance(error, MemoryError):
+        return "memory does not hold it"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     line = str(reason).splitlines()[0]
     return line if line[:2].isupper() else line[:1].lower() + line[1:]

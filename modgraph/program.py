@@ -10,7 +10,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
 from modgraph.elaboration import elaborate
 from modgraph.ir import Graph
 from modgraph.syntax import parse, read
-from modgraph.tools.cost import Cost, cost_of
+from modgraph.tools.cost import Cost, check_lengths, cost_of
 
 if TYPE_CHECKING:
     from modgraph.backends.torch import Model
@@ -25,7 +25,11 @@ class Program:
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)
 
     def cost(self, **lengths: int) -> Cost:
-        """Parameters and multiply-accumulates per example; symbolic axes have the given lengths, or 1."""
+        """Parameters and multiply-accumulates per example; symbolic axes have the given lengths, or 1.
+
+        Raises `ModgraphError` for an axis that the model does not have, or a length that does not fit.
+        """
+        check_lengths(self.ir, lengths)
         return cost_of(self.ir, lengths)
 
     def build(self, seed: int = 0, lowering: str | None = None) -> Model:

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
+import os
 
-from modgraph.cli.common import BadOverride, add_overrides, load_spec
-from modgraph.diagnostics import ModgraphError
+from modgraph.cli.common import add_overrides, load_spec
+from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import Graph
-from modgraph.tools.cost import COUNTS, Cost, cost_of
+from modgraph.tools.cost import COUNTS, Cost, check_lengths, cost_of
+
+
+class BadLength(Diagnostic):
+    """`cost --length` takes AXIS=N: an axis without a number in the spec, and how long it is taken to be."""
+
+    code = "MG126"
+    message = '--length takes AXIS=N with a whole number from 1 to 999999999, not "{given}"'
+    help = "for example: --length time=100"
+    given: str
+
+
+class LengthGivenTwice(Diagnostic):
+    """An axis has one length in a count."""
+
+    code = "MG127"
+    message = '--length gives the axis "{name}" twice'
+    help = "keep one of them"
+    name: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +44,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    cost = cost_of(_graph(options), _lengths(options.length))
+    graph, lengths = _graph(options), _lengths(options.length)
+    check_lengths(graph, lengths)
+    cost = cost_of(graph, lengths)
     print(json.dumps(cost.as_json(), indent=2) if options.json else _table(cost))
     return 0
 
 
 def _graph(options: argparse.Namespace) -> Graph:
-    if Path(options.spec).is_dir():
+    if os.path.isdir(options.spec):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
         from modgraph.training.run_directory import graph_of_run
 
         return graph_of_run(options.spec)
@@ -43,8 +63,10 @@ def _lengths(given: list[str]) -> dict[str, int]:
     lengths = {}
     for text in given:
         name, _, number = text.partition("=")
-        if not number.isdigit() or len(number) > 9:
-            raise ModgraphError([BadOverride(given=text)])
+        if not (number.isascii() and number.isdigit()) or len(number) > 9 or int(number) < 1:
+            raise ModgraphError([BadLength(given=text)])
+        if name in lengths:
+            raise ModgraphError([LengthGivenTwice(name=name)])
         lengths[name] = int(number)
     return lengths
 

@@ -41,6 +41,7 @@ def load_messages() -> None:
     import modgraph.backends.errors
     import modgraph.cli.common
     import modgraph.cli.compile_command
+    import modgraph.cli.cost_command
     import modgraph.cli.fmt_command
     import modgraph.cli.lsp_command
     import modgraph.cli.new_command

@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         module = import_module(f"modgraph.cli.{name}_command")
-        summary = (module.__doc__ or "").strip().splitlines()[0]
+        summary, *_ = [*(module.__doc__ or "").strip().splitlines(), ""]  # none under python -OO
         command = commands.add_parser(name, help=summary, description=summary)
         module.arguments(command)
         command.set_defaults(run=module.run)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report
 from modgraph.files import write_atomically
 from modgraph.syntax import keywords, parse, read
+
+LETTERS = 250  # of a name, which is that of files too
 
 STARTER = """\
 # A pool of experts that agree on who takes which patch of an image.
@@ -29,11 +32,12 @@ model NAME(classes=10, experts=4, width=64) {
 
 
 class BadName(Diagnostic):
-    """A model's name is a word of letters, digits and underscores, and no word of the language."""
+    """A model's name is a word of letters, digits and underscores, and no word of the language. It is that of files
+    too, which have at most 255 letters with `.yaml`."""
 
     code = "MG117"
     message = '"{name}" cannot be the name of a model'
-    help = "a name is a word of letters, digits and underscores that the language has not reserved"
+    help = "a name is a word of at most 250 letters, digits and underscores that the language has not reserved"
     name: str
 
 
@@ -53,13 +57,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     name: str = options.name
-    if not (name.isascii() and name.isidentifier()) or name in set(keywords()):
+    if not (name.isascii() and name.isidentifier() and len(name) <= LETTERS) or name in set(keywords()):
         raise ModgraphError([BadName(name=name)])
     files = {f"{name}.mod": STARTER.replace("NAME", name)}
     if options.source is not None:
         files = _copied(name, options.source)
     for path in files:
-        if Path(path).exists():
+        if os.path.lexists(path):
             raise ModgraphError([FileExists(path=path)])
     for path, text in files.items():
         write_atomically(path, text.encode())
@@ -78,6 +82,9 @@ def _copied(name: str, spec: str) -> dict[str, str]:
     text = source.text if span is None else source.text[: span.start] + name + source.text[span.end :]
     files = {f"{name}.mod": text}
     recipe = Path(spec).with_suffix(".yaml")
-    if recipe.is_file():
-        files[f"{name}.yaml"] = recipe.read_text(encoding="utf-8")
+    if os.path.isfile(recipe):  # noqa: PTH113 (`Path.is_file` raises for a name that is too long)
+        content = read(recipe, report)
+        if content is None:
+            raise ModgraphError(report.diagnostics)
+        files[f"{name}.yaml"] = content.text
     return files

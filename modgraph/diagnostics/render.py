@@ -12,15 +12,15 @@ WIDEST_LINE = 160
 
 def render(diagnostic: Diagnostic) -> str:
     """One message, several lines, no trailing newline."""
-    lines = [f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.text()}"]
+    lines = [f"{diagnostic.severity}[{diagnostic.code}]: {_printable(diagnostic.text())}"]
     if diagnostic.span is not None:
         lines += _excerpt(diagnostic.span)
     for note in diagnostic.notes:
-        lines.append(f"  note: {note.text}")
+        lines.append(f"  note: {_printable(note.text)}")
         if note.span is not None:
             lines += _excerpt(note.span)
     if advice := diagnostic.advice():
-        lines.append(f"  help: {advice}")
+        lines.append(f"  help: {_printable(advice)}")
     return "\n".join(lines)
 
 
@@ -45,10 +45,14 @@ def _excerpt(span: Span) -> list[str]:
     before = "".join(char if char == "\t" else " " for char in line[first : column - 1])
     carets = "^" * max(1, min(end - (column - 1), WIDEST_LINE))
     gutter = " " * len(str(number))
-    printable = "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in shown)
     return [
-        f"{gutter}--> {span}",
+        f"{gutter}--> {_printable(str(span), '')}",
         f"{gutter} |",
-        f"{number} | {printable}",
+        f"{number} | {_printable(shown)}",
         f"{gutter} | {before}{carets}",
     ]
+
+
+def _printable(text: str, kept: str = "\t\n") -> str:
+    """A text without signs that a terminal would obey: names of files may have any."""
+    return "".join(char if char.isprintable() or char in kept else "\ufffd" for char in text)

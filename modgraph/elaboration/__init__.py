@@ -1,6 +1,7 @@
 """Settles what a spec means: from syntax tree to graph."""
 
 from modgraph.elaboration.elaborate import elaborate
+from modgraph.elaboration.imports import resolved
 from modgraph.elaboration.parameters import read_value
 
-__all__ = ["elaborate", "read_value"]
+__all__ = ["elaborate", "read_value", "resolved"]

@@ -8,7 +8,7 @@ from modgraph.diagnostics import Note, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import apply_block, use_block
 from modgraph.elaboration.calls import arguments_of, settle
-from modgraph.elaboration.context import Here
+from modgraph.elaboration.context import OPERAND, Here
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
@@ -87,6 +87,7 @@ def _apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, 
 def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -> Any:
     """Add an op node; its results, or poison where the types do not fit."""
     op = bound.op
+    here.context.spend(OPERAND * len(tensors), span)
     try:
         signature = op.bind(*(tensor.type for tensor in tensors))
         shapes = signature.weight_shapes()
@@ -94,6 +95,7 @@ def apply_op(bound: Bound, tensors: tuple[Tensor, ...], span: Any, here: Here) -
         notes = origins(tensors, misfit.operand)
         here.tell(errors.DoesNotFit(span=span, notes=notes, who=op.name, reason=misfit.reason, way_out=misfit.help))
         return POISON
+    here.context.spend(2 * len(signature.results), span)
     name, owner = here.naming.next(op.name, bound.label)
     if shapes and not here.agree_on_weights(owner, shapes, span):
         return POISON
@@ -182,7 +184,7 @@ def _tell_unknown(term: ast.Name, here: Here) -> None:
         found = f'"{term.name}" is {described(other)}'
         here.tell(errors.WrongKind(span=term.span, needed="an op, a module or a pool", found=found))
         return
-    known = [*Op.registry, *here.scope.visible(is_callable)]
+    known = [*Op.registry, *here.visible(term.span, is_callable)]
     here.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=did_you_mean(term.name, known)))
 
 

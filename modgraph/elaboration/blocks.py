@@ -8,7 +8,7 @@ from typing import Any
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.calls import Given, label_of
-from modgraph.elaboration.context import BlockCall, Here
+from modgraph.elaboration.context import BLOCK, BlockCall, Here
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
@@ -27,6 +27,7 @@ from modgraph.syntax import ast
 def use_block(block: BlockEntity, given: list[Given], here: Here, span: Span) -> BlockUse | Poison:
     """A block with its arguments bound to its parameters; told mistakes give poison."""
     names = [parameter.name for parameter in block.definition.parameters]
+    here.context.spend(len(names), span)
     values: dict[str, Any] = {}
     label: Any = None
     positional = iter(names)
@@ -94,6 +95,7 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, here: He
     if inputs != len(tensors):
         here.tell(errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors)))
         return POISON
+    context.spend(BLOCK + len(definition.parameters) + 2 * inputs, span)
     context.active_blocks.append(id(definition))
     context.enter(span)
     elaborate_body(definition.body, replace(here, scope=scope, naming=Naming(node, owner, scope), call=call))

@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Here
+from modgraph.elaboration.context import CALL, Here
 from modgraph.elaboration.entities import POISON, Bound, Entity, Poison, described
 from modgraph.ops import Declaration, Initial, Setting
 from modgraph.syntax import ast
@@ -24,6 +24,7 @@ class Given:
 
 def settle(declaration: type[Declaration], given: list[Given], here: Here, span: Span) -> Bound | Poison:
     """A declaration with the arguments of a call as its settings; told mistakes give poison."""
+    here.context.spend(CALL, span)
     settings = declaration.settings()
     values: dict[str, Any] = {}
     common, given = _common(given, here)

@@ -7,10 +7,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.ops import shown_value
+from modgraph.ops import shown_briefly
 from modgraph.syntax.limits import INTEGER
 
 LONGEST_LIST = 100_000
+DEEPEST_LIST = 100
+LETTERS_A_STEP = 100  # of strings, which are compared faster than numbers in lists
 
 
 class ConstantProblem(Exception):
@@ -35,8 +37,8 @@ def binary(sign: str, left: Any, right: Any) -> Any:
         return (left == right) == (sign == "==")
     if sign in ("in", "not in"):
         if not isinstance(right, tuple | range):
-            raise ConstantProblem(f'"in" needs a list or a range, not {shown_value(right)}')
-        return (left in right) == (sign == "in")
+            raise ConstantProblem(f'"in" needs a list or a range, not {shown_briefly(right)}')
+        return _is_member(left, right) == (sign == "in")
     _number(left, sign)
     _number(right, sign)
     if sign in COMPARISONS:
@@ -48,20 +50,51 @@ def binary(sign: str, left: Any, right: Any) -> Any:
     return bounded(ARITHMETIC[sign](left, right))
 
 
+def _is_member(value: Any, values: Any) -> bool:
+    """Whether a list has a member, or a range a number; of a range no member is looked at."""
+    if isinstance(values, tuple):
+        return value in values
+    return isinstance(value, int | float) and value == value // 1 and int(value) in values
+
+
+def extent(value: Any) -> tuple[int, int]:
+    """How much a constant holds, members of its lists and those of lists within, and how deep they are nested.
+
+    A range is one. What is beyond the limits is not looked at.
+    """
+    count, depth, level = 0, 0, [value]
+    while level and count <= LONGEST_LIST and depth <= DEEPEST_LIST:
+        count += sum(1 + len(each) // LETTERS_A_STEP if isinstance(each, str) else 1 for each in level)
+        lists = [each for each in level if isinstance(each, tuple)]
+        depth += bool(lists)
+        within = sum(map(len, lists))
+        level = [member for each in lists for member in each] if count + within <= LONGEST_LIST else []
+        count += 0 if level else within
+    return count, depth
+
+
+def check_extent(count: int, depth: int) -> None:
+    """Raises `ConstantProblem` for a list that holds too much, or is nested too deep."""
+    if count > LONGEST_LIST:
+        raise ConstantProblem(f"lists with too many members in all: at most {LONGEST_LIST}", "write a range: 0..n")
+    if depth > DEEPEST_LIST:
+        raise ConstantProblem(f"lists are nested too deep: at most {DEEPEST_LIST}", "use fewer levels")
+
+
 def range_of(start: Any, stop: Any) -> range:
     for end in (start, stop):
         if type(end) is not int:
-            raise ConstantProblem(f"a range runs between whole numbers, not {shown_value(end)}")
+            raise ConstantProblem(f"a range runs between whole numbers, not {shown_briefly(end)}")
     return range(start, stop)
 
 
 def item_of(values: Any, index: Any) -> Any:
     """One member of a list, counted from 0."""
     if not isinstance(values, tuple | range):
-        raise ConstantProblem(f"only lists and families have members, not {shown_value(values)}")
+        raise ConstantProblem(f"only lists and families have members, not {shown_briefly(values)}")
     if type(index) is not int or not 0 <= index < len(values):
         last = f"the last is {len(values) - 1}" if values else "it is empty"
-        raise ConstantProblem(f"there is no member {shown_value(index)} in a list of {len(values)}", last)
+        raise ConstantProblem(f"there is no member {shown_briefly(index)} in a list of {len(values)}", last)
     return values[index]
 
 
@@ -79,7 +112,7 @@ def call(name: str, values: list[Any]) -> Any:
         if name == "len":
             (only,) = values
             if not isinstance(only, tuple | range | str):
-                raise ConstantProblem(f"len is of a list, not of {shown_value(only)}")
+                raise ConstantProblem(f"len is of a list, not of {shown_briefly(only)}")
             return len(only)
         numbers = values[0] if len(values) == 1 and isinstance(values[0], tuple | range) else values
         if len(numbers) > LONGEST_LIST:
@@ -88,7 +121,7 @@ def call(name: str, values: list[Any]) -> Any:
             _number(number, name)
         if name in ("abs", "round"):
             (only,) = numbers
-            return abs(only) if name == "abs" else round(only)
+            return abs(only) if name == "abs" else bounded(round(only))
         reduce: Callable[[Any], Any] = {"min": min, "max": max, "sum": sum}[name]  # type: ignore[assignment]
         return bounded(reduce(numbers))
     except (ValueError, TypeError) as error:
@@ -122,11 +155,11 @@ def _check_power(base: Any, exponent: Any) -> None:
 
 def _number(value: Any, sign: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConstantProblem(f'"{sign}" is for numbers, not {shown_value(value)[:60]}')
+        raise ConstantProblem(f'"{sign}" is for numbers, not {shown_briefly(value)}')
     return value
 
 
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ConstantProblem(f"a condition is true or false, not {shown_value(value)[:60]}", "compare it: x == 1")
+        raise ConstantProblem(f"a condition is true or false, not {shown_briefly(value)}", "compare it: x == 1")
     return value

@@ -7,8 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Report, Span
+from modgraph.diagnostics.diagnostic import MOST_CANDIDATES
 from modgraph.elaboration.entities import Tensor
-from modgraph.elaboration.errors import DuplicateName, SharedWithOtherShapes, TooLarge
+from modgraph.elaboration.errors import (
+    DuplicateName,
+    NotInRegion,
+    SharedWithOtherShapes,
+    SharedWithOtherWeights,
+    TooLarge,
+)
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode
 from modgraph.ops import TensorType
@@ -16,10 +23,11 @@ from modgraph.ops.types import shown
 
 MOST_NODES = 30_000
 MOST_ITERATIONS = 20_000
-MOST_MODULES = 65_536
 MOST_WEIGHTS = 200_000  # tensors, in all modules of all pools
 MOST_AXES = 16
-MOST_STEPS = 1_000_000
+MOST_STEPS = 1_000_000  # of about two microseconds
+STATEMENT, CALL, BLOCK, MISTAKE = 4, 4, 40, 200  # steps that these take besides those of their parts
+OPERAND, RECORD, NAME = 8, 16, 10  # of an op, of a router, compared with a misspelt one
 DEEPEST_USE = 50
 MOST_ERRORS = 50
 
@@ -40,6 +48,7 @@ class Context:
         self.used: set[str] = set()
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.named: dict[str, Node] = {}
+        self.declared: dict[str, Span] = {}  # where each module, pool and router of the whole model is declared
         self.nodes = 0
         self.iterations = 0
         self.tensors = 0
@@ -49,6 +58,7 @@ class Context:
 
     def tell(self, diagnostic: Diagnostic) -> None:
         self.report.add(diagnostic)
+        self.steps += MISTAKE
         if len(self.report.errors) >= MOST_ERRORS:
             raise Abandoned
 
@@ -105,11 +115,11 @@ class BlockCall:
 class ScanBody:
     """A scan while its body is elaborated: where it stands, what it has read of there, what it has yielded.
 
-    `read` gives results of the graph around it by the inputs of the region that stand for them.
+    `read` gives the inputs of the region that stand for results of the graph around it.
     """
 
     outer: Here
-    read: dict[str, Result] = field(default_factory=dict)
+    read: dict[Result, str] = field(default_factory=dict)
     yields: list[Any] = field(default_factory=list)
 
 
@@ -132,6 +142,12 @@ class Here:
     def tell(self, diagnostic: Diagnostic) -> None:
         self.context.tell(diagnostic)
 
+    def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
+        """The names to suggest for a misspelt one; to compare it with many is work."""
+        names = self.scope.visible(wanted)
+        self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
+        return names
+
     def within(self, scope: Scope) -> Here:
         return replace(self, scope=scope)
 
@@ -150,6 +166,9 @@ class Here:
             advice = 'give it a name of its own: name="…"'
             self.tell(DuplicateName(span=span, name=node.name, way_out=advice))
             return False
+        if self.region and any(result.node not in self.graph for result in (inputs or {}).values()):
+            self.tell(NotInRegion(span=span, what="a value from outside"))
+            return False
         if any(len(type_.shape) > MOST_AXES for type_ in node.types):
             self.tell(TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES))
             return False
@@ -164,15 +183,14 @@ class Here:
         """A result as this graph has it: inside a scan, one of the graph around it comes in through an input."""
         if self.scan is None or result.node in self.graph:
             return result
-        for name, known in self.scan.read.items():
-            if known == result:
-                return Result(name)
+        if result in self.scan.read:
+            return Result(self.scan.read[result])
         name = f"outer.{result.node}" + (f".{result.index}" if result.index else "")
         while name in self.graph or name in self.context.named:
             name += "_"
         self.context.count_node(span)
         self.graph.add(InputNode(name=name, types=(self.scan.outer.graph.type_of(result),), span=span))
-        self.scan.read[name] = result
+        self.scan.read[result] = name
         return Result(name)
 
     def shares(self, name: str) -> bool:
@@ -196,9 +214,13 @@ class Here:
     def agree_on_weights(self, owner: str, shapes: dict[str, tuple[int, ...]], span: Span) -> bool:
         """Whether the weights of an owner have the shapes its earlier uses gave them."""
         home = id(self.graph if self.scan is None else self.scan.outer.graph)
-        earlier: dict[str, Any] = self.context.weights.setdefault((home, owner), shapes)
+        earlier = self.context.weights.setdefault((home, owner), shapes)
+        if earlier.keys() != shapes.keys():
+            facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
+            self.tell(SharedWithOtherWeights(span=span, name=owner, **facts))
+            return False
         for name, shape in shapes.items():
-            if earlier.get(name) != shape:
+            if earlier[name] != shape:
                 self.tell(
                     SharedWithOtherShapes(
                         span=span, name=owner, weight=name, found=shown(shape), earlier=shown(earlier[name])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Span
 from modgraph.ir import Result
-from modgraph.ops import Initial, TensorType, shown_value
+from modgraph.ops import Initial, TensorType, shown_briefly
 from modgraph.routers import Router
 from modgraph.syntax import ast
 
@@ -145,4 +145,4 @@ def described(value: Any) -> str:
         case Family():
             return f'the family "{value.name}"'
         case _:
-            return f"the constant {shown_value(value)}"
+            return f"the constant {shown_briefly(value)}"

@@ -426,6 +426,21 @@ class SharedWithOtherShapes(Diagnostic):
     earlier: str
 
 
+class SharedWithOtherWeights(Diagnostic):
+    """Two ops with one name have one set of weights, so each must have all of them: with a bias, or both without."""
+
+    code = "MG312"
+    message = '"{name}" is shared, and this use has the weights {found}, where an earlier one had {earlier}'
+    help = "give each a name of its own, or make their settings equal"
+    example = (
+        'model m() { input x: float[4] y = x -> linear(4, bias=false, name="z") z = x -> linear(4, name="z") '
+        "output y output z }"
+    )
+    name: str
+    found: str
+    earlier: str
+
+
 class LossIsNotNumber(Diagnostic):
     """A loss is one number per example, or one over the batch."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
-from modgraph.diagnostics import did_you_mean
+from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.apply import apply_op, apply_stages, is_block
 from modgraph.elaboration.calls import arguments_of, settle
 from modgraph.elaboration.constants import ConstantProblem
-from modgraph.elaboration.context import Here
+from modgraph.elaboration.context import RECORD, Here
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
@@ -25,10 +26,12 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.scope import is_value
+from modgraph.ops import shown_briefly
 from modgraph.ops.shape import ARITHMETIC
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, find_router
 
+MOST_LISTED = 20  # members of a family, in a message
 ADD: Any = ARITHMETIC["+"]
 MULTIPLY: Any = ARITHMETIC["*"]
 
@@ -95,7 +98,7 @@ def _name(expression: ast.Name, here: Here) -> Any:
     op = find_op(name)
     if op is not None:
         return Template((ast.Stage(span=expression.span, term=expression),), here.scope)
-    known = [*here.scope.visible(), *constants.FUNCTIONS]
+    known = [*here.visible(expression.span), *constants.FUNCTIONS]
     suggestion = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}.get(name)
     here.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion or did_you_mean(name, known)))
     return POISON
@@ -109,7 +112,16 @@ def _list(expression: ast.ListOf, here: Here) -> Any:
             here.tell(errors.NotConstant(span=item.span, what="a member of a list", found=described(value)))
             value = POISON
         items.append(value)
-    return POISON if POISON in items else tuple(items)
+    if any(value is POISON for value in items):
+        return POISON
+    return tuple(items) if _counted(tuple(items), expression, here) else POISON
+
+
+def _counted(value: Any, expression: ast.Expression, here: Here) -> bool:
+    """Count the work with a list, whose lists within may be long too; false, with a message, if it is too long."""
+    count, depth = constants.extent(value)
+    here.context.spend(count, expression.span)
+    return not isinstance(_folded(expression, here, constants.check_extent, count, depth), Poison)
 
 
 def _tuple(expression: ast.TupleOf, here: Here) -> Any:
@@ -165,7 +177,7 @@ def _attribute(expression: ast.Attribute, here: Here) -> Any:
         suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
         here.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
         return POISON
-    found_records = _records_of(target, (expression.name,), here)
+    found_records = _records_of(target, (expression.name,), expression.span, here)
     if len(found_records) == 1:
         return found_records[0]
     if not found_records:
@@ -226,7 +238,7 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
                 found = f"this is {described(value)}"
                 here.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
                 return POISON
-            tensors += _records_of(member, bound.op.reads, here)
+            tensors += _records_of(member, bound.op.reads, span, here)
     if not tensors and routers_only:
         name = described(operands[0][0]).split('"')[1]
         here.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
@@ -234,7 +246,7 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
     return apply_op(bound, tuple(tensors), call.span, here)
 
 
-def _records_of(router: RouterEntity, names: tuple[str, ...], here: Here) -> list[Tensor]:
+def _records_of(router: RouterEntity, names: tuple[str, ...], span: Span, here: Here) -> list[Tensor]:
     """The first of some records that a router keeps, of every route so far that uses it; inside a scan, those of this
     step and those outside."""
     kept = [name for name in names if name in router.router.records]
@@ -242,6 +254,7 @@ def _records_of(router: RouterEntity, names: tuple[str, ...], here: Here) -> lis
         return []
     graphs = [here.graph] if here.scan is None else [here.scan.outer.graph, here.graph]
     results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, kept[0])]
+    here.context.spend(RECORD * len(results), span)
     return [Tensor(result, graph.type_of(result)) for graph, result in results]
 
 
@@ -262,7 +275,11 @@ def _unknown_call(call: ast.Call, name: str, here: Here) -> Any:
 
 def _constant_call(name: str, call: ast.Call, here: Here) -> Any:
     values = [constant(argument.value, here, f"an argument of {name}") for argument in call.arguments]
-    return _folded(call, here, constants.call, name, values) if POISON not in values else POISON
+    if POISON in values:
+        return POISON
+    longest = max((len(value) for value in values if isinstance(value, tuple | range)), default=0)
+    here.context.spend(min(longest, constants.LONGEST_LIST), call.span)
+    return _folded(call, here, constants.call, name, values)
 
 
 def _unary(expression: ast.Unary, here: Here) -> Any:
@@ -277,8 +294,8 @@ def _unary(expression: ast.Unary, here: Here) -> Any:
 def _binary(expression: ast.Binary, here: Here) -> Any:
     left, right = evaluate(expression.left, here), evaluate(expression.right, here)
     if not isinstance(left, Entity) and not isinstance(right, Entity):
-        if isinstance(right, tuple):
-            here.context.spend(len(right), expression.span)
+        if not _counted((left, right), expression, here):
+            return POISON
         return _folded(expression, here, constants.binary, expression.operator, left, right)
     op: Any = ARITHMETIC.get(expression.operator)
     values = (left, right)
@@ -320,9 +337,10 @@ def _index(expression: ast.Index, here: Here) -> Any:
     if isinstance(target, Family):
         if index in target.members:
             return target.members[index]
-        members = ", ".join(map(str, target.members)) or "none"
-        problem = f'"{target.name}" has no member {index}'
-        here.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=f"it has: {members}"))
+        known = [shown_briefly(key) for key in islice(target.members, MOST_LISTED)]
+        listed = ", ".join(known) + (", …" if len(target.members) > MOST_LISTED else "")
+        problem = f'"{target.name}" has no member {shown_briefly(index)}'
+        here.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=f"it has: {listed or 'none'}"))
         return POISON
     if isinstance(target, Entity):
         problem = f"{described(target)} has no members"

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import MOST_MODULES, Here
+from modgraph.elaboration.context import Here
 from modgraph.elaboration.entities import Poison, PoolEntity, described
 from modgraph.elaboration.expressions import constant
+from modgraph.ir import MOST_MODULES
 from modgraph.syntax import ast
 
 
@@ -29,7 +30,7 @@ def _pool(statement: ast.GrowBy, here: Here) -> PoolEntity | None:
     if isinstance(found, PoolEntity):
         return found
     if found is None:
-        known = here.scope.visible(lambda value: isinstance(value, PoolEntity))
+        known = here.visible(statement.span, lambda value: isinstance(value, PoolEntity))
         suggestion = did_you_mean(statement.pool, known, "the pools here: {known}")
         here.tell(errors.UnknownName(span=statement.span, name=statement.pool, suggestion=suggestion))
     elif not isinstance(found, Poison):

@@ -13,11 +13,19 @@ from modgraph.syntax import ast, parse, read
 DEEPEST_IMPORT = 50
 
 
+def resolved(path: Path) -> Path:
+    """The path without links; itself where it cannot be followed, as reading it will tell."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError):  # the last for links that lead back to themselves
+        return path.absolute()
+
+
 class Imports:
     """Reads each file once. `root` is the folder of the spec: what lies outside is told."""
 
     def __init__(self, root: Path, report: Report) -> None:
-        self.root = root.resolve()
+        self.root = resolved(root)
         self.report = report
         self.scopes: dict[Path, Scope | None] = {}  # none for a file that cannot be read
         self.reading: list[Path] = []
@@ -25,7 +33,7 @@ class Imports:
     def scope_of(self, file: ast.File, path: Path) -> Scope:
         """The blocks that a file defines and imports, by name."""
         scope = Scope()
-        self.reading.append(path.resolve())
+        self.reading.append(resolved(path))
         for statement in file.imports:
             self._import(statement, path, scope)
         for block in file.definitions:
@@ -50,10 +58,7 @@ class Imports:
             scope.declare(name, block)
 
     def _file(self, statement: ast.Import, importer: Path) -> Scope | None:
-        try:
-            path = (importer.parent / statement.path).resolve()
-        except (OSError, ValueError, RuntimeError):  # the last for links that lead back to themselves
-            path = importer.parent / statement.path
+        path = resolved(importer.parent / statement.path)
         if path in self.reading:
             self.report.add(errors.CircularImport(span=statement.span, path=statement.path))
             return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Here
-from modgraph.elaboration.entities import POISON, Family, Poison, described
+from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, described
 from modgraph.elaboration.expressions import constant
 from modgraph.elaboration.scope import Scope
 from modgraph.syntax import ast
@@ -15,6 +14,10 @@ from modgraph.syntax import ast
 
 def elaborate_repeat(statement: ast.Repeat, here: Here) -> None:
     """Each iteration in a scope with a path of its own: `blocks.8`."""
+    if isinstance(here.scope.bound(statement.name), PoolEntity):  # whose modules are called `pool.0` too
+        here.tell(errors.DuplicateName(span=statement.span, name=statement.name))
+        poison_declared(statement.body, here)
+        return
     _iterate(statement, statement.variable, here, lambda key: here.scope.inside(path=f"{statement.name}.{key}"))
 
 
@@ -89,7 +92,7 @@ def _elaborate(body: ast.Body, here: Here) -> None:
 
 def _families(bodies: list[ast.Body], here: Here) -> dict[str, dict[Any, Any]]:
     """An empty family for every name that some bodies declare."""
-    names = [name for body in bodies for name in declared(body)]
+    names = [name for body in bodies for name in body.declared]
     here.context.spend(len(names), bodies[0].span)
     return {name: {} for name in names}
 
@@ -115,19 +118,5 @@ def _declare_families(families: dict[str, dict[Any, Any]], here: Here) -> None:
 
 def poison_declared(body: ast.Body, here: Here) -> None:
     """Nothing follows from the names of a body that could not be elaborated."""
-    for name in declared(body):
+    for name in body.declared:
         here.scope.declare(name, POISON)
-
-
-def declared(body: ast.Body) -> Iterator[str]:
-    """Names of the modules, pools and routers that a body declares, those of bodies within included."""
-    for statement in body.statements:
-        match statement:
-            case ast.Module() | ast.Pool() | ast.Router():
-                yield statement.name
-            case ast.Repeat() | ast.For() | ast.Frozen() | ast.Scan():
-                yield from declared(statement.body)
-            case ast.If():
-                yield from declared(statement.then)
-                if statement.otherwise is not None:
-                    yield from declared(statement.otherwise)

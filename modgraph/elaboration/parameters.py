@@ -7,12 +7,12 @@ from typing import Any
 
 from modgraph.diagnostics import Report, Source, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Context, Here
+from modgraph.elaboration.context import Abandoned, Context, Here
 from modgraph.elaboration.entities import POISON, Poison
 from modgraph.elaboration.expressions import constant
 from modgraph.elaboration.scope import Scope
 from modgraph.ir import Graph
-from modgraph.ops import shown_value
+from modgraph.ops import shown_briefly
 from modgraph.syntax import ast, parse
 
 
@@ -47,8 +47,8 @@ def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], here: Here) -
             span=parameter.span,
             name=parameter.name,
             wanted=_kind(default),
-            given=shown_value(value)[:80],
-            default=shown_value(default),
+            given=shown_briefly(value),
+            default=shown_briefly(default),
         )
     )
     return POISON
@@ -82,5 +82,8 @@ def read_value(text: str) -> Any:
     default = file.definitions[0].parameters[0].default
     if default is None:
         return text
-    value = constant(default, Here(Context(report), Graph(""), Scope(), Scope().next_binding("")), "a value")
+    try:
+        value = constant(default, Here(Context(report), Graph(""), Scope(), Scope().next_binding("")), "a value")
+    except Abandoned:
+        return text
     return text if isinstance(value, Poison) or report.errors else value

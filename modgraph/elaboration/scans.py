@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.expressions import evaluate, tensor
-from modgraph.elaboration.loops import declared, poison_declared
+from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, OutputNode, Result, ScanNode, weights_of
@@ -198,7 +199,7 @@ def _yields(statement: ast.Scan, inside: Here) -> list[Tensor] | None:
     elif len(found) != len(names):
         inside.tell(errors.YieldsAndNames(span=statement.sequence.span, values=len(found), names=len(names)))
     elif len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(names).items() if count > 1)
         inside.tell(errors.DuplicateName(span=statement.sequence.span, name=twice))
     else:
         return found
@@ -207,7 +208,7 @@ def _yields(statement: ast.Scan, inside: Here) -> list[Tensor] | None:
 
 def _show_declared(body: ast.Body, scope: Scope, here: Here) -> None:
     """Modules, pools and routers of the body are seen outside: there is one of each."""
-    for name in declared(body):
+    for name in body.declared:
         if name in scope.names and name not in here.scope.names:
             here.scope.declare(name, scope.names[name])
 
@@ -237,7 +238,7 @@ def _finish(
     if isinstance(axis, str):
         inputs["length"] = outer.length_of(axis, span)
     inputs |= {state.value.result.node: state.start for state in states if state.start is not None}
-    inputs |= sorted(inside.scan.read.items())
+    inputs |= sorted((name, result) for result, name in inside.scan.read.items())
     if not outer.add(node, span, inputs):
         return None
     if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(region)):

@@ -9,7 +9,7 @@ from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import take_operand
 from modgraph.elaboration.calls import arguments_of, settle
-from modgraph.elaboration.context import MOST_MODULES, Here
+from modgraph.elaboration.context import STATEMENT, Here
 from modgraph.elaboration.entities import (
     POISON,
     Family,
@@ -28,7 +28,7 @@ from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborat
 from modgraph.elaboration.scans import carried_out, elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.scope import is_callable
 from modgraph.elaboration.typing import elaborate_type
-from modgraph.ir import InputNode, LossNode, OutputNode, Result, TargetNode
+from modgraph.ir import MOST_MODULES, InputNode, LossNode, OutputNode, Result, TargetNode
 from modgraph.routers import Router
 from modgraph.syntax import ast
 from modgraph.syntax.errors import NotThereYet
@@ -38,6 +38,7 @@ from modgraph.vocabulary import find_router
 def elaborate_body(body: ast.Body, here: Here) -> None:
     """All statements of a body, in order."""
     for statement in body.statements:
+        here.context.spend(STATEMENT, statement.span)
         STATEMENTS[type(statement)](statement, here)
 
 
@@ -157,6 +158,10 @@ def _declare(statement: Any, kind: Any, facts: tuple[Any, ...], here: Here) -> N
     if _is_taken(statement.name, statement.span, here):
         return
     path = here.scope.weights_below(statement.name)
+    if here.context.declared.setdefault(path, statement.span) != statement.span:
+        here.tell(errors.DuplicateName(span=statement.span, name=path))
+        here.scope.declare(statement.name, POISON)
+        return
     sound = not any(isinstance(fact, Poison) for fact in facts)
     here.scope.declare(statement.name, kind(path, *facts, statement.span) if sound else POISON)
 
@@ -208,7 +213,7 @@ def _bind(reference: ast.Reference, key: Any, value: Any, statement: ast.Binding
         found = described(value)
         here.tell(errors.NotValue(span=statement.value.span, what="what is bound", found=found, way_out=advice))
         value = POISON
-    if isinstance(here.scope.names.get(reference.name), ModuleEntity | PoolEntity | RouterEntity):
+    if isinstance(here.scope.bound(reference.name), ModuleEntity | PoolEntity | RouterEntity):
         here.tell(errors.DuplicateName(span=reference.span, name=reference.name))
         return
     here.context.observe(reference.span, value)

@@ -2,7 +2,8 @@
 
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
-from modgraph.ir.json_form import UnreadableGraph, from_json, to_json
+from modgraph.ir.json_form import from_json, to_json
+from modgraph.ir.lengths import longest, symbolic_axes
 from modgraph.ir.node import (
     SCAN_SLOTS,
     InputNode,
@@ -17,10 +18,12 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.stored import MOST_MODULES, UnreadableGraph
 from modgraph.ir.text_form import to_text
 from modgraph.ir.weights import GraphWeight, weights_of
 
 __all__ = [
+    "MOST_MODULES",
     "SCAN_SLOTS",
     "Graph",
     "GraphWeight",
@@ -41,6 +44,8 @@ __all__ = [
     "facts_of",
     "from_json",
     "grow",
+    "longest",
+    "symbolic_axes",
     "to_json",
     "to_text",
     "weights_of",

@@ -100,10 +100,12 @@ class Graph:
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
         """The given nodes and all that they depend on."""
-        found: set[str] = set()
-        for name in names:
-            if name not in found:
-                found |= networkx.ancestors(self._graph, name) | {name}
+        found = set(names)
+        pending = list(found)
+        while pending:
+            new = set(self._graph.predecessors(pending.pop())) - found
+            found |= new
+            pending += new
         return found
 
     def signature(self, node: OpNode | RouteNode) -> Signature:
@@ -138,17 +140,15 @@ class Graph:
     def records(self) -> dict[str, Result]:
         """What routes record, by `route.record`; of a route inside a scan, the records of all steps."""
         return {
-            f"{route.name}.{record}": part.outside(f"{route.name}.{record}", Result(route.name, index))
+            f"{route.name}.{record}": part.record_of(route, record)
             for part in self.parts()
             for route in part.graph.of_kind(RouteNode)
-            for index, record in enumerate(part.graph.router_of(route).router.records, start=1)
+            for record in part.graph.router_of(route).router.records
         }
 
     def records_of(self, router: str, record: str) -> list[Result]:
         """One record of every route that uses a router."""
-        routes = [route for part in self.parts() for route in part.routes_of(router)]
-        records = self.records()
-        return [records[f"{route.name}.{record}"] for route in routes]
+        return [part.record_of(route, record) for part in self.parts() for route in part.routes_of(router)]
 
     @property
     def input_types(self) -> dict[str, TensorType]:
@@ -209,6 +209,11 @@ class Part:
     def outside(self, output: str, inside: Result) -> Result:
         """Where one of the region's outputs is to be had outside: a result of the scan."""
         return inside if self.scan is None else Result(self.scan.name, self.scan.stacked.index(output))
+
+    def record_of(self, route: RouteNode, record: str) -> Result:
+        """Where a record of a route here is to be had outside."""
+        index = self.graph.router_of(route).router.records.index(record) + 1
+        return self.outside(f"{route.name}.{record}", Result(route.name, index))
 
     def routes_of(self, router: str) -> list[RouteNode]:
         """The routes here that use a router, if it is used here."""

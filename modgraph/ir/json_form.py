@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -19,14 +20,24 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ops import Declaration, Initial, TensorType
+from modgraph.ir.stored import (
+    MOST_MODULES,
+    UnreadableGraph,
+    ask,
+    check_depth,
+    check_node,
+    check_references,
+    check_shared,
+    flag_of,
+    name_of,
+    names_of,
+    type_of,
+    whole_of,
+)
+from modgraph.ops import Declaration, Initial, Misfit
 from modgraph.vocabulary import find_op, find_router
 
 FORMAT = 1
-
-
-class UnreadableGraph(ValueError):
-    """Stored JSON does not describe a graph that this version knows."""
 
 
 def to_json(graph: Graph) -> dict[str, Any]:
@@ -41,28 +52,33 @@ def _content(graph: Graph) -> dict[str, Any]:
 
 
 def from_json(record: Any) -> Graph:
-    """The graph that `to_json` described. Raises `UnreadableGraph`."""
+    """The graph that `to_json` described. Raises `UnreadableGraph`, for anything else whatever."""
+    check_depth(record)
     try:
-        if record["format"] != FORMAT:
-            raise UnreadableGraph(f"format {record['format']!r} is not {FORMAT}, the one this version reads")
-        graph = Graph(record["name"], {name: _frozen(value) for name, value in record["parameters"].items()})
-        order = {str(name): place for place, name in enumerate(record.get("inputs", ()))}
-        for entry in sorted(record["nodes"], key=lambda entry: order.get(entry["name"], len(order))):
-            inputs = {slot: Result(node, index) for slot, node, index in entry.get("inputs", ())}
-            graph.add(_node_from_json(entry), inputs, entry.get("uses"))
-        _check_shared(graph)
-    except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        graph = _graph(record)
+        check_shared(graph)
+    except UnreadableGraph:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, Misfit) as error:
         raise UnreadableGraph(f"it is damaged or of another version: {error}") from error
     return graph
 
 
-def _check_shared(graph: Graph) -> None:
-    """What a scan shares with the graph around it or with another scan is the same thing."""
-    known: dict[str, Node] = {}
-    for node in (node for part in graph.parts() for node in part.graph):
-        assert not isinstance(node, ScanNode) or node.name in graph, "a scan stands in a scan"
-        if isinstance(node, PoolNode | RouterNode):
-            assert known.setdefault(node.name, node) == node, f"{node.name} is two things"
+def _graph(record: Any) -> Graph:
+    if record["format"] != FORMAT:
+        raise UnreadableGraph(f"format {record['format']!r} is not {FORMAT}, the one this version reads")
+    parameters = {name_of(name): _frozen(value) for name, value in record["parameters"].items()}
+    graph = Graph(name_of(record["name"]) if record["name"] else "", parameters)
+    order = {name: place for place, name in enumerate(names_of(record.get("inputs", [])))}
+    for entry in sorted(record["nodes"], key=lambda entry: order.get(name_of(entry["name"]), len(order))):
+        node = _node_from_json(entry)
+        inputs = {slot: Result(source, index) for slot, source, index in entry.get("inputs", ())}
+        uses = dict(entry.get("uses", {}))
+        ask(len(inputs) == len(entry.get("inputs", ())), f"{node.name} has two slots of one name")
+        check_references(graph, node, inputs, uses)
+        graph.add(node, inputs, uses)
+        check_node(graph, node)
+    return graph
 
 
 def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
@@ -96,40 +112,38 @@ def _declaration(declaration: Declaration) -> dict[str, Any]:
 
 
 def _node_from_json(entry: dict[str, Any]) -> Node:
-    common: dict[str, Any] = {
-        "name": entry["name"],
-        "types": tuple(TensorType.from_json(record) for record in entry["types"]),
-    }
+    common: dict[str, Any] = {"name": name_of(entry["name"]), "types": tuple(map(type_of, entry["types"]))}
     match entry["kind"]:
         case "op":
             op = _known(find_op(entry["is"]), entry)
-            initial = Initial(**entry["initial"]) if "initial" in entry else None
-            owner, frozen = entry.get("owner", entry["name"]), entry.get("frozen", False)
+            initial = _initial(entry["initial"]) if "initial" in entry else None
+            owner, frozen = name_of(entry.get("owner", entry["name"])), flag_of(entry.get("frozen", False))
             return OpNode(**common, op=op, owner=owner, initial=initial, frozen=frozen)
         case "router":
             router = _known(find_router(entry["is"]), entry)
-            return RouterNode(**common, router=router, frozen=entry.get("frozen", False))
+            return RouterNode(**common, router=router, frozen=flag_of(entry.get("frozen", False)))
         case "pool":
-            regions = tuple(from_json(region) for region in entry["regions"])
-            assert len(regions) in (1, entry["size"]), "a pool has one region, or one for each module"
-            grown = entry.get("grown", 0)
-            assert grown in range(entry["size"]), "a pool has grown by fewer modules than it has"
-            return PoolNode(**common, size=entry["size"], regions=regions, grown=grown)
+            size = whole_of(entry["size"], 1, MOST_MODULES)
+            grown = whole_of(entry.get("grown", 0), 0, size - 1)
+            return PoolNode(**common, size=size, regions=tuple(map(_graph, entry["regions"])), grown=grown)
         case "route":
-            return RouteNode(**common, lowering=entry["lowering"])
+            return RouteNode(**common, lowering=name_of(entry["lowering"]))
         case "scan":
-            return _scan_from_json(entry, common)
+            names: dict[str, Any] = {key: names_of(entry[key]) for key in ("states", "stacked")}
+            return ScanNode(**common, region=_graph(entry["region"]), variable=name_of(entry["variable"]), **names)
         case kind:
             simple = {"input": InputNode, "target": TargetNode, "output": OutputNode, "loss": LossNode}
             return simple[kind](**common)
 
 
-def _scan_from_json(entry: dict[str, Any], common: dict[str, Any]) -> ScanNode:
-    region, states, stacked = from_json(entry["region"]), tuple(entry["states"]), tuple(entry["stacked"])
-    assert {entry["variable"], *states} <= {*region.input_types}, "a scan's variable and states are its region's inputs"
-    assert {*stacked, *(f"next.{state}" for state in states)} == {*region.outputs}, "a scan has its region's outputs"
-    assert len(stacked) == len(common["types"]), "a scan has a type for each result"
-    return ScanNode(**common, region=region, variable=entry["variable"], states=states, stacked=stacked)
+def _initial(record: dict[str, Any]) -> Initial:
+    initial = Initial(**record)
+    sound = initial.kind in ("zeros", "ones", "constant", "normal", "uniform") and initial.fan == ""
+    ask(
+        sound and type(initial.scale) in (int, float) and math.isfinite(initial.scale),
+        "a weight starts in no known way",
+    )
+    return initial
 
 
 def _known(declaration: type[Any] | None, entry: dict[str, Any]) -> Any:
@@ -138,9 +152,10 @@ def _known(declaration: type[Any] | None, entry: dict[str, Any]) -> Any:
     settings = declaration.settings()
     values = {}
     for name, value in entry["settings"].items():
-        values[name] = settings[name].convert(_frozen(value))
-        if problem := settings[name].problem(values[name]):
+        plain = _frozen(value)
+        if problem := settings[name].problem(plain):
             raise UnreadableGraph(f'setting "{name}" of "{entry["name"]}" {problem}')
+        values[name] = settings[name].convert(plain)
     return declaration(**values)
 
 
@@ -149,8 +164,13 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _thawed(value: Any) -> Any:
-    return [_thawed(item) for item in value] if isinstance(value, tuple | range) else value
+    if isinstance(value, range):
+        return {"range": [value.start, value.stop]}
+    return [_thawed(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        start, stop = value["range"]
+        return range(start, stop)
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

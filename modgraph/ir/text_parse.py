@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.json_form import FORMAT, UnreadableGraph, from_json
+from modgraph.ir.json_form import FORMAT, from_json
+from modgraph.ir.stored import UnreadableGraph
 
 HEAD = re.compile(r"graph (?P<name>\w*)\((?P<parameters>.*)\) \{")
 LINE = re.compile(r"(?P<name>[\w.]+)(?:: (?P<types>[^=]+))? = (?P<rest>.+)")
@@ -20,6 +21,8 @@ DECLARED_TAIL = re.compile(
     r"(?: of (?P<owner>[\w.]+))?(?: init (?P<kind>\w+)\((?P<scale>[^)]*)\))?(?P<frozen> frozen)?"
 )
 SCAN = re.compile(r"scan (?P<variable>[\w.]+)(?: with (?P<states>[\w., ]+?))? as (?P<stacked>[\w., ]+)")
+RANGE_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|(-?\d{1,16})\.\.(-?\d{1,16})')
+RANGE = '{{"range": [{}, {}]}}'
 ROUTE = re.compile(r"route (?P<pool>[\w.]+) by (?P<router>[\w.]+)")
 
 
@@ -96,7 +99,8 @@ def _type(text: str, number: int) -> dict[str, Any]:
 
 
 def _values(text: str, number: int) -> dict[str, Any]:
-    """`name=constant, …`; constants are written as in JSON."""
+    """`name=constant, …`; constants are written as in JSON, but for ranges."""
+    text = RANGE_OR_STRING.sub(lambda found: RANGE.format(*found.groups()) if found[1] else found[0], text)
     decoder, values, at = json.JSONDecoder(strict=False), dict[str, Any](), 0
     while at < len(text):
         name, sign, _ = text[at:].partition("=")

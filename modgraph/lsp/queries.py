@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.diagnostics import Report, Span
+from modgraph.elaboration import resolved
 from modgraph.elaboration.entities import ModuleEntity, PoolEntity, RouterEntity, Several, Tensor
 from modgraph.lsp.analysis import Analysis
 from modgraph.ops import Op
@@ -129,7 +130,7 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
 def _imported(file: ast.File, name: str, importer: Path) -> Span | None:
     for statement in file.imports:
         if name in statement.names:
-            source = read((importer.parent / statement.path).resolve(), Report())
+            source = read(resolved(importer.parent / statement.path), Report())
             other = parse(source, Report()) if source is not None else None
             blocks = other.definitions if other is not None else ()
             return next((block.name_span for block in blocks if block.name == name), None)

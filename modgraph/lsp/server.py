@@ -11,6 +11,7 @@ from pygls.lsp.server import LanguageServer
 from modgraph.diagnostics import Diagnostic, Report, Source, Span
 from modgraph.lsp.analysis import Analysis, analyse
 from modgraph.lsp.queries import complete, definition, hover
+from modgraph.syntax import read
 from modgraph.syntax.format import format_source
 from modgraph.version import VERSION
 
@@ -31,8 +32,9 @@ def _path_of(uri: str) -> str:
 
 
 def _analysis(uri: str) -> Analysis:
-    document = server.workspace.get_text_document(uri)
-    return analyse(Source(_path_of(uri), document.source))
+    path, document = _path_of(uri), server.workspace.text_documents.get(uri)
+    source = Source(path, document.source) if document is not None else read(path, Report())
+    return analyse(source or Source(path, ""))
 
 
 def _offset(analysis: Analysis, position: types.Position) -> int:

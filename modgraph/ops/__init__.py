@@ -15,6 +15,7 @@ from modgraph.ops.declaration import (
     constant,
     normal,
     setting,
+    shown_briefly,
     shown_value,
     uniform,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "sequence",
     "setting",
     "shape",
+    "shown_briefly",
     "shown_value",
     "uniform",
 ]

@@ -19,6 +19,8 @@ from modgraph.ops.axes import Axes, Misfit
 from modgraph.ops.types import Axis, TensorType
 
 MISSING = dataclasses.MISSING
+MOST_LETTERS = 60  # of a constant that a message shows
+MOST_MEMBERS = 8
 
 
 def setting(
@@ -201,7 +203,7 @@ class Setting:
     def problem(self, value: Any) -> str | None:
         """What is wrong with a value, or None."""
         if not self._is_of_kind(value):
-            return f"must be {self.described()}, not {shown_value(value)}"
+            return f"must be {self.described()}, not {shown_briefly(value)}"
         bounds = self.bounds
         if isinstance(value, str):
             return self._choice_problem(value)
@@ -220,7 +222,7 @@ class Setting:
         choices = self.bounds.get("choices", ())
         if not choices or value in choices:
             return None
-        return f'must be one of {", ".join(map(shown_value, choices))}, not "{value}"'
+        return f"must be one of {', '.join(map(shown_value, choices))}, not {shown_briefly(value)}"
 
     def convert(self, value: Any) -> Any:
         """A whole number where a real one is meant becomes one."""
@@ -289,6 +291,17 @@ def shown_value(value: Any) -> str:
     if isinstance(value, range):
         return f"{value.start}..{value.stop}"
     return str(value)
+
+
+def shown_briefly(value: Any) -> str:
+    """A constant in a message: its first members, its first letters."""
+    if isinstance(value, str):
+        return shown_value(value if len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + "…")
+    if isinstance(value, list | tuple):
+        inner = [shown_briefly(item) for item in value[:MOST_MEMBERS]]
+        text = ", ".join([*inner, "…"] if len(value) > MOST_MEMBERS else inner)
+        return f"[{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'}]"
+    return shown_value(value)
 
 
 def product(shape: tuple[Axis, ...]) -> int:

@@ -22,6 +22,11 @@ class LayerNorm(Op):
     eps: float = setting(1e-6, min=0, doc="added to the variance")
     learned: bool = setting(True, doc="scale and shift by learned vectors")
 
+    def check(self, axes: Axes) -> None:
+        if not isinstance(axes["D"], int):
+            reason = f'the axis "{axes["D"]}" has no fixed length, and its padding would count'
+            raise Misfit(reason, "normalise along an axis with a number in the input's type")
+
 
 class RMSNorm(Op):
     """Divide the last axis by its root mean square, then scale by a learned vector."""

@@ -139,6 +139,8 @@ class Arithmetic(Op):
         for at, type_ in enumerate(found):
             if type_.dtype != "float":
                 raise Misfit(f"arithmetic is for float values, not {type_}", "", at)
+        if self.left is not None and self.right is not None:
+            raise Misfit(f"{self.name} of two constants takes no value", "leave one of left and right out")
         wanted = 1 if self.left is not None or self.right is not None else 2
         if len(found) != wanted:
             raise Misfit(f"{self.name} takes {wanted} operands here, not {len(found)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from modgraph.diagnostics import Span
@@ -183,6 +184,11 @@ class Loss(Statement):
 class Body(Tree):
     statements: tuple[Statement, ...]
 
+    @cached_property
+    def declared(self) -> tuple[str, ...]:
+        """Names of the modules, pools and routers that it declares, those of bodies within included."""
+        return tuple(name for statement in self.statements for name in _declared(statement))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Statement):
@@ -278,6 +284,18 @@ class Definition(Tree):
 class File(Tree):
     imports: tuple[Import, ...]
     definitions: tuple[Definition, ...]
+
+
+def _declared(statement: Statement) -> tuple[str, ...]:
+    match statement:
+        case Module() | Pool() | Router():
+            return (statement.name,)
+        case Repeat() | For() | Frozen() | Scan():
+            return statement.body.declared
+        case If():
+            return statement.then.declared + (statement.otherwise.declared if statement.otherwise is not None else ())
+        case _:
+            return ()
 
 
 def depth_of(children: list[Any]) -> int:

@@ -120,7 +120,7 @@ def _neighbours(path: Path) -> str:
     from modgraph.diagnostics import closest
 
     try:
-        names = [entry.name for entry in path.parent.iterdir() if entry.suffix == path.suffix]
+        names = [entry.name for entry in path.parent.iterdir() if entry.suffix == path.suffix and entry != path]
     except (OSError, ValueError):
         return "check the path"
     match = closest(path.name, names)

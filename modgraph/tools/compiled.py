@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
-from modgraph.ir import Graph, RouteNode
+from modgraph.ir import Graph, RouteNode, longest
 from modgraph.ops import TensorType
 from modgraph.passes import INFERENCE, apply_passes, choices
 from modgraph.program import Program
@@ -48,11 +50,12 @@ def _routes(graph: Graph) -> list[str]:
 def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
     """Inputs and targets of the model's types, a function of their names alone."""
     types = {**model.graph.input_types, **model.graph.target_types}
-    return {name: _random(name, type_, size) for name, type_ in types.items() if type_.dtype != "length"}
+    lengths = {axis: min(SYMBOLIC_LENGTH, most) for axis, most in longest(model.graph).items()}
+    return {name: _random(name, type_, size, lengths) for name, type_ in types.items() if type_.dtype != "length"}
 
 
-def _random(name: str, type_: TensorType, size: int) -> Tensor:
-    shape = [size, *(axis if isinstance(axis, int) else SYMBOLIC_LENGTH for axis in type_.shape)]
+def _random(name: str, type_: TensorType, size: int, lengths: Mapping[str, int]) -> Tensor:
+    shape = [size, *(axis if isinstance(axis, int) else lengths.get(axis, SYMBOLIC_LENGTH) for axis in type_.shape)]
     generator = generator_for("batch", name)
     if type_.size is not None:
         return torch.randint(type_.size, shape, generator=generator)

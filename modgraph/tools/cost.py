@@ -6,13 +6,36 @@ activations are left out. `macs` runs every module on every message it could get
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, ScanNode, bind_route, weights_of
-from modgraph.ops import Signature, TensorType
+from modgraph.ops import Misfit, Signature, TensorType
 from modgraph.ops.declaration import product
+
+
+class UnknownAxis(Diagnostic):
+    """A length is given for an axis that the model does not have, or that has a number in the spec."""
+
+    code = "MG128"
+    message = 'there is no axis "{name}" of any length in this model'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
+
+
+class DoesNotFitLength(Diagnostic):
+    """At the length asked for, an op of the model does not fit, such as one with a learned vector for each place."""
+
+    code = "MG129"
+    message = '"{node}" does not fit these lengths: {reason}'
+    help = "{way_out}"
+    node: str
+    reason: str
+    way_out: str = "ask for shorter lengths"
 
 
 @dataclass(frozen=True)
@@ -38,6 +61,17 @@ class Cost:
 COUNTS = tuple(field.name for field in fields(Cost) if field.name != "nodes")
 
 
+def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
+    """Raises `ModgraphError` for lengths of axes that a graph does not have."""
+    known = sorted(
+        {axis for part in graph.parts() for node in part.graph for type_ in node.types for axis in type_.symbolic}
+    )
+    unknown = [name for name in lengths if name not in known]
+    if unknown:
+        listed = "its axes without a number: {known}"
+        raise ModgraphError(UnknownAxis(name=name, suggestion=did_you_mean(name, known, listed)) for name in unknown)
+
+
 def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
     """The cost of a graph, symbolic axes taken at the given lengths (1 where none is given).
 
@@ -59,7 +93,7 @@ def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[st
     """Names with their MACs, of every module and of the selected ones."""
     match node:
         case OpNode():
-            macs = _macs(_at_lengths(graph.signature(node), lengths))
+            macs = _macs(_at_lengths(graph.signature(node), lengths, node.name))
             return [(node.owner, macs, macs)]
         case PoolNode():
             return [(node.name, 0, 0)]
@@ -77,7 +111,8 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
     """A route's messages, counted under its pool, and its decisions, under its router."""
     pool, router = graph.pool_of(route), graph.router_of(route)
     operands = [_fixed(type_, lengths) for type_ in graph.signature(route).operands]
-    signature = bind_route(router.router, pool, *operands)
+    with _fitting(route.name):
+        signature = bind_route(router.router, pool, *operands)
     decisions = product(signature.axes.lead or ())
     messages = decisions * signature.axes["N"]
     modules = [_module_macs(region, lengths) for region in pool.regions]
@@ -91,13 +126,23 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
 
 
 def _module_macs(region: Graph, lengths: dict[str, int]) -> int:
-    return sum(_macs(_at_lengths(region.signature(node), lengths)) for node in region.of_kind(OpNode))
+    return sum(_macs(_at_lengths(region.signature(node), lengths, node.name)) for node in region.of_kind(OpNode))
 
 
-def _at_lengths(signature: Signature, lengths: dict[str, int]) -> Signature:
+def _at_lengths(signature: Signature, lengths: dict[str, int], node: str) -> Signature:
     operands = [_fixed(type_, lengths) for type_ in signature.operands]
-    bound: Signature = signature.declaration.bind(*operands)
+    with _fitting(node):
+        bound: Signature = signature.declaration.bind(*operands)
     return bound
+
+
+@contextmanager
+def _fitting(node: str) -> Iterator[None]:
+    """Tells of a node that the lengths do not fit. Raises `ModgraphError`."""
+    try:
+        yield
+    except Misfit as misfit:
+        raise ModgraphError([DoesNotFitLength(node=node, reason=misfit.reason)]) from misfit
 
 
 def _fixed(type_: TensorType, lengths: dict[str, int]) -> TensorType:

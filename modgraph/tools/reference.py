@@ -6,6 +6,7 @@ Messages are those whose modules have been imported; the command line imports al
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable
 
 from modgraph.diagnostics import Diagnostic, did_you_mean
@@ -92,6 +93,8 @@ def _section(title: str, pages: Iterable[str]) -> list[str]:
 
 
 def _prose(declared: type) -> str:
+    if sys.flags.optimize >= 2:  # a dataclass then has its signature for a docstring
+        return "(No explanation: Python runs with -OO, which leaves them out.)"
     return inspect.cleandoc(declared.__doc__ or "")
 
 

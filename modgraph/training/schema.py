@@ -7,6 +7,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
@@ -73,13 +74,13 @@ def _plain(value: Any) -> Any:
 
 def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | None:
     """A section from a tree; None with every mistake reported."""
-    before = len(report.errors)
+    before = len(report.diagnostics)
     if issubclass(kind, Named) and "name" not in vars(kind):
         chosen = _chosen(kind, tree, path, report)
         if chosen is None:
             return None
         kind = typing.cast(type[S], chosen)
-    hints = typing.get_type_hints(kind)
+    hints = _hints(typing.cast(Any, kind))
     fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, kind))}
     values: dict[str, Any] = {}
     for key, item in tree.items.items():
@@ -98,7 +99,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
             report.add(errors.MissingKey(span=tree.span, section=path, key=name, meaning=meaning))
         elif field.metadata.get("path") and name not in values:
             values[name] = _absolute(field.default, Leaf(None, tree.span), f"{path}.{name}", report)
-    if len(report.errors) != before:
+    if len(report.diagnostics) != before:
         return None
     section = kind(**values)
     wrong = section.contradiction()
@@ -106,6 +107,11 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         return section
     report.add(errors.BadValue(span=tree.span, key=path, problem=wrong, meaning="change one of them"))
     return None
+
+
+@cache
+def _hints(kind: type[Section]) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:

@@ -14,7 +14,7 @@ from safetensors.torch import load
 from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import open_file, read_file, reason_of
+from modgraph.files import open_file, reason_of
 from modgraph.training.errors import BadWeightFile
 
 SAFETENSORS = b"{"  # the ninth byte, after the length of the header in JSON; no zip archive and no pickle has it there
@@ -39,11 +39,11 @@ def read_tensors(path: str) -> dict[str, Tensor]:
 def _content(path: str) -> Any:
     """What a file holds, told by its first bytes: names may be those of links. Raises whatever its reader raises."""
     with open_file(path) as file:
-        start = file.read(9)
-        if start[8:] == SAFETENSORS:
-            return load(read_file(path))
-        file.seek(0)
+        safetensors = file.read(9)[8:] == SAFETENSORS
         _refuse_too_large(file)
+        file.seek(0)
+        if safetensors:
+            return load(file.read())
         content = torch.load(file, map_location="cpu", weights_only=True)
     inner = [content[key] for key in WITHIN if isinstance(content, Mapping) and isinstance(content.get(key), Mapping)]
     return inner[0] if inner else content
@@ -58,7 +58,6 @@ def _refuse_too_large(file: IO[bytes]) -> None:
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise ValueError("its tensors are compressed, which torch does not do")
         needed = sum(member.file_size for member in members)
-    file.seek(0)
     refuse_beyond_memory(needed)
 
 

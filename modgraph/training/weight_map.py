@@ -21,6 +21,8 @@ from modgraph.training.yaml_tree import Branch, Leaf, read_tree
 
 ANY, EVERY = "*", "#"
 SECTIONS = ("weights", "random", "unused")
+COMPARED = 5_000_000  # patterns times weights
+TOLD = 100  # rules of one mistake
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class WeightMap:
     unused: tuple[str, ...]
 
     def is_unused(self, tensor: str) -> bool:
-        return any(captured(pattern, tensor) is not None for pattern in self.unused)
+        return _matches(self.unused, tensor)
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,9 @@ def read_map(path: str, graph: Graph) -> WeightMap:
     weights = [weight.name for weight in weights_of(graph)]
     rules = list(_rules(tree, report))
     random = _patterns(tree, "random", report)
+    _refuse_too_many([*(rule.target for rule in rules), *random], weights, tree)
     sources = _sources(rules, weights, report)
-    free = frozenset(name for name in weights if any(captured(each, name) is not None for each in random))
+    free = frozenset(name for name in weights if _matches(random, name))
     forgotten = [name for name in weights if name not in sources and name not in free]
     if forgotten and not report.errors:
         report.add(errors.NotMapped(span=tree.keys.get("weights", tree.span), weights=errors.listed(forgotten)))
@@ -68,6 +71,23 @@ def read_map(path: str, graph: Graph) -> WeightMap:
     if report.errors:
         raise ModgraphError(report.in_order())
     return WeightMap(sources, free, unused)
+
+
+def _matches(patterns: Iterable[str], name: str) -> bool:
+    """Whether one of the patterns means this name, among others."""
+    return any(captured(each, name) is not None if _is_pattern(each) else each == name for each in patterns)
+
+
+def _is_pattern(name: str) -> bool:
+    return ANY in name or EVERY in name
+
+
+def _refuse_too_many(names: list[str], weights: list[str], tree: Branch) -> None:
+    """Raises `ModgraphError` where comparing all patterns with all weights would take long."""
+    patterns = sum(map(_is_pattern, names))
+    if patterns * len(weights) > COMPARED:
+        reason = f"its {patterns:,} patterns are too many for {len(weights):,} weights"
+        raise ModgraphError([errors.BadYaml(span=tree.span, reason=reason)])
 
 
 def captured(pattern: str, name: str) -> tuple[str, ...] | None:
@@ -132,8 +152,9 @@ def _sources(rules: list[_Rule], weights: list[str], report: Report) -> dict[str
     """The tensor of each weight. A rule is a mistake if none of its targets is a weight."""
     found: dict[str, tuple[str, _Rule]] = {}
     used: set[str] = set()
+    known = set(weights)
     for rule in rules:
-        for name in weights:
+        for name in weights if _is_pattern(rule.target) else known & {rule.target}:
             values = captured(rule.target, name)
             if values is None:
                 continue
@@ -142,10 +163,9 @@ def _sources(rules: list[_Rule], weights: list[str], report: Report) -> dict[str
             if other is not rule:
                 notes = (Note(text=f'the other is that of "{other.source}"', span=other.span),)
                 report.add(errors.MappedTwice(span=rule.span, weight=name, notes=notes))
-    for rule in rules:
-        if rule.source not in used:
-            suggestion = _suggestion(rule.target, weights)
-            report.add(errors.NoSuchWeight(span=rule.span, pattern=rule.target, suggestion=suggestion))
+    for rule in [rule for rule in rules if rule.source not in used][:TOLD]:
+        suggestion = _suggestion(rule.target, weights)
+        report.add(errors.NoSuchWeight(span=rule.span, pattern=rule.target, suggestion=suggestion))
     return {name: source for name, (source, _) in found.items()}
 
 

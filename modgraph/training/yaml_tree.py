@@ -11,6 +11,7 @@ import yaml
 from modgraph.diagnostics import ModgraphError, Source, Span
 from modgraph.training.errors import BadYaml, DuplicateKey
 
+LETTERS = 2**18  # of a recipe or map
 NODES = 100_000  # keys and values of a recipe, those that aliases repeat included
 DEPTH = 10  # mappings in mappings
 DIGITS = 100  # of a number; what is longer is a string
@@ -49,6 +50,9 @@ class Branch:
 
 def read_tree(source: Source) -> Branch:
     """The tree of a YAML text. Raises `ModgraphError`."""
+    if len(source.text) > LETTERS:
+        span = Span(source, LETTERS, LETTERS + 1)
+        raise ModgraphError([BadYaml(span=span, reason=f"it has more than {LETTERS:,} letters")])
     try:
         node = yaml.compose(source.text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

@@ -212,25 +212,25 @@ def damaged(content: bytes, donors: list[bytes], rng: random.Random) -> bytes:
     """A content with one to four bits, bytes or stretches changed, cut, doubled or taken from another."""
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         at, end = sorted((rng.randrange(len(content) + 1), rng.randrange(len(content) + 1)))
-        kind = rng.randrange(8)
-        if kind == 0:
+        kind = rng.choice("cut drop insert number double splice byte bit bit bit bit".split())
+        if kind == "cut":
             content = content[:at]
-        elif kind == 1:
+        elif kind == "drop":
             content = content[:at] + content[min(end, at + 8) :]
-        elif kind == 2:
+        elif kind == "insert":
             content = content[:at] + rng.randbytes(rng.randint(1, 9)) + content[at:]
-        elif kind == 3:
+        elif kind == "number":
             number = rng.choice(EXTREMES)
             content = content[:at] + number + content[at + len(number) :]
-        elif kind == 4:
+        elif kind == "double":
             content = content[:end] + content[at:end] * rng.choice((1, 1, 30)) + content[end:]
-        elif kind == 5:
+        elif kind == "splice":
             donor = rng.choice(donors)
             begin = rng.randrange(len(donor))
             content = content[:at] + donor[begin : begin + rng.randint(1, 200)] + content[end:]
-        else:
-            byte = bytes([content[at] ^ 1 << rng.randrange(8)]) if at < len(content) else b""
-            content = content[:at] + byte + content[at + 1 :]
+        elif at < len(content):
+            byte = rng.randrange(256) if kind == "byte" else content[at] ^ 1 << rng.randrange(8)
+            content = content[:at] + bytes([byte]) + content[at + 1 :]
     return content
 
 

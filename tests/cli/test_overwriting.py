@@ -208,24 +208,28 @@ def test_what_is_no_file_is_told_as_before(run: Path, tmp_path: Path, capsys: py
 # ---------------------------------------------------------------- between the two files of a bundle
 
 
-@pytest.mark.parametrize("done", [0, 1])
 def test_an_export_that_ends_between_its_two_files_leaves_a_bundle_that_opens(
-    done: int, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a kill there would: one of the two is new, and the manifest of another bundle would be refused."""
-    path, renamed = tmp_path / "m.onnx", list[Path]()
+    path = tmp_path / "m.onnx"
     modgraph.export(modgraph.loads(PLAIN).build(seed=1), path)
-    plain = Path.replace
+    for done in (0, 1):
+        before = path.read_bytes()
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(Path, "replace", only(done))
+            modgraph.export(modgraph.loads(PLAIN).build(seed=2), path)
+        assert (path.read_bytes() != before) == (done == 1)
+        assert Bundle(path).manifest["model"] == "small"
 
-    def failing(self: Path, target: Path) -> Path:
-        if len(renamed) == done:
+
+def only(count: int) -> Callable[[Path, Path], Path]:
+    """So many files are renamed."""
+    plain, left = Path.replace, iter(range(count))
+
+    def replace(self: Path, target: Path) -> Path:
+        if next(left, None) is None:
             raise KeyboardInterrupt
-        renamed.append(target)
         return plain(self, target)
 
-    monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(KeyboardInterrupt):
-        modgraph.export(modgraph.loads(PLAIN).build(seed=2), path)
-    monkeypatch.undo()
-    assert renamed == [path][:done]
-    assert Bundle(path).manifest["model"] == "small"
+    return replace

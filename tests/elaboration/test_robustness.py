@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from pathlib import Path
 
@@ -12,9 +11,7 @@ from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.program import load, loads
-from tests.examples import OP_EXAMPLES, SEQUENCE, TRANSFORMER
 
-SPECS = [Path("specs/smn.mod").read_text(), TRANSFORMER, SEQUENCE, *OP_EXAMPLES.values()]
 WORDS = [
     *"model block input target tokenizer module pool router by output loss repeat for in if else scan as".split(),
     *"with yield grow when where frozen and or not true false import from -> .. == != <= ** // + - * / % = :".split(),
@@ -42,42 +39,6 @@ def test_any_characters(text: str) -> None:
 @given(words=st.lists(st.sampled_from(WORDS), max_size=60))
 def test_any_tokens_inside_a_model(words: list[str]) -> None:
     survives("model m(a=1) { input x: float[4, 4] " + " ".join(words) + " output x }")
-
-
-def mutated(text: str, rng: random.Random) -> str:
-    """A spec with some bytes, words or lines dropped, doubled or exchanged."""
-    for _ in range(rng.randint(1, 4)):
-        kind = rng.randrange(4)
-        if kind == 0 and text:
-            at = rng.randrange(len(text))
-            text = text[:at] + rng.choice(["", chr(rng.randrange(32, 300)), "((", "}", '"']) + text[at + 1 :]
-        elif kind == 1:
-            words = text.split(" ")
-            words[rng.randrange(len(words))] = rng.choice(WORDS)
-            text = " ".join(words)
-        elif kind == 2:
-            lines = text.split("\n")
-            at, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-            lines[at], lines[other] = lines[other], lines[at]
-            text = "\n".join(lines)
-        else:
-            lines = text.split("\n")
-            del lines[rng.randrange(len(lines))]
-            text = "\n".join(lines)
-    return text
-
-
-def test_two_thousand_mutants_of_sound_specs() -> None:
-    rng = random.Random(0)
-    for _ in range(2000):
-        survives(mutated(rng.choice(SPECS), rng))
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_mutants_of_sound_specs() -> None:
-    rng = random.Random(1)
-    for _ in range(100_000):
-        survives(mutated(rng.choice(SPECS), rng))
 
 
 BODY = "model m(k=0) {{ input x: float[4] {} output x }}"

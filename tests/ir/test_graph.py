@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import random
 from pathlib import Path
 
 import pytest
@@ -92,42 +90,19 @@ def test_a_scan_that_shares_something_with_another_of_its_name_is_unreadable() -
     record = to_json(loads(text).ir)
     (scan,) = (node for node in record["nodes"] if node["kind"] == "scan")
     (pool,) = (node for node in scan["region"]["nodes"] if node["kind"] == "pool")
-    pool["size"] = 3
+    pool["grown"] = 1
     with pytest.raises(UnreadableGraph, match="p is two things"):
         from_json(record)
 
 
-@pytest.mark.parametrize("name", ["smn", "two"])
-def test_damaged_json_is_unreadable_and_nothing_else(name: str) -> None:
-    rng = random.Random(0)
-    record = to_json(loads(SPECS[name]).ir)
-    for _ in range(500):
-        damaged = copy.deepcopy(record)
-        _damage(damaged, rng)
-        try:
-            from_json(damaged)
-        except UnreadableGraph:
-            continue
-    for garbage in (None, 3, [], {}, {"format": 1}, {"format": 2, "nodes": []}, "x"):
-        with pytest.raises(UnreadableGraph):
-            from_json(garbage)
+def test_a_range_among_parameters_is_stored_as_one() -> None:
+    graph = loads("model m(n=-1..10**15, k=[0..3, 2]) { input x: float[4] output x }").ir
+    for again in (from_json(json.loads(json.dumps(to_json(graph)))), parse_text(str(graph))):
+        assert again.parameters["n"] == range(-1, 10**15)
+        assert str(again) == str(graph)
 
 
-def _damage(record: object, rng: random.Random) -> None:
-    """Replace or delete something somewhere inside."""
-    while True:
-        if isinstance(record, dict) and record:
-            key = rng.choice(list(record))
-            inner: object = record[key]
-        elif isinstance(record, list) and record:
-            key = rng.randrange(len(record))
-            inner = record[key]
-        else:
-            return
-        if not isinstance(inner, dict | list) or rng.random() < 0.2:
-            if rng.random() < 0.5:
-                del record[key]
-            else:
-                record[key] = rng.choice([None, -1, "x", [], {}, 2.5, True])
-            return
-        record = inner
+@pytest.mark.parametrize("garbage", [None, 3, [], {}, {"format": 1}, {"format": 2, "nodes": []}, "x"])
+def test_what_is_no_graph_is_unreadable(garbage: object) -> None:
+    with pytest.raises(UnreadableGraph):
+        from_json(garbage)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from modgraph.cli import main
 from modgraph.program import load, loads
 from modgraph.tools.cost import Cost
 
@@ -72,6 +74,32 @@ def test_an_axis_of_any_length_counts_as_one_or_as_asked() -> None:
     text = "model m() { input x: float[time, 4] y = x -> linear(3) output y }"
     assert loads(text).cost().macs == 12
     assert loads(text).cost(time=10).macs == 120
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["tiem=3"], 'did you mean "time"'),
+        (["x=3"], "its axes without a number: time"),
+        (["time=3", "time=4"], "twice"),
+        (["time=0"], "from 1"),
+        (["time=-1"], "from 1"),
+        (["time=x"], "from 1"),
+        (["time=²"], "from 1"),
+        (["time"], "from 1"),
+        (["time=9999999999"], "from 1"),
+        (["=3"], "no axis"),
+        (["time=6"], "6 tokens do not fit 5 places"),
+    ],
+)
+def test_lengths_that_mean_nothing_are_told(
+    given: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = tmp_path / "m.mod"
+    spec.write_text("model m() { input x: float[time, 4] y = x -> position(5) output y }")
+    assert main(["cost", str(spec), *(f"--length={each}" for each in given)]) == 1
+    assert words in capsys.readouterr().err
+    assert main(["cost", str(spec), "--length", "time=5"]) == 0
 
 
 def gmoe(**parameters: object) -> Cost:

@@ -18,6 +18,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import RouteNode
 from modgraph.program import loads
 from modgraph.routers import Router
+from modgraph.tools.trace.arrays import npz_of
 from modgraph.tools.trace.picture import picture_of
 from modgraph.tools.trace.places import Places, places_of_tokens
 from modgraph.tools.trace.record import record
@@ -238,6 +239,14 @@ def test_padding_does_not_count(sequence: Path) -> None:
     found = as_json(trace)["routes"][trace.routes[0].name]["rounds"][-1]
     np.testing.assert_allclose(found["use"], real.mean(0), atol=1e-6)
     np.testing.assert_allclose(found["entropy"], -(real * np.log(real)).sum(-1).mean(), atol=1e-6)
+
+
+def test_an_input_may_have_any_name(digits: Path) -> None:
+    """`numpy.savez` takes no array called "file"."""
+    traced = trace_run(load_run(digits), examples=2)
+    traced = replace(traced, arrays=Arrays({"file": np.arange(3)}))
+    with np.load(io.BytesIO(npz_of(traced))) as found:
+        assert found["file"].tolist() == [0, 1, 2]
 
 
 def test_the_summary_is_written_too(digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

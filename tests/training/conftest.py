@@ -30,14 +30,18 @@ train: {{epochs: 4, batch: 50, optimizer: {{name: {optimizer}, lr: 0.01}}, sched
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
+    return laid_out(tmp_path)
+
+
+def laid_out(folder: Path) -> Path:
     """A spec and a recipe beside it, with 600 digits."""
     from sklearn.datasets import load_digits
 
     data = load_digits()
-    np.savez(tmp_path / "digits.npz", image=data.images[:600, None] / 16, label=data.target[:600])
-    (tmp_path / "digits.mod").write_text(SPEC)
-    (tmp_path / "digits.yaml").write_text(RECIPE.format(folder=tmp_path, optimizer="adam"))
-    return tmp_path / "digits.mod"
+    np.savez(folder / "digits.npz", image=data.images[:600, None] / 16, label=data.target[:600])
+    (folder / "digits.mod").write_text(SPEC)
+    (folder / "digits.yaml").write_text(RECIPE.format(folder=folder, optimizer="adam"))
+    return folder / "digits.mod"
 
 
 def begin(spec: Path, out: Path, **overrides: Any) -> dict[str, Any]:

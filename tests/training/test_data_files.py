@@ -112,7 +112,10 @@ def test_files_are_read_through_links(tmp_path: Path) -> None:
     (tmp_path / "first").symlink_to("folder/a.npz")
     (tmp_path / "second").symlink_to("first")
     (tmp_path / "weights").symlink_to("folder/b")
+    (tmp_path / "store/c.gz").write_bytes(gzip.compress(idx(b"ab", 2)))
+    (tmp_path / "labels").symlink_to("folder/c.gz")
     assert read_npz(str(tmp_path / "second"), {"x"}).values["x"].tolist() == [[1, 1]]
+    assert read_idx(str(tmp_path / "labels"), 1).tolist() == [97, 98]
     assert read_tensors(str(tmp_path / "weights"))["a"].tolist() == [1, 1]
 
 
@@ -184,13 +187,13 @@ def test_what_memory_cannot_hold_is_told_by_size_before_it_is_read(tmp_path: Pat
         assert len(read_npz(str(path), {"y"})) == 5  # what is not wanted is not read
 
 
-def bomb(width: int, height: int) -> bytes:
-    """A PNG of a few bytes that announces these sizes."""
+def bomb(width: int, height: int, colours: int = 2) -> bytes:
+    """A PNG of a few bytes that announces these sizes and colours."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)
     return (
         b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(100))) + chunk(b"IEND", b"")
     )
@@ -243,6 +246,11 @@ def test_grey_of_sixteen_bits_is_not_cut_off(tmp_path: Path) -> None:
     values = np.linspace(0, 65535, 64).astype(np.uint16).reshape(8, 8)
     Image.fromarray(values).save(tmp_path / "0.png")
     np.testing.assert_allclose(read_image(str(tmp_path / "0.png"), 8, 8)[0], values / 65535, atol=1 / 250)
+
+
+def test_an_image_without_its_palette_is_told(tmp_path: Path) -> None:
+    (tmp_path / "0.png").write_bytes(bomb(2, 2, colours=3))
+    assert "it has no palette" in told(lambda: read_image(str(tmp_path / "0.png"), 2, 2))
 
 
 def test_an_animation_is_its_first_image(tmp_path: Path) -> None:

@@ -287,6 +287,12 @@ def test_eval_tells_every_domain(spec: Path, tmp_path: Path, capsys: pytest.Capt
         {name: value for name, value in metrics.items() if name.startswith("held_out.")}
     )
     assert found["held_out.accuracy_by_domain"]["75"] == pytest.approx(metrics["held_out.domain.75.accuracy"])
+    bundle = str(tmp_path / "run.onnx")
+    assert main(["export", str(tmp_path / "run"), "-o", bundle]) == 0
+    capsys.readouterr()
+    assert main(["eval", str(tmp_path / "run"), "--detail", "--json", "--bundle", bundle]) == 0
+    of_bundle = json.loads(capsys.readouterr().out)
+    assert of_bundle == {name: value for name, value in found.items() if name != "held_out.total_loss"}
 
 
 def test_a_training_by_domain_that_was_interrupted_equals_one_that_was_not(spec: Path, tmp_path: Path) -> None:

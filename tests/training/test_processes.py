@@ -99,6 +99,15 @@ def test_a_run_goes_on_with_another_number_of_processes(routed: Path, tmp_path: 
     close(tmp_path / "mixed", tmp_path / "one")
 
 
+def test_all_stop_where_the_data_have_changed(routed: Path, tmp_path: Path) -> None:
+    begin(routed, tmp_path / "run", train__epochs=1)
+    data = dict(np.load(routed.with_name("digits.npz")))
+    np.savez(routed.with_name("digits.npz"), image=data["image"][::-1], label=data["label"])
+    done = run_two("--resume", tmp_path / "run")
+    assert done.returncode == 1
+    assert done.stderr.count("error[MG620]: the data of") == 2 * 3  # of each process, for each split
+
+
 @pytest.mark.slow
 def test_all_processes_stop_where_the_loss_of_one_is_no_number(routed: Path, tmp_path: Path) -> None:
     """One example, which only one of them sees, is too large for any sum: the other would wait for it for ever."""

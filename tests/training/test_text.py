@@ -169,6 +169,20 @@ def test_a_language_model_learns_and_is_measured_and_exported(
     measured = json.loads(capsys.readouterr().out)
     assert measured["test.perplexity"] == pytest.approx(metrics["test.perplexity"], rel=1e-4)
     assert Bundle(str(bundle)).manifest["classes"] == {"logits": words}
+    assert main(["run", str(bundle), "--info"]) == 0
+    assert "words    words: 8, <unk>, the, <eos>, cat, mat, sat, on, a\n" in capsys.readouterr().out
+    log_p = run.model()(torch.tensor([[words.index(word) for word in "the cat <unk> on".split()]]))
+    expected = [words[id_] for id_ in log_p[0].argmax(-1)]
+    assert continued("the cat quickly on", bundle) == expected
+
+
+def continued(sentence: str, path: Path) -> list[str]:
+    """The word that a bundle expects after each of a sentence, by what the file tells alone."""
+    bundle = Bundle(path)
+    ids = {word: id_ for id_, word in enumerate(bundle.manifest["words"]["words"])}
+    encoded = [[ids.get(word, ids["<unk>"]) for word in sentence.split()]]
+    (found,) = bundle.predict({"words": encoded})["logits"].tolist()
+    return [str(word) for word in found]
 
 
 def test_a_run_keeps_its_vocabulary_whatever_text_it_reads(spec: Path, files: dict[str, str], tmp_path: Path) -> None:

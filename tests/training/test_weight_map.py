@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -330,6 +331,25 @@ def test_a_map_is_checked_without_torch() -> None:
         "assert not {'torch', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+MANY = {
+    "unknown weights": ("weights:\n" + "".join(f"  a{i}.x: blocks.{i}.norm1.weigh\n" for i in range(5_000)), "MG531"),
+    "patterns": ("weights: {a.b.*.*: ['*.*.*.*'], b: c}\nunused: [a]\nrandom: [" + "a.*, " * 40_000 + "]", "MG502"),
+    "names": ("weights: {a: b}\nrandom: [" + "a.b, " * 40_000 + "]", "MG531"),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_a_long_map_takes_no_long_time(tmp_path: Path, kind: str) -> None:
+    text, code = MANY[kind]
+    (tmp_path / "map.yaml").write_text(text)
+    graph = modgraph.load("specs/gmoe.mod").ir
+    began = time.process_time()
+    with pytest.raises(ModgraphError) as caught:
+        read_map(str(tmp_path / "map.yaml"), graph)
+    assert time.process_time() - began < 5
+    assert code in {each.code for each in caught.value.diagnostics}
 
 
 @given(st.lists(st.text("ab1", min_size=1), min_size=1, max_size=6), st.data())

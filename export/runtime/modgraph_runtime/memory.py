@@ -6,13 +6,14 @@ import errno
 import os
 from pathlib import Path
 
+SMALL = 2**20  # bytes that there always are
 MEMINFO = Path("/proc/meminfo")
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def refuse_beyond_memory(needed: int) -> None:
     """Raises `OSError` where so many bytes are more than this process could take."""
-    free = free_memory()
+    free = free_memory() if needed > SMALL else None
     if free is not None and needed > free:
         reason = f"it needs {in_words(needed)} of memory, and {in_words(free)} are free"
         raise OSError(errno.ENOMEM, reason)

@@ -15,9 +15,8 @@ from torch import Tensor
 from modgraph.backends.errors import BadExamples
 from modgraph.backends.torch import generator_for
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode
+from modgraph.ir import Graph, longest, symbolic_axes
 from modgraph.ops import TensorType
-from modgraph.ops.sequence import Position
 
 Arrays = Mapping[str, NDArray[Any]]
 Lengths = Mapping[str, int]  # of symbolic axes
@@ -93,23 +92,6 @@ class Examples:
             cut = tuple(slice(lengths[axis] if isinstance(axis, str) else None) for axis in type_.shape)
             inputs[name] = torch.from_numpy(np.ascontiguousarray(chosen[(slice(None), *cut)]))
         return inputs
-
-
-def symbolic_axes(graph: Graph) -> list[str]:
-    """The axes of any length among a graph's inputs, each once."""
-    return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.symbolic))
-
-
-def longest(graph: Graph) -> dict[str, int]:
-    """Axes that cannot have any length, since a learned vector belongs to each place along them."""
-    found: dict[str, int] = {}
-    nodes = [(part.graph, node) for part in graph.parts() for node in part.graph.of_kind(OpNode)]
-    for place, node in nodes:
-        if isinstance(node.op, Position) and node.op.length is not None:
-            axis = place.signature(node).axes["N"]
-            if isinstance(axis, str):
-                found[axis] = min(found.get(axis, node.op.length), node.op.length)
-    return found
 
 
 def _random(name: str, type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:

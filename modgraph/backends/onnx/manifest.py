@@ -11,12 +11,11 @@ from modgraph_runtime.bundle import FORMAT
 
 from modgraph.backends.errors import BadExamples
 from modgraph.backends.onnx.change import Change
-from modgraph.backends.onnx.examples import longest, symbolic_axes
 from modgraph.backends.onnx.trace import OPSET, Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, Result, to_json
+from modgraph.ir import Graph, OpNode, Result, longest, symbolic_axes, to_json
 from modgraph.ops import TensorType
 from modgraph.ops.activation import Identity, LogSoftmax, Softmax
 from modgraph.ops.loss import CrossEntropy

@@ -16,12 +16,13 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.errors import CannotExport
-from modgraph.backends.onnx.examples import Examples, symbolic_axes
+from modgraph.backends.onnx.examples import Examples
 from modgraph.backends.onnx.permute import axes_of_modules, kept_apart
 from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace
 from modgraph.diagnostics import ModgraphError
+from modgraph.ir import symbolic_axes
 from modgraph.ops import TensorType
 from modgraph.version import VERSION
 

@@ -16,14 +16,17 @@ from modgraph.files import open_file
 from modgraph.training.data.reading import reading
 
 UNSIGNED_BYTE = 0x08
+GZIP = b"\x1f\x8b"
 MOST_UNPACKED = 1032  # bytes that one byte of gzip can stand for
 
 
 def read_idx(path: str, axes: int) -> NDArray[Any]:
-    """An array of bytes with the given number of axes; `.gz` files are unpacked. Raises `ModgraphError`."""
+    """An array of bytes with the given number of axes; what is packed by gzip is unpacked. Raises `ModgraphError`."""
     with reading(path), open_file(path) as file:
         held = os.fstat(file.fileno()).st_size
-        if not path.endswith(".gz"):
+        packed = file.read(2) == GZIP  # and not by its name, which may be a link's
+        file.seek(0)
+        if not packed:
             return _read(file, axes, held)
         with gzip.GzipFile(fileobj=file) as unpacked:
             return _read(unpacked, axes, held * MOST_UNPACKED)

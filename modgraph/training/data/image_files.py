@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from modgraph.training.errors import BadDataFile
 
 FORMATS = ("JPEG", "PNG")  # Pillow knows others that start programs
 PIXELS = 2**26  # of an image, 268 MB in colour
+MOST_UNPACKED = 8 * 1032  # pixels of one bit that one byte of PNG can stand for; one of JPEG stands for less
 DAMAGED = (SyntaxError, Image.DecompressionBombError)  # what Pillow raises besides
 WAY_OUT = "repair the image or take it out of its folder"
 
@@ -80,12 +82,18 @@ def _opened(path: str) -> Iterator[Image.Image]:
         except UnidentifiedImageError as error:
             raise ValueError(f"it is no {' and no '.join(FORMATS)}, or is damaged") from error
         with opened as image:
-            if image.width * image.height > PIXELS:
-                raise ValueError(f"it has {image.width:,} × {image.height:,} pixels, more than {PIXELS:,}")
+            most = min(PIXELS, MOST_UNPACKED * os.fstat(file.fileno()).st_size)
+            if image.width * image.height > most:
+                pixels = f"{image.width:,} × {image.height:,} pixels"
+                raise ValueError(f"its header means {pixels}; a file of this size may have {most:,}")
             yield image
 
 
 def _in_colour(image: Image.Image) -> Image.Image:
+    """An image in RGB. Raises `ValueError` and what Pillow raises."""
+    image.load()
+    if image.mode == "P" and image.palette is None:
+        raise ValueError("it has no palette for its colours")
     if image.mode.startswith("I"):  # grey of 16 bits, which Pillow would cut off at 255
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     return image if image.mode == "RGB" else image.convert("RGB")

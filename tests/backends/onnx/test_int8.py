@@ -51,7 +51,7 @@ def test_the_change_is_that_of_the_test_data(run: Path) -> None:
     tests = load_run(run / "run").test_data()["test"]
     graph = load_run(run / "run").graph
     for key, name in (("float", "float.onnx"), ("int8", "int8.onnx")):
-        (accuracy,) = evaluate_bundle(str(run / name), graph, tests).values()
+        (accuracy,) = evaluate_bundle(Bundle(run / name), graph, tests).values()
         assert change["metrics"]["test.accuracy"][key] == pytest.approx(accuracy)
     assert change["metrics"]["test.accuracy"]["int8"] > change["metrics"]["test.accuracy"]["float"] - 0.05
     image = {"image": tests.values["image"]}

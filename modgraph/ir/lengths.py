@@ -1,0 +1,24 @@
+"""The axes without a number in the spec, and how long they may be."""
+
+from __future__ import annotations
+
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import OpNode
+from modgraph.ops.sequence import Position
+
+
+def symbolic_axes(graph: Graph) -> list[str]:
+    """The axes of any length among a graph's inputs, each once."""
+    return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.symbolic))
+
+
+def longest(graph: Graph) -> dict[str, int]:
+    """Axes that cannot have any length, since a learned vector belongs to each place along them."""
+    found: dict[str, int] = {}
+    nodes = [(part.graph, node) for part in graph.parts() for node in part.graph.of_kind(OpNode)]
+    for place, node in nodes:
+        if isinstance(node.op, Position) and node.op.length is not None:
+            axis = place.signature(node).axes["N"]
+            if isinstance(axis, str):
+                found[axis] = min(found.get(axis, node.op.length), node.op.length)
+    return found

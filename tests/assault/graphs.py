@@ -1,0 +1,131 @@
+"""Damaged stored graphs: mutant number n is a function of n alone."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from random import Random
+from typing import Any
+
+from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
+from modgraph.program import loads
+from modgraph.tools.cost import cost_of
+from tests.assault.vocabulary import SMALL
+from tests.examples import GRU, SEQUENCE, TRANSFORMER, TWO_SCANS
+
+PART = 1000
+ODD: tuple[Any, ...] = (
+    None,
+    -1,
+    0,
+    1,
+    2,
+    3,
+    7,
+    2**31,
+    2**63,
+    10**30,
+    0.5,
+    1.0,
+    float("nan"),
+    float("inf"),
+    True,
+    False,
+)
+ODD += ("x", "", "float", "0", "time", "a" * 1000, "x.y", "\ud800", [], {}, [[]], {"a": 1}, [1, 2])
+KEYS = ("x", "frozen", "inputs", "uses", "owner", "initial", "grown", "size", "per")
+Path = tuple[Any, ...]
+
+
+@cache
+def records() -> list[Any]:
+    """The graphs of sound specs as JSON."""
+    return [to_json(loads(text).ir) for text in (*SMALL, TRANSFORMER, SEQUENCE, GRU, TWO_SCANS)]
+
+
+def mutant(n: int) -> Any:
+    """A graph with one to three places changed."""
+    rng = Random(n)
+    record = copy.deepcopy(rng.choice(records()))
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        _change(record, rng)
+    return record
+
+
+def _change(record: Any, rng: Random) -> None:
+    places = list(_places(record))
+    *path, key = rng.choice(places)
+    holder = _at(record, tuple(path))
+    old = holder[key]
+    kind = rng.randrange(7)
+    if kind == 0:
+        del holder[key]
+    elif kind == 1:
+        holder[key] = copy.deepcopy(_at(record, rng.choice(places)))
+    elif kind == 2 and isinstance(holder, list):
+        holder.insert(key, copy.deepcopy(old))
+    elif kind == 2:
+        holder[rng.choice(KEYS)] = copy.deepcopy(old)
+    elif kind == 3 and isinstance(old, int):
+        holder[key] = old + rng.choice((-1, 1, 100))
+    elif kind <= 4 and isinstance(old, str):
+        holder[key] = rng.choice([each for place in places if isinstance(each := _at(record, place), str)])
+    elif kind == 5:
+        holder[key] = _nested(rng.choice((2, 50, 300)), rng)
+    else:
+        holder[key] = rng.choice(ODD)
+
+
+def _places(record: Any, path: Path = ()) -> Iterator[Path]:
+    """Where each value inside stands."""
+    keys = record if isinstance(record, dict) else range(len(record)) if isinstance(record, list) else ()
+    for key in keys:
+        yield (*path, key)
+        if len(path) < 50:
+            yield from _places(record[key], (*path, key))
+
+
+def _at(record: Any, path: Path) -> Any:
+    for key in path:
+        record = record[key]
+    return record
+
+
+def _nested(depth: int, rng: Random) -> Any:
+    value: Any = 0
+    for _ in range(depth):
+        value = [value] if rng.random() < 0.7 else {"a": value}
+    return value
+
+
+def judged(part: int) -> Counter[str]:
+    """Counts of a part by outcome. Raises `AssertionError` with the number of a mutant that fails."""
+    counts: Counter[str] = Counter()
+    for n in range(part * PART, (part + 1) * PART):
+        counts[judge(n)] += 1
+    return counts
+
+
+def judge(n: int) -> str:
+    """A mutant is unreadable, or a graph that can be shown, costed, and stored again."""
+    record = mutant(n)
+    try:
+        graph = from_json(record)
+    except UnreadableGraph as reason:
+        assert str(reason)
+        return "unreadable"
+    except Exception as error:
+        raise AssertionError(f"mutant {n} is no graph, and is not told") from error
+    try:
+        _use(graph)
+    except Exception as error:
+        raise AssertionError(f"mutant {n} is read and cannot be used") from error
+    return "read"
+
+
+def _use(graph: Graph) -> None:
+    assert str(graph)
+    cost_of(graph)
+    assert from_json(to_json(graph)).hash() == graph.hash()

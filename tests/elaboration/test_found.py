@@ -1,0 +1,50 @@
+"""What assaults have found, each by its cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from modgraph.diagnostics import ModgraphError, Report, Source
+from modgraph.program import loads
+from modgraph.syntax import parse
+
+X = "model m() { input x: float[4] input xs: float[5, 4] "
+
+
+def told(text: str) -> list[str]:
+    with pytest.raises(ModgraphError) as error:
+        loads(text)
+    return [each.code for each in error.value.diagnostics]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "#"])
+def test_a_message_about_an_empty_text_points_into_it(text: str) -> None:
+    report = Report()
+    assert parse(Source("empty.mod", text), report) is None
+    (message,) = report.diagnostics
+    assert message.span is not None and message.span.end <= len(text)
+
+
+def test_the_modules_of_a_pool_read_no_value_from_outside() -> None:
+    route = "pool p[3] = linear(y = (v, v) -> concat) y = v -> p"
+    assert "MG226" in told(X + f"scan xs as v {{ {route} yield y }} as y output y }}")
+    assert "MG226" in told(X + f"v = x -> relu {route} output y }}")
+
+
+@pytest.mark.parametrize("second", ['linear(4, name="z")', 'scale(name="z")'])
+def test_one_name_for_unlike_sets_of_weights_is_told(second: str) -> None:
+    for ops in (['linear(4, bias=false, name="z")', second], [second, 'linear(4, bias=false, name="z")']):
+        assert told(f"{X} a = x -> {ops[0]} b = x -> {ops[1]} output a output b }}")[0] in ("MG304", "MG312")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "module e = linear(4) y = x -> e if true { e = x -> linear(4) } output y",
+        "pool p[2] = linear(4) y = x -> p for i in 0..2 { p = x -> linear(4) } output y",
+        "pool p[2] = linear(4) y = x -> p repeat p[i] in 0..2 { z = x -> linear(4) } output y",
+        "repeat r[i] in 0..1 { module e = relu x = x -> e } repeat r[i] in 0..1 { module e = relu } output x",
+    ],
+)
+def test_two_declarations_never_share_weights_by_their_names(body: str) -> None:
+    assert told(f"{X} {body} }}") == ["MG208"]
