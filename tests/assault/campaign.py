@@ -8,23 +8,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
 JOURNALS = Path(".assault")
 PROCESSES = 2
-SOURCES = ("modgraph", "grammar", "export/runtime/modgraph_runtime")
+SOURCES = ("modgraph", "grammar", "export/runtime/modgraph_runtime", "tests/assault")
 
 Work = Callable[[int], Counter[str]]  # what a part has tried, counted by kind; raises AssertionError where it fails
 
 
-def campaign(name: str, work: Work, parts: int) -> Counter[str]:
-    """The counts of all parts together, those of earlier runs included. Raises what the first failing part raises."""
-    journal = JOURNALS / f"{name}.jsonl"
-    done = dict(_finished(journal))
+def campaign(name: str, work: Work, parts: int, sources: Sequence[str] = SOURCES) -> Counter[str]:
+    """The counts of all parts together, those of earlier runs included, as long as the `sources` are the same: what is
+    assaulted, and with what. Raises what the first failing part raises.
+    """
+    journal, version = JOURNALS / f"{name}.jsonl", digest_of(sources)
+    done = dict(_finished(journal, version))
     left = [part for part in range(parts) if part not in done]
     with ProcessPoolExecutor(PROCESSES, get_context("forkserver")) as pool:
         running = {pool.submit(work, part): part for part in left}
@@ -34,34 +35,30 @@ def campaign(name: str, work: Work, parts: int) -> Counter[str]:
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
-            _note(journal, running[future], done[running[future]])
+            _note(journal, version, running[future], done[running[future]])
     return sum((done[part] for part in range(parts)), Counter())
 
 
-def _finished(journal: Path) -> Iterator[tuple[int, Counter[str]]]:
-    """The parts that a journal tells of, found with today's sources."""
+def _finished(journal: Path, version: str) -> Iterator[tuple[int, Counter[str]]]:
+    """The parts that a journal tells of, found with these sources."""
     for line in journal.read_text().splitlines() if journal.exists() else ():
         record = json.loads(line)
-        if record["sources"] == sources():
+        if record["sources"] == version:
             yield record["part"], Counter(record["counts"])
 
 
-def _note(journal: Path, part: int, counts: Counter[str]) -> None:
+def _note(journal: Path, version: str, part: int, counts: Counter[str]) -> None:
     journal.parent.mkdir(exist_ok=True)
     with journal.open("a") as file:
-        file.write(json.dumps({"part": part, "sources": sources(), "counts": counts}) + "\n")
+        file.write(json.dumps({"part": part, "sources": version, "counts": counts}) + "\n")
 
 
-@cache
-def sources() -> str:
-    """A name for all that is assaulted: changed sources are tried anew."""
-    paths = sorted(
-        path
-        for folder in SOURCES
-        for path in Path(folder).rglob("*.*")
-        if path.is_file() and "__pycache__" not in path.parts
-    )
+def digest_of(sources: Sequence[str]) -> str:
+    """A name for the content of some files and folders."""
+    assert all(Path(source).exists() for source in sources), "there is no such source"
+    paths = sorted(path for source in sources for path in (Path(source), *Path(source).rglob("*")) if path.is_file())
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(f"{path} ".encode() + path.read_bytes())
+        if "__pycache__" not in path.parts:
+            digest.update(f"{path} ".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
