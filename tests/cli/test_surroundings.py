@@ -139,10 +139,17 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path, paper: Path) -> None:
     assert "error[MG132]" in paper.read_text()
 
 
-@pytest.mark.parametrize("command", ["check", "fmt", "show", "cost", "compile", "train", "eval", "trace", "new"])
-def test_a_name_that_is_too_long_is_told(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        *((command, "name too long") for command in ("check", "fmt", "show", "cost", "compile", "eval", "trace")),
+        ("train", "there is no recipe"),
+        ("new", "at most 250 letters"),
+    ],
+)
+def test_a_name_that_is_too_long_is_told(command: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "a" * 300]) == 1
-    assert "too long" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
 
 
 def test_what_is_a_fault_of_ours_stays_one() -> None:
