@@ -36,7 +36,7 @@ class CannotWrite(Diagnostic):
 
     code = "MG113"
     message = 'cannot write "{path}": {reason}'
-    help = "choose a file in a folder that exists and can be written to"
+    help = "choose a file that can be written, in a folder that is there and can be written to"
     path: str
     reason: str
 
@@ -56,7 +56,7 @@ class NotOurs(Diagnostic):
 
 def reason_of(error: BaseException) -> str:
     """Why a file could not be read or written, in a line for a message."""
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and not str(error):
         return "memory does not hold it"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     line = str(reason).splitlines()[0]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+from typing import Any
+
 import pytest
 
 
@@ -16,3 +20,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="a long check: run with --slow"))
+
+
+def pytest_runtest_setup() -> None:
+    """torch makes the table of its ONNX functions anew for each export, always the same: a third of a second."""
+    module: Any = sys.modules.get("torch.onnx._internal.exporter._registration")
+    if module is not None and not hasattr(module.ONNXRegistry.from_torchlib, "cache_info"):
+        module.ONNXRegistry.from_torchlib = staticmethod(functools.cache(module.ONNXRegistry.from_torchlib))

@@ -23,8 +23,7 @@ def memory_told(batch: int) -> Iterator[None]:
     try:
         yield
     except (MemoryError, torch.OutOfMemoryError) as error:
-        reason = reason_of(error) if str(error) else "there is not enough of it"
-        raise ModgraphError([TooLargeForMemory(reason=reason, batch=_less(batch))]) from error
+        raise ModgraphError([TooLargeForMemory(reason=reason_of(error), batch=_less(batch))]) from error
     except OSError as error:
         if error.errno != errno.ENOMEM:
             raise

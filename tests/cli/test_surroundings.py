@@ -7,8 +7,6 @@ import os
 import resource
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,27 +14,11 @@ from modgraph_runtime.streams import lasting_streams
 
 from modgraph.cli import main
 from modgraph.cli.surroundings import message_of
+from tests.children import CLOSED, in_a_child
 
 SMN = str(Path("specs/smn.mod").resolve())
 WRONG = "model m() { input x: float[4] y = x -> liner(2) output y }"
 LARGE = "model m() { input x: float[100] y = x -> linear(10**9) output y }"
-
-
-def in_a_child(work: Callable[[], int], stdout: int, stderr: int) -> int:
-    """The exit code of some work in a process of its own, with these standard streams."""
-    child = os.fork()
-    if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    code = 99
-    with suppress(BaseException):
-        for descriptor, stream in ((1, stdout), (2, stderr)):
-            os.close(descriptor) if stream < 0 else os.dup2(stream, descriptor)
-        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
-        code = work()
-    os._exit(code)
-
-
-CLOSED = -1
 
 
 @pytest.fixture

@@ -99,6 +99,7 @@ def test_a_run_goes_on_with_another_number_of_processes(routed: Path, tmp_path: 
     close(tmp_path / "mixed", tmp_path / "one")
 
 
+@pytest.mark.slow
 def test_all_stop_where_the_data_have_changed(routed: Path, tmp_path: Path) -> None:
     begin(routed, tmp_path / "run", train__epochs=1)
     data = dict(np.load(routed.with_name("digits.npz")))

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.run import finish, started
+from tests.children import told_by_a_child
 from tests.training.conftest import begin, dotted, final_weights, go_on, interrupt_at
 
 
@@ -95,12 +97,15 @@ def test_a_damaged_checkpoint_is_refused_by_name(spec: Path, tmp_path: Path, dam
 def test_a_disk_that_is_full_loses_nothing(spec: Path, tmp_path: Path, limit: int) -> None:
     """No file can grow beyond some bytes: as a new run is laid out, in its logs, in its checkpoints."""
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "modgraph", "train", str(spec), "--out", str(out)]
-    bound = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
-    full = subprocess.run(command, preexec_fn=bound, capture_output=True, text=True, check=False)
-    assert full.returncode == 1, full.stderr
-    assert "error[MG113]: cannot write" in full.stderr
-    assert "Traceback" not in full.stderr
+
+    def train() -> int:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        return main(["train", str(spec), "--out", str(out)])
+
+    code, printed = told_by_a_child(train)
+    assert code == 1, printed
+    assert "error[MG113]: cannot write" in printed
+    assert "Traceback" not in printed
     whole = begin(spec, tmp_path / "whole")
     begun = (out / "run.json").exists() and json.loads((out / "run.json").read_text())["status"] == "started"
     assert (go_on(out) if begun else begin(spec, out)) == whole
@@ -115,10 +120,10 @@ def test_a_folder_that_cannot_be_made_is_told(spec: Path, tmp_path: Path) -> Non
 
 def test_two_trainings_into_one_folder_refuse_each_other(spec: Path, tmp_path: Path) -> None:
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
-        for other in (train("--resume", tmp_path / "run"), train(spec, "--out", tmp_path / "run")):
-            _, errors = other.communicate()
-            assert other.returncode == 1
-            assert "MG606" in errors or "MG601" in errors
+        for arguments in (["--resume", str(tmp_path / "run")], [str(spec), "--out", str(tmp_path / "run")]):
+            code, printed = told_by_a_child(partial(main, ["train", *arguments]))
+            assert code == 1, printed
+            assert "MG606" in printed or "MG601" in printed
         finish(engine)
     assert go_on(tmp_path / "run")["epochs"] == 4
 

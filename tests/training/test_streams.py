@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from modgraph.cli import main
-from tests.cli.test_surroundings import in_a_child
+from tests.children import in_a_child
 from tests.training.conftest import begin, final_weights
 
 

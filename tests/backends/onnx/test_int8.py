@@ -106,7 +106,12 @@ ROUNDED = {
 }
 
 
-@pytest.mark.parametrize("name", ROUNDED)
+SLOW = ("two scans",)  # everything in it is in another
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in ROUNDED]
+)
 def test_whatever_multiplies_with_weights_stays_close(name: str, tmp_path: Path) -> None:
     model = modgraph.loads(ROUNDED[name]).build()
     report = modgraph.export(model, tmp_path / "m.onnx", int8=True)
