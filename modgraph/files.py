@@ -11,7 +11,7 @@ from typing import IO
 from modgraph_runtime import files
 from modgraph_runtime.files import is_partial, open_file
 from modgraph_runtime.memory import refuse_beyond_memory
-from modgraph_runtime.provenance import is_foreign
+from modgraph_runtime.provenance import Keys, is_foreign
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
@@ -42,14 +42,14 @@ class CannotWrite(Diagnostic):
 
 
 class NotOurs(Diagnostic):
-    """A command overwrites what modgraph wrote before, under the same suffix, and nothing else unless it is told to.
+    """A command overwrites what modgraph wrote before, of the same kind, and nothing else unless it is told to.
 
     What a file is follows from its content: the keys of a graph, a manifest or a summary in JSON, the maker named in an
     ONNX model or a picture, the comment of an archive of arrays. Empty files may be overwritten.
     """
 
     code = "MG121"
-    message = '"{path}" is there already, and nothing in it says that modgraph wrote it'
+    message = '"{path}" is there already, and nothing in it says that modgraph wrote it as such'
     help = "choose another name, or overwrite it: --force (in Python force=True)"
     path: str
 
@@ -109,14 +109,14 @@ def files_of_bundle(path: str | Path) -> tuple[Path, Path]:
     return Path(path), Path(path).with_suffix(".json")
 
 
-def refuse_foreign(*paths: str | Path, force: bool) -> None:
-    """Raises `ModgraphError` where a file is in the way that modgraph did not write."""
-    foreign = [path for path in paths if not force and is_foreign(path)]
+def refuse_foreign(*paths: str | Path, force: bool, keys: Keys | None = None) -> None:
+    """Raises `ModgraphError` where a file is in the way that modgraph did not write, or JSON without these keys."""
+    foreign = [path for path in paths if not force and is_foreign(path, keys)]
     if foreign:
         raise ModgraphError(NotOurs(path=str(path)) for path in foreign)
 
 
-def write_output(path: str | Path, content: bytes, force: bool) -> None:
+def write_output(path: str | Path, content: bytes, force: bool, keys: Keys | None = None) -> None:
     """Write a file that the user has named, whole or not at all. Raises `ModgraphError`.
 
     Whoever works long for its content refuses what is foreign before that too: it is looked at again here, since the
@@ -124,4 +124,4 @@ def write_output(path: str | Path, content: bytes, force: bool) -> None:
     """
     with replacing(path) as file:
         file.write(content)
-        refuse_foreign(path, force=force)
+        refuse_foreign(path, force=force, keys=keys)

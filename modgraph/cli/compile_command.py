@@ -7,6 +7,9 @@ import json
 import sys
 from pathlib import Path
 
+from modgraph_runtime.integrity import MANIFEST_KEYS
+from modgraph_runtime.provenance import GRAPH_KEYS
+
 from modgraph.cli.common import add_force, add_overrides, load_spec
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
@@ -45,9 +48,10 @@ def run(options: argparse.Namespace) -> int:
     suffix = Path(options.output).suffix if options.output else None
     if suffix not in (None, ".onnx", ".json"):
         raise ModgraphError([UnknownSuffix(path=options.output)])
-    if suffix is not None:
-        written = files_of_bundle(options.output) if suffix == ".onnx" else (options.output,)
-        refuse_foreign(*written, force=options.force)
+    if suffix == ".onnx":
+        refuse_foreign(*files_of_bundle(options.output), force=options.force, keys=MANIFEST_KEYS)
+    elif suffix == ".json":
+        refuse_foreign(options.output, force=options.force, keys=GRAPH_KEYS)
     program = load_spec(options.spec, options)
     from modgraph.tools.compiled import compile_report
 
@@ -57,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([UnknownLowering(reason=str(error))]) from error
     print(compile_report(program, model))
     if suffix == ".json":
-        write_output(options.output, json.dumps(to_json(program.ir), indent=2).encode(), options.force)
+        write_output(options.output, json.dumps(to_json(program.ir), indent=2).encode(), options.force, GRAPH_KEYS)
     elif suffix == ".onnx":
         from modgraph.backends.onnx import export
 

@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modgraph_runtime.provenance import SUMMARY_KEYS
+
 from modgraph.cli.common import add_force, add_overrides, overrides
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import refuse_foreign, write_output
@@ -64,12 +66,12 @@ def run(options: argparse.Namespace) -> int:
     if options.view is not None and suffix not in PICTURES:
         raise ModgraphError([NotAPicture(view=options.view)])
     if suffix is not None:
-        refuse_foreign(options.output, force=options.force)
+        refuse_foreign(options.output, force=options.force, keys=SUMMARY_KEYS)
     trace = _trace(options)
     from modgraph.tools.trace.summary import as_json, as_table
 
     if suffix is not None:
-        write_output(options.output, _content(trace, suffix, options), options.force)
+        write_output(options.output, _content(trace, suffix, options), options.force, SUMMARY_KEYS)
     print(json_text(as_json(trace)) if options.json else as_table(trace))
     return 0
 

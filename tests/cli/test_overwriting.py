@@ -131,6 +131,17 @@ def test_the_runtime_alone_keeps_it_too(run: Path, tmp_path: Path, capsys: pytes
     assert runtime_main(arguments) == 0
 
 
+def test_neither_takes_a_manifest_the_place_of_a_graph_nor_a_graph_that_of_a_manifest(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bundle would not open any more, and a run would have lost its graph."""
+    manifest, graph = (run / "small.json").read_bytes(), (run / "run/ir.json").read_bytes()
+    assert main(["compile", f"{run}/small.mod", "-o", f"{run}/small.json"]) == 1
+    assert main(["compile", f"{run}/small.mod", "-o", f"{run}/run/ir.onnx"]) == 1
+    assert capsys.readouterr().err.count("MG121") == 2
+    assert ((run / "small.json").read_bytes(), (run / "run/ir.json").read_bytes()) == (manifest, graph)
+
+
 def test_an_empty_file_may_be_overwritten(run: Path, tmp_path: Path) -> None:
     (tmp_path / "graph.json").touch()
     assert main(["compile", f"{run}/small.mod", "-o", f"{tmp_path}/graph.json"]) == 0

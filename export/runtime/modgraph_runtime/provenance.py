@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
 from modgraph_runtime.files import open_file
 from modgraph_runtime.integrity import HEAD, LENGTH, MANIFEST_KEYS, PRODUCER, START
 
+Keys = frozenset[str]
+
 GRAPH_KEYS = frozenset(("format", "nodes", "parameters"))
 SUMMARY_KEYS = frozenset(("modgraph", "split", "routes"))
+KINDS = (GRAPH_KEYS, MANIFEST_KEYS, SUMMARY_KEYS)
 LARGEST_JSON = 1 << 26  # bytes; what is larger is not ours
 ARCHIVE = b"modgraph"  # the comment of a zip file, with its length the last bytes
 EITHER_END = 1 << 13  # bytes of a picture among which its maker is named
 
 
-def is_foreign(path: str | Path) -> bool:
-    """Whether a file is there that nothing tells to be modgraph's: it must not be overwritten without a word.
+def is_foreign(path: str | Path, keys: Keys | None = None) -> bool:
+    """Whether a file is there that nothing tells to be modgraph's: it must not be overwritten without a word. Nor must
+    JSON of another kind than has these `keys`: the manifest of a bundle is no place for a graph.
 
     An empty file is nobody's. What is no ordinary file is not written to anyway.
     """
@@ -31,28 +35,31 @@ def is_foreign(path: str | Path) -> bool:
     if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
         return False
     try:
-        return not made_by_modgraph(path)
+        return not made_by_modgraph(path, keys)
     except OSError:
         return True
 
 
-def made_by_modgraph(path: str | Path) -> bool:
-    """Whether a file's content is such as modgraph writes under its suffix. Raises `OSError`."""
-    told = TOLD.get(Path(path).suffix.lower())
-    if told is None:
+def made_by_modgraph(path: str | Path, keys: Keys | None = None) -> bool:
+    """Whether a file's content is such as modgraph writes under its suffix; of JSON, with these keys if they are given.
+
+    Raises `OSError`.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".json", *TOLD):
         return False
     with open_file(path) as file:
-        return told(file)
+        return _json(file, KINDS if keys is None else (keys,)) if suffix == ".json" else TOLD[suffix](file)
 
 
-def _json(file: IO[bytes]) -> bool:
-    """A graph, a manifest, or the summary of a trace."""
+def _json(file: IO[bytes], kinds: Iterable[Keys]) -> bool:
+    """Whether it is JSON of one of these kinds."""
     text = file.read(LARGEST_JSON + 1)
     try:
         record = json.loads(text) if len(text) <= LARGEST_JSON else None
     except (ValueError, RecursionError):
         return False
-    return isinstance(record, dict) and any(keys <= record.keys() for keys in (GRAPH_KEYS, MANIFEST_KEYS, SUMMARY_KEYS))
+    return isinstance(record, dict) and any(keys <= record.keys() for keys in kinds)
 
 
 def _bundle(file: IO[bytes]) -> bool:
@@ -74,7 +81,6 @@ def _end(file: IO[bytes], count: int) -> bytes:
 
 
 TOLD: dict[str, Callable[[IO[bytes]], bool]] = {
-    ".json": _json,
     ".onnx": _bundle,
     ".npz": _arrays,
     ".png": _picture(b"tEXtSoftware\0modgraph "),

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 import torch
 from modgraph_runtime.bundle import MANIFEST_KEY
-from modgraph_runtime.integrity import trailer
+from modgraph_runtime.integrity import MANIFEST_KEYS, trailer
 
 from modgraph.backends.errors import NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.change import Change, Test, change
@@ -103,7 +103,7 @@ def export(
             loads(file.name, tried)
         else:
             verify_bundle(inference, file.name, tried)
-        refuse_foreign(target, beside, force=force)
+        refuse_foreign(target, beside, force=force, keys=MANIFEST_KEYS)
         _make_room(beside)
     pools = {name: pool.size for name, pool in inference.graph.pools().items()}
     return Report(target, len(content), verified, pools, _lowerings(inference.graph), _warnings(verified), changed)
@@ -142,7 +142,7 @@ def _check_place(target: Path, force: bool) -> None:
         reason = "it is a folder" if folder == target else f'"{folder}", the place of its manifest, is a folder'
     if reason is not None:
         raise ModgraphError([CannotWrite(path=str(target), reason=reason)])
-    refuse_foreign(*files_of_bundle(target), force=force)
+    refuse_foreign(*files_of_bundle(target), force=force, keys=MANIFEST_KEYS)
 
 
 def _check_model(model: Model) -> None:
