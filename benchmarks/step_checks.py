@@ -1,0 +1,85 @@
+"""What a training step pays for looking at its gradients: steps with and without the check take turns in one training.
+
+    python benchmarks/step_checks.py [--rounds 3]
+
+The ratio of a round is the median over pairs of neighbouring steps; nothing is looked at twice where gradients are
+clipped, since clipping needs their norm anyway.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from modgraph.training import engine as engines
+from modgraph.training.run import started
+
+BATCH, FEATURES, CLASSES, WARM = 64, 64, 10, 5
+STEPS = {56: 1200, 3000: 160}  # by the width of the net
+SPEC = """
+model net(width) {{
+  input  x: float[{features}]
+  target y: class[{classes}]
+  z = x -> linear(width) -> relu -> linear(width) -> relu -> linear({classes})
+  output z
+  loss cross_entropy(z, y)
+}}
+"""
+
+
+def written(folder: Path, steps: int) -> Path:
+    """A spec with a recipe beside it, and data for so many steps."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((BATCH * steps, FEATURES)).astype(np.float32)
+    np.savez(folder / "data.npz", x=x, y=rng.integers(0, CLASSES, len(x)))
+    (folder / "net.mod").write_text(SPEC.format(features=FEATURES, classes=CLASSES))
+    data = f"{{name: npz, train: {folder}/data.npz, test_fraction: 0.01}}"
+    (folder / "net.yaml").write_text(f"data: {data}\ntrain: {{epochs: 1, batch: {BATCH}}}\n")
+    return folder / "net.mod"
+
+
+def step_times(width: int, folder: Path) -> list[list[float]]:
+    """Seconds of steps without the check, and of those with it."""
+    times: list[list[float]] = [[], []]
+    spec, check = written(folder, STEPS[width]), engines.check_gradients
+    with started(str(spec), None, {"width": width}, str(folder / "run")) as engine:
+        plain = engine._step
+
+        def timed(places: Tensor) -> None:
+            with_check = len(times[0]) > len(times[1])
+            engines.check_gradients = check if with_check else lambda *_: None  # type: ignore[assignment]
+            start = time.perf_counter()
+            plain(places)
+            times[with_check].append(time.perf_counter() - start)
+
+        engine._step = timed  # type: ignore[method-assign]
+        with contextlib.redirect_stderr(io.StringIO()):
+            engine._epoch()
+    engines.check_gradients = check
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    print("width  without ms  with ms  ratio")
+    for width in STEPS:
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory() as folder:
+                pairs = list(zip(*step_times(width, Path(folder)), strict=False))[WARM:]
+            without, with_check = (statistics.median(column) * 1000 for column in zip(*pairs, strict=True))
+            ratio = statistics.median(after / before for before, after in pairs)
+            print(f"{width:5} {without:11.3f} {with_check:8.3f} {ratio:6.3f}")
+
+
+if __name__ == "__main__":
+    main()
