@@ -27,3 +27,11 @@ def pytest_runtest_setup() -> None:
     module: Any = sys.modules.get("torch.onnx._internal.exporter._registration")
     if module is not None and not hasattr(module.ONNXRegistry.from_torchlib, "cache_info"):
         module.ONNXRegistry.from_torchlib = staticmethod(functools.cache(module.ONNXRegistry.from_torchlib))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests are unlike in length: a process that has none left takes from the others."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
