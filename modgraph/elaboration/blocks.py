@@ -26,6 +26,10 @@ from modgraph.syntax import ast
 
 def use_block(block: BlockEntity, given: list[Given], here: Here, span: Span) -> BlockUse | Poison:
     """A block with its arguments bound to its parameters; told mistakes give poison."""
+    active = here.context.active_blocks
+    if id(block.definition) in active:
+        here.tell(errors.RecursiveBlock(span=span, name=block.definition.name))
+        return POISON
     names = [parameter.name for parameter in block.definition.parameters]
     here.context.spend(len(names), span)
     values: dict[str, Any] = {}
@@ -40,10 +44,12 @@ def use_block(block: BlockEntity, given: list[Given], here: Here, span: Span) ->
         if name is not None:
             values[name] = value
     scope = Scope(outer=block.scope)
+    active.append(id(block.definition))  # a default may speak of blocks too
     for parameter in block.definition.parameters:
         if parameter.name not in values:
             values[parameter.name] = _default(block, parameter, here.within(scope), span)
         scope.declare(parameter.name, values[parameter.name])
+    active.pop()
     return POISON if POISON in values.values() or label is POISON else BlockUse(block, values, label)
 
 
@@ -83,9 +89,6 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, here: He
 
     definition = use.block.definition
     context = here.context
-    if id(definition) in context.active_blocks:
-        here.tell(errors.RecursiveBlock(span=span, name=definition.name))
-        return POISON
     node, owner = here.naming.next(definition.name, use.label)
     scope = Scope(owner, node, use.block.scope, frozen=here.scope.frozen)
     for name, value in use.parameters.items():

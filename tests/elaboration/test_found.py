@@ -48,3 +48,8 @@ def test_one_name_for_unlike_sets_of_weights_is_told(second: str) -> None:
 )
 def test_two_declarations_never_share_weights_by_their_names(body: str) -> None:
     assert told(f"{X} {body} }}") == ["MG208"]
+
+
+@pytest.mark.parametrize("blocks", ["block b(k=[x -> b])", "block a(k=[x -> b]) { } block b(k=[x -> a])"])
+def test_a_block_whose_default_speaks_of_itself_is_told(blocks: str) -> None:
+    assert "MG222" in told(f"{blocks} {{ input v: float[4] output v }} {X} y = x -> b output y }}")
