@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from modgraph.cli.common import add_overrides, add_unchecked, overrides
@@ -11,8 +12,12 @@ from modgraph.records import json_text
 if TYPE_CHECKING:
     from modgraph_runtime import Bundle
 
+    from modgraph.training.data import Arrays
     from modgraph.training.details import Details
+    from modgraph.training.evaluation import Results
     from modgraph.training.run import Run
+
+    Splits = Mapping[str, Arrays]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +34,10 @@ def run(options: argparse.Namespace) -> int:
 
     run = load_run(options.run_directory, **data_overrides(overrides(options)))
     with threads(run.recipe.train.threads):
-        bundle = _opened(run, options)
-        metrics = _of_model(run) if bundle is None else _of_bundle(run, bundle)
-        found = _details(run, bundle) if options.detail else {}
+        bundle = None if options.bundle is None else _opened(run, options)
+        data = run.test_data()
+        metrics = _of_model(run, data) if bundle is None else _of_bundle(run, bundle, data)
+        found = _details(run, bundle, data) if options.detail else {}
     if options.json:
         print(
             json_text(metrics | {f"{split}.{k}": v for split, each in found.items() for k, v in each.as_json().items()})
@@ -43,43 +49,53 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(run: Run, options: argparse.Namespace) -> Bundle | None:
-    """The bundle to measure, if it is one of this run."""
+def _opened(run: Run, options: argparse.Namespace) -> Bundle:
+    """The bundle to measure, which is one of this run."""
     from modgraph.training.bundle_metrics import bundle_of
 
-    return None if options.bundle is None else bundle_of(run, options.bundle, check=not options.unchecked)
+    return bundle_of(run, options.bundle, check=not options.unchecked)
 
 
-def _of_model(run: Run) -> dict[str, float]:
+def _of_model(run: Run, data: Splits) -> dict[str, float]:
     from modgraph.training.evaluation import measure
     from modgraph.training.processes import device_or_cpu
 
     model = run.model(device_or_cpu(run.recipe.train.device))
     return {
         f"{split}.{name}": value
-        for split, arrays in run.test_data().items()
+        for split, arrays in data.items()
         for name, value in measure(model, arrays, run.recipe.train.by).items()
     }
 
 
-def _details(run: Run, bundle: Bundle | None) -> dict[str, Details]:
-    """Computed by what the metrics were computed by."""
-    from modgraph.training.bundle_metrics import BundleResults
-    from modgraph.training.details import details
-    from modgraph.training.evaluation import ModelResults
-
-    results = ModelResults(run.model()) if bundle is None else BundleResults(bundle, run.graph)
-    return {split: details(results, arrays) for split, arrays in run.test_data().items()}
-
-
-def _of_bundle(run: Run, bundle: Bundle) -> dict[str, float]:
+def _of_bundle(run: Run, bundle: Bundle, data: Splits) -> dict[str, float]:
     from modgraph.training.bundle_metrics import evaluate_bundle
 
     return {
         f"{split}.{name}": value
-        for split, arrays in run.test_data().items()
+        for split, arrays in data.items()
         for name, value in evaluate_bundle(bundle, run.graph, arrays, run.recipe.train.by).items()
     }
+
+
+def _details(run: Run, bundle: Bundle | None, data: Splits) -> dict[str, Details]:
+    """Computed by what the metrics were computed by."""
+    from modgraph.training.details import details
+
+    results = _results_of_model(run) if bundle is None else _results_of_bundle(run, bundle)
+    return {split: details(results, arrays) for split, arrays in data.items()}
+
+
+def _results_of_model(run: Run) -> Results:
+    from modgraph.training.evaluation import ModelResults
+
+    return ModelResults(run.model())
+
+
+def _results_of_bundle(run: Run, bundle: Bundle) -> Results:
+    from modgraph.training.bundle_metrics import BundleResults
+
+    return BundleResults(bundle, run.graph)
 
 
 def _table(metrics: dict[str, float]) -> str:

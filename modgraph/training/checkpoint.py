@@ -20,7 +20,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import open_file, reason_of, write_atomically, writing
+from modgraph.files import read_file, reason_of, write_atomically, writing
 from modgraph.records import sealed, unsealed
 from modgraph.training.errors import BadCheckpoint
 
@@ -62,8 +62,7 @@ class _Record:
     @classmethod
     def read(cls, path: Path) -> _Record:
         """The record beside a file of tensors; one without a format is older than digests."""
-        with open_file(path.with_suffix(".json")) as file:
-            content = json.loads(file.read())
+        content = json.loads(read_file(path.with_suffix(".json")))
         if not isinstance(content, dict):
             raise ValueError("its record is none")
         if "format" in content:
@@ -138,8 +137,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """A checkpoint from its tensors' file. Raises `ModgraphError`."""
     try:
         record = _Record.read(path)
-        with open_file(path) as file:
-            content = file.read()
+        content = read_file(path)
         if hashlib.sha256(content).hexdigest() != record.sha256:
             raise ValueError("its tensors are not those that were written")
         tensors = load(content)

@@ -23,7 +23,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from modgraph.diagnostics import ModgraphError, Report
-from modgraph.files import is_partial, open_file, reason_of, write_atomically, writing
+from modgraph.files import is_partial, read_file, reason_of, write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
 from modgraph.records import sealed, unsealed
 from modgraph.syntax import read
@@ -191,8 +191,7 @@ class RunDirectory:
     def _is_as_written(self, name: str, record: Mapping[str, Any]) -> bool:
         expected: str = record["files"][name]
         try:
-            with open_file(self.path / name) as file:
-                return hashlib.sha256(file.read()).hexdigest() == expected
+            return hashlib.sha256(read_file(self.path / name)).hexdigest() == expected
         except FileNotFoundError:
             return False
         except OSError as error:
