@@ -23,10 +23,10 @@ import onnxruntime as ort
 import torch
 
 import modgraph
+from modgraph.data import Arrays
 from modgraph.nn import DRAW, choosing
 from modgraph.training.algorithms import EM
 from modgraph.training.algorithms.algorithm import Given
-from modgraph.training.data import Arrays
 
 ROUNDS, WIDTH, MODULES = 15, 256, 15
 TOKENS, STEPS, EXAMPLES = 1024, 32, 64

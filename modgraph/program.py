@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
 from modgraph.elaboration import elaborate
+from modgraph.inspect.cost import Cost, check_lengths, cost_of
 from modgraph.ir import Graph
 from modgraph.syntax import parse, read
-from modgraph.tools.cost import Cost, check_lengths, cost_of
 
 if TYPE_CHECKING:
     from modgraph.backends.torch import Model

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import cache
 from importlib import metadata
 
-from modgraph.ops import Declaration, Op
+from modgraph.declare import Declaration
+from modgraph.ops import Op
 from modgraph.routers import Router
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,3 +36,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    """A small net on scikit-learn's digits, its recipe and data beside it."""
+    from tests.small_runs import laid_out
+
+    return laid_out(tmp_path)

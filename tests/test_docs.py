@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import modgraph
+from modgraph.backends.report import random_batch
 from modgraph.diagnostics import Report, Source
 from modgraph.syntax.format import format_source
-from modgraph.tools.compiled import random_batch
 
 LANGUAGE = Path("docs/language.md").read_text()
 EXAMPLES = re.findall(r"```mod\n(.*?)```", LANGUAGE, re.S)

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 OPS = '''
-from modgraph.ops import Op, Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import Operand, TorchModule, Weight, setting, uniform
+from modgraph.ops import Op
 from modgraph.routers import Router
 
 class Bend(Op):

@@ -53,13 +53,13 @@ def run(options: argparse.Namespace) -> int:
     elif suffix == ".json":
         refuse_foreign(options.output, force=options.force, keys=GRAPH_KEYS)
     program = load_spec(options.spec, options)
-    from modgraph.tools.compiled import compile_report
+    from modgraph.backends.report import compile_report
 
     try:
         model = program.build(options.seed, options.lowering)
     except NoSuchLowering as error:
         raise ModgraphError([UnknownLowering(reason=str(error))]) from error
-    print(compile_report(program, model))
+    print(compile_report(program.ir, model))
     if suffix == ".json":
         write_output(options.output, json.dumps(to_json(program.ir), indent=2).encode(), options.force, GRAPH_KEYS)
     elif suffix == ".onnx":

@@ -8,8 +8,8 @@ import os
 
 from modgraph.cli.common import add_overrides, load_spec
 from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.inspect.cost import COUNTS, Cost, check_lengths, cost_of
 from modgraph.ir import Graph
-from modgraph.tools.cost import COUNTS, Cost, check_lengths, cost_of
 
 
 class BadLength(Diagnostic):
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _graph(options: argparse.Namespace) -> Graph:
     if os.path.isdir(options.spec):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
-        from modgraph.training.run_directory import graph_of_run
+        from modgraph.store.run_directory import graph_of_run
 
         return graph_of_run(options.spec)
     return load_spec(options.spec, options).ir

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from modgraph.cli.common import add_overrides, add_unchecked, overrides
-from modgraph.records import json_text
+from modgraph.store.records import json_text
 
 if TYPE_CHECKING:
     from modgraph_runtime import Bundle
 
-    from modgraph.training.data import Arrays
-    from modgraph.training.details import Details
-    from modgraph.training.evaluation import Results
+    from modgraph.data import Arrays
+    from modgraph.metrics.details import Details
+    from modgraph.metrics.evaluation import Results
     from modgraph.training.run import Run
 
     Splits = Mapping[str, Arrays]
@@ -57,7 +57,7 @@ def _opened(run: Run, options: argparse.Namespace) -> Bundle:
 
 
 def _of_model(run: Run, data: Splits) -> dict[str, float]:
-    from modgraph.training.evaluation import measure
+    from modgraph.metrics.evaluation import measure
     from modgraph.training.processes import device_or_cpu
 
     model = run.model(device_or_cpu(run.recipe.train.device))
@@ -80,14 +80,14 @@ def _of_bundle(run: Run, bundle: Bundle, data: Splits) -> dict[str, float]:
 
 def _details(run: Run, bundle: Bundle | None, data: Splits) -> dict[str, Details]:
     """Computed by what the metrics were computed by."""
-    from modgraph.training.details import details
+    from modgraph.metrics.details import details
 
     results = _results_of_model(run) if bundle is None else _results_of_bundle(run, bundle)
     return {split: details(results, arrays) for split, arrays in data.items()}
 
 
 def _results_of_model(run: Run) -> Results:
-    from modgraph.training.evaluation import ModelResults
+    from modgraph.metrics.evaluation import ModelResults
 
     return ModelResults(run.model())
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
+from pathlib import Path
 
+import modgraph
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
@@ -23,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.tools.reference import explain, reference, suggestion
+    from modgraph.inspect.reference import explain, reference, suggestion
 
     load_messages()
     if options.all or options.name is None:
@@ -37,17 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def load_messages() -> None:
-    """Import every module that declares messages. None of them needs torch."""
-    import modgraph.backends.errors
-    import modgraph.cli.common
-    import modgraph.cli.compile_command
-    import modgraph.cli.cost_command
-    import modgraph.cli.fmt_command
-    import modgraph.cli.lsp_command
-    import modgraph.cli.new_command
-    import modgraph.cli.surroundings
-    import modgraph.cli.train_command
-    import modgraph.elaboration.errors
-    import modgraph.syntax.errors
-    import modgraph.tools.trace.errors
-    import modgraph.training.errors  # noqa: F401
+    """Import every module that declares messages: those of commands, and all called `errors`. None needs torch."""
+    home = Path(modgraph.__file__).parent
+    for path in sorted([*home.rglob("errors.py"), *(home / "cli").glob("[a-z]*.py")]):
+        import_module(".".join(("modgraph", *path.relative_to(home).with_suffix("").parts)))

@@ -12,8 +12,8 @@ from modgraph.diagnostics import render_all
 
 if TYPE_CHECKING:
     from modgraph.backends.onnx import Test
+    from modgraph.data import Arrays
     from modgraph.ir import Graph
-    from modgraph.training.data import Arrays
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from modgraph.backends.onnx import export
+    from modgraph.metrics.evaluation import EXAMPLES
     from modgraph.training import load_run
-    from modgraph.training.evaluation import EXAMPLES
 
     run = load_run(options.run_directory)
     data = run.test_data()

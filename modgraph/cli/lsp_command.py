@@ -19,7 +19,7 @@ class NeedsExtra(Diagnostic):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = "For editors: the extension under grammar/vscode starts it."
+    parser.description = "For editors: the extension under editors/vscode starts it."
 
 
 def run(options: argparse.Namespace) -> int:

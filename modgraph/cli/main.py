@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import pkgutil
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 from modgraph_runtime.streams import lasting_streams
@@ -15,7 +17,12 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 
 USER_FAULT, OUR_FAULT, INTERRUPTED = 1, 3, 130
 
-COMMANDS = tuple("check fmt show cost compile train eval trace export run explain new lsp".split())
+FOLDER = str(Path(__file__).parent)
+COMMANDS = tuple(
+    module.name.removesuffix("_command")
+    for module in pkgutil.iter_modules([FOLDER])
+    if module.name.endswith("_command")
+)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -13,21 +13,21 @@ from modgraph_runtime.provenance import SUMMARY_KEYS
 from modgraph.cli.common import add_force, add_overrides, overrides
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import refuse_foreign, write_output
-from modgraph.records import json_text
-from modgraph.tools.trace.errors import NotAPicture, UnknownTraceSuffix
+from modgraph.store.records import json_text
+from modgraph.trace.errors import NotAPicture, UnknownTraceSuffix
 
 if TYPE_CHECKING:
-    from modgraph.tools.trace.trace import Trace
+    from modgraph.trace.trace import Trace
 
 LEAST_MEASURED = 512
 PICTURES = (".png", ".svg", ".pdf")
 SUFFIXES = (".npz", ".json", *PICTURES)
 VIEWS = {  # where each is drawn
-    "places": "modgraph.tools.trace.picture.picture_of",
-    "groups": "modgraph.tools.trace.shares_picture.groups_picture",
-    "training": "modgraph.tools.trace.shares_picture.training_picture",
-    "controllers": "modgraph.tools.trace.controllers_picture.controllers_picture",
-    "paths": "modgraph.tools.trace.paths_picture.paths_picture",
+    "places": "modgraph.trace.picture.picture_of",
+    "groups": "modgraph.trace.shares_picture.groups_picture",
+    "training": "modgraph.trace.shares_picture.training_picture",
+    "controllers": "modgraph.trace.controllers_picture.controllers_picture",
+    "paths": "modgraph.trace.paths_picture.paths_picture",
 }
 
 
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if suffix is not None:
         refuse_foreign(options.output, force=options.force, keys=SUMMARY_KEYS)
     trace = _trace(options)
-    from modgraph.tools.trace.summary import as_json, as_table
+    from modgraph.trace.summary import as_json, as_table
 
     if suffix is not None:
         write_output(options.output, _content(trace, suffix, options), options.force, SUMMARY_KEYS)
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _trace(options: argparse.Namespace) -> Trace:
-    from modgraph.tools.trace.trace import trace_run
+    from modgraph.trace.trace import trace_run
     from modgraph.training.run import data_overrides, load_run, threads
 
     run = load_run(options.run_directory, **data_overrides(overrides(options)))
@@ -88,11 +88,11 @@ def _trace(options: argparse.Namespace) -> Trace:
 def _content(trace: Trace, suffix: str, options: argparse.Namespace) -> bytes:
     """What a file of this suffix holds."""
     if suffix == ".json":
-        from modgraph.tools.trace.summary import as_json
+        from modgraph.trace.summary import as_json
 
         return (json_text(as_json(trace), indent=2) + "\n").encode()
     if suffix == ".npz":
-        from modgraph.tools.trace.arrays import npz_of
+        from modgraph.trace.arrays import npz_of
 
         return npz_of(trace.first(options.examples))
     module, _, name = VIEWS[options.view or "places"].rpartition(".")

@@ -8,6 +8,7 @@ from modgraph.diagnostics.diagnostic import (
     Report,
     closest,
     did_you_mean,
+    listed,
 )
 from modgraph.diagnostics.render import render, render_all
 from modgraph.diagnostics.source import Source, Span
@@ -22,6 +23,7 @@ __all__ = [
     "Span",
     "closest",
     "did_you_mean",
+    "listed",
     "render",
     "render_all",
 ]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import difflib
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
 from modgraph.diagnostics.source import Span
 
+MOST_NAMED = 4  # names of a list in a message
 MOST_DIFFERENCE = 4  # letters by which a name may be longer or shorter than what was meant
 MOST_CANDIDATES = 1000
 MOST_LISTED = 20
@@ -152,3 +153,8 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known are: {
         return "none are known here"
     listed = heapq.nsmallest(MOST_LISTED, names)
     return otherwise.format(known=", ".join(listed) + (", …" if len(names) > len(listed) else ""))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message, the first of many."""
+    return ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")

@@ -26,8 +26,9 @@ from modgraph.elaboration.entities import (
 from modgraph.elaboration.routes import apply_every_module, apply_route
 from modgraph.elaboration.scope import is_callable
 from modgraph.ir import OpNode, Result
-from modgraph.ops import Misfit, Op
+from modgraph.ops import Op
 from modgraph.syntax import ast
+from modgraph.types import Misfit
 from modgraph.vocabulary import find_op
 
 

@@ -20,8 +20,8 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.ops import Axis, TensorType
 from modgraph.syntax import ast
+from modgraph.types import Axis, TensorType
 
 
 def use_block(block: BlockEntity, given: list[Given], here: Here, span: Span) -> BlockUse | Poison:

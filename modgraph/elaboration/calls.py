@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from modgraph.declare import Declaration, Initial, Setting
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL, Here
 from modgraph.elaboration.entities import POISON, Bound, Entity, Poison, described
-from modgraph.ops import Declaration, Initial, Setting
 from modgraph.syntax import ast
 
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.ops import shown_briefly
+from modgraph.declare import shown_briefly
 from modgraph.syntax.limits import INTEGER
 
 LONGEST_LIST = 100_000

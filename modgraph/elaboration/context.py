@@ -18,8 +18,7 @@ from modgraph.elaboration.errors import (
 )
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode
-from modgraph.ops import TensorType
-from modgraph.ops.types import shown
+from modgraph.types import TensorType, shown
 
 MOST_NODES = 30_000
 MOST_ITERATIONS = 20_000

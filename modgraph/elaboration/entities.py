@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from modgraph.declare import Initial, shown_briefly
 from modgraph.diagnostics import Span
 from modgraph.ir import Result
-from modgraph.ops import Initial, TensorType, shown_briefly
 from modgraph.routers import Router
 from modgraph.syntax import ast
+from modgraph.types import TensorType
 
 if TYPE_CHECKING:
     from modgraph.elaboration.scope import Scope

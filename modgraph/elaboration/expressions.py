@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+from modgraph.declare import shown_briefly
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.apply import apply_op, apply_stages, is_block
@@ -26,7 +27,6 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.scope import is_value
-from modgraph.ops import shown_briefly
 from modgraph.ops.shape import ARITHMETIC
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, find_router

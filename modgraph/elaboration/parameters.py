@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from modgraph.declare import shown_briefly
 from modgraph.diagnostics import Report, Source, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Abandoned, Context, Here
@@ -12,7 +13,6 @@ from modgraph.elaboration.entities import POISON, Poison
 from modgraph.elaboration.expressions import constant
 from modgraph.elaboration.scope import Scope
 from modgraph.ir import Graph
-from modgraph.ops import shown_briefly
 from modgraph.syntax import ast, parse
 
 

@@ -20,9 +20,9 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, InputNode, OpNode, OutputNode, PoolNode, Result, RouteNode, RouterNode, bind_route
-from modgraph.ops import Misfit, ModuleAxis, TensorType
 from modgraph.routers.every_module import EveryModule
 from modgraph.syntax import ast
+from modgraph.types import Misfit, ModuleAxis, TensorType
 
 
 def apply_route(

@@ -25,8 +25,8 @@ from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, OutputNode, Result, ScanNode, weights_of
-from modgraph.ops import Axis, TensorType
 from modgraph.syntax import ast
+from modgraph.types import Axis, TensorType
 
 
 @dataclass(frozen=True)

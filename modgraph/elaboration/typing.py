@@ -7,8 +7,8 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.context import Here
 from modgraph.elaboration.entities import POISON, Entity, Poison, PoolEntity, described
 from modgraph.elaboration.expressions import constant
-from modgraph.ops import Axis, ModuleAxis, TensorType
 from modgraph.syntax import ast
+from modgraph.types import Axis, ModuleAxis, TensorType
 
 SIZED = {"token": "vocabulary", "class": "number of classes"}
 LONGEST_AXIS = 2**31 - 1

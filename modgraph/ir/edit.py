@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouteNode, ScanNode
-from modgraph.ops import Misfit, TensorType
+from modgraph.types import Misfit, TensorType
 
 
 def grow(graph: Graph, pool: str, by: int) -> Graph:

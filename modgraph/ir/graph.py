@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import networkx
 
+from modgraph.declare import Signature
 from modgraph.ir.node import (
     InputNode,
     LossNode,
@@ -24,8 +25,8 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ops import ModuleAxis, Signature, TensorType
 from modgraph.routers import PoolFacts, PoolTypes, Router
+from modgraph.types import ModuleAxis, TensorType
 
 N = TypeVar("N", bound=Node)
 

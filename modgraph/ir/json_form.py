@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from modgraph.declare import Declaration, Initial
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import (
     InputNode,
@@ -34,7 +35,7 @@ from modgraph.ir.stored import (
     type_of,
     whole_of,
 )
-from modgraph.ops import Declaration, Initial, Misfit
+from modgraph.types import Misfit
 from modgraph.vocabulary import find_op, find_router
 
 FORMAT = 1

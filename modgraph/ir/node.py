@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from modgraph.declare import Initial
 from modgraph.diagnostics import Span
-from modgraph.ops import Initial, Op, TensorType
+from modgraph.ops import Op
 from modgraph.routers import Router
+from modgraph.types import TensorType
 
 if TYPE_CHECKING:
     from modgraph.ir.graph import Graph

@@ -20,7 +20,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ops import Misfit, TensorType
+from modgraph.types import Misfit, TensorType
 
 NAME = re.compile(r"[\w.]+")
 DEEPEST = 100  # lists and objects within each other

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from modgraph.declare import shown_value
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
-from modgraph.ops import shown_value
 
 
 def to_text(graph: Graph, indent: str = "") -> str:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from modgraph.declare import Initial, Signature
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import OpNode, PoolNode, RouteNode, RouterNode, ScanNode
-from modgraph.ops import Initial, Signature
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Any
 from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import resolved
 from modgraph.elaboration.entities import ModuleEntity, PoolEntity, RouterEntity, Several, Tensor
+from modgraph.inspect.reference import declaration_page, signature_of
 from modgraph.lsp.analysis import Analysis
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.syntax import ast, keywords, parse, read
 from modgraph.syntax.tokens import PlacedToken
-from modgraph.tools.reference import declaration_page, signature_of
 from modgraph.vocabulary import find_all, find_op, find_router
 
 CALLABLE = ("MODULE", "TOKENIZER", "POOL", "BLOCK")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from modgraph.ops.axes import Axes, Misfit
-from modgraph.ops.declaration import TorchModule, setting
+from modgraph.declare import TorchModule, setting
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
+from modgraph.types import Axes, Misfit
 
 
 class ReLU(Op):

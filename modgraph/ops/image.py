@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.ops.axes import Axes, Misfit, derived
-from modgraph.ops.declaration import Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import Operand, TorchModule, Weight, setting, uniform
 from modgraph.ops.op import Op
+from modgraph.types import Axes, Misfit, derived
 
 IMAGE = (Operand("x", "... C H W"),)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from modgraph.ops.axes import Axes, Misfit, derived
-from modgraph.ops.declaration import ONES, ZEROS, Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Weight, setting, uniform
 from modgraph.ops.op import Op
+from modgraph.types import Axes, Misfit, derived
 
 __all__ = ["Linear", "ModulatedLinear", "ModulatedMLP"]
 VECTORS = (Operand("x", "... D"),)

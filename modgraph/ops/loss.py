@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.ops.axes import Axes, Misfit
-from modgraph.ops.declaration import Operand, Signature, TorchModule, setting
+from modgraph.declare import Operand, Signature, TorchModule, setting
 from modgraph.ops.op import Op
-from modgraph.ops.types import Axis, TensorType
+from modgraph.types import Axes, Axis, Misfit, TensorType
 
 
 class _Likelihood(Op):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from modgraph.ops.axes import Axes, Misfit
-from modgraph.ops.declaration import ONES, ZEROS, Operand, TorchModule, Weight, setting
+from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Weight, setting
 from modgraph.ops.image import IMAGE
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
+from modgraph.types import Axes, Misfit
 
 
 class LayerNorm(Op):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from modgraph.ops.declaration import Declaration
+from modgraph.declare import Declaration
 
 
 class Op(Declaration):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.ops.axes import Axes, Misfit, derived
-from modgraph.ops.declaration import ZEROS, Operand, TorchModule, Weight, normal, setting, uniform
+from modgraph.declare import ZEROS, Operand, TorchModule, Weight, normal, setting, uniform
 from modgraph.ops.op import Op
+from modgraph.types import Axes, Misfit, derived
 
 TOKENS = (Operand("x", "... N D"),)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from modgraph.ops.axes import Axes, Misfit
-from modgraph.ops.declaration import Operand, Signature, TorchModule, product, setting
+from modgraph.declare import Operand, Signature, TorchModule, product, setting
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
-from modgraph.ops.types import Axis, TensorType, floats, shown
+from modgraph.types import Axes, Axis, Misfit, TensorType, floats, shown
 
 
 class Flatten(Op):

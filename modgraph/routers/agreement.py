@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.ops import Axes, Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import Operand, TorchModule, Weight, setting, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
+from modgraph.types import Axes
 
 
 class Agreement(Router):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from modgraph.ops import Axes, Misfit, Operand, Signature, TensorType, TorchModule, Weight, setting, uniform
-from modgraph.ops.declaration import product
+from modgraph.declare import Operand, Signature, TorchModule, Weight, product, setting, uniform
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 from modgraph.routers.top_k import hard_forms
+from modgraph.types import Axes, Misfit, TensorType
 
 
 class Slots(Router):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.ops import Axes, Operand, Signature, TensorType, TorchModule, setting
+from modgraph.declare import Operand, Signature, TorchModule, setting
 from modgraph.routers.router import Lowering, PoolTypes, Router
+from modgraph.types import Axes, TensorType
 
 
 class EveryModule(Router):

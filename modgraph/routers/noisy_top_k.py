@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.ops import ZEROS, TorchModule, Weight, setting
+from modgraph.declare import ZEROS, TorchModule, Weight, setting
 from modgraph.routers.router import Router
 from modgraph.routers.top_k import TopK
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from modgraph.ops import Axis, Declaration, Misfit, Signature, TensorType
+from modgraph.declare import Declaration, Signature
+from modgraph.types import Axis, Misfit, TensorType
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from modgraph.ops import TorchModule, Weight, constant, normal, setting, uniform
+from modgraph.declare import TorchModule, Weight, constant, normal, setting, uniform
 from modgraph.routers.router import Router
 from modgraph.routers.top_k import TopK
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.ops import Axes, Misfit, Operand, Signature, TensorType, setting
+from modgraph.declare import Operand, Signature, setting
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
+from modgraph.types import Axes, Misfit, TensorType
 
 FEW_WEIGHTS = 2**14  # of a module: in a scan, copying them for every token costs less than sorting tokens at every step
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.ops import Axes, Initial, Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import Initial, Operand, TorchModule, Weight, setting, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
+from modgraph.types import Axes
 
 
 class TruncatedKernel(Router):

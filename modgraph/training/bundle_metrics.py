@@ -12,14 +12,14 @@ from torch import Tensor
 
 from modgraph.backends.errors import BadBundle
 from modgraph.backends.onnx import deterministic, hash_of_weights
+from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Result
+from modgraph.metrics.evaluation import Batch, batch_of, slices
+from modgraph.metrics.means import Means
+from modgraph.metrics.metrics import Metric, Metrics, Perplexity
 from modgraph.nn import CrossEntropy
-from modgraph.training.data import Arrays
 from modgraph.training.errors import OfAnotherRun
-from modgraph.training.evaluation import Batch, batch_of, slices
-from modgraph.training.means import Means
-from modgraph.training.metrics import Metric, Metrics, Perplexity
 from modgraph.training.run import Run
 
 Values = Mapping[str, NDArray[Any]]

@@ -15,12 +15,14 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch import Model, build, generator_for
 from modgraph.backends.torch.construct import resolve
+from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
+from modgraph.metrics.evaluation import Batch, evaluate, metrics_of, results_of
+from modgraph.metrics.means import Means
+from modgraph.metrics.metrics import Metrics
 from modgraph.nn import choosing
-from modgraph.training.algorithms.algorithm import Given
-from modgraph.training.augment import DRAWS, augmented
-from modgraph.training.checkpoint import (
+from modgraph.store.checkpoint import (
     Checkpoint,
     newest_checkpoint,
     optimizer_tensors,
@@ -28,18 +30,17 @@ from modgraph.training.checkpoint import (
     tidy,
     write_checkpoint,
 )
-from modgraph.training.data import TRAIN, VALIDATION, Arrays
+from modgraph.store.errors import BadCheckpoint
+from modgraph.store.run_directory import RunDirectory
+from modgraph.training.algorithms.algorithm import Given
+from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.divergence import check_gradients, check_loss, first_not_finite
-from modgraph.training.errors import BadCheckpoint, Diverged, NothingToLearn
-from modgraph.training.evaluation import Batch, evaluate, metrics_of, results_of
+from modgraph.training.errors import Diverged, NothingToLearn
 from modgraph.training.groups import Order
 from modgraph.training.logs import Log, progress
-from modgraph.training.means import Means
-from modgraph.training.metrics import Metrics
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
-from modgraph.training.run_directory import RunDirectory
 
 
 class _Objective(nn.Module):

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.torch import generator_for
+from modgraph.data import TRAIN, VALIDATION, Arrays
+from modgraph.data.errors import DataDoesNotFit, UnknownGrouping
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.training.data import TRAIN, VALIDATION, Arrays
-from modgraph.training.errors import DataDoesNotFit, UnknownGrouping
 from modgraph.training.recipe import Train
 
 

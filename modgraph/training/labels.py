@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modgraph.data import Arrays
+from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, Node, OpNode
 from modgraph.ops.loss import CrossEntropy
 from modgraph.passes import rebuilt
-from modgraph.training.data import Arrays
-from modgraph.training.errors import DataDoesNotFit, UnknownTarget
+from modgraph.training.errors import UnknownTarget
 from modgraph.training.recipe import Labels
 
 

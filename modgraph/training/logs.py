@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from modgraph.files import write_atomically, writing
-from modgraph.records import json_text
-from modgraph.training.run_directory import RunDirectory
+from modgraph.store.records import json_text
+from modgraph.store.run_directory import RunDirectory
 
 T = TypeVar("T")
 

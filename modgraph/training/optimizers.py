@@ -7,8 +7,8 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from modgraph.ops.declaration import setting
-from modgraph.training.schema import Named
+from modgraph.declare import setting
+from modgraph.recipes.schema import Named
 
 
 class Optimizer(Named):

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from modgraph.training.checkpoint import Checkpoint
-from modgraph.training.data import TRAIN
-from modgraph.training.metrics import better, worst
+from modgraph.data import TRAIN
+from modgraph.metrics.metrics import better, worst
+from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.recipe import Train
 
 

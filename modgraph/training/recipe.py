@@ -9,16 +9,16 @@ from typing import Any
 
 import yaml
 
+from modgraph.data import DataSet
+from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, Report, did_you_mean
 from modgraph.files import exists
-from modgraph.ops.declaration import setting
+from modgraph.recipes import errors
+from modgraph.recipes.schema import Section, read_section
+from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
 from modgraph.syntax import read
-from modgraph.training import errors
 from modgraph.training.algorithms import Algorithm, Backprop
-from modgraph.training.data import DataSet
 from modgraph.training.optimizers import Adam, Constant, Optimizer, Schedule
-from modgraph.training.schema import Section, read_section
-from modgraph.training.yaml_tree import Branch, Leaf, read_tree
 
 SECTIONS = ("model", "start", "data", "train")
 

@@ -13,25 +13,27 @@ from typing import Any, TypeVar
 import torch
 
 from modgraph.backends.torch import Model, build
+from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
+from modgraph.data.errors import DataChanged
+from modgraph.data.fingerprint import Fingerprint, as_json, changes_of, from_json, way_out_of
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.program import load
-from modgraph.records import finite, json_text
+from modgraph.store.checkpoint import Checkpoint, newest_checkpoint
+from modgraph.store.errors import BadCheckpoint
+from modgraph.store.records import finite, json_text
+from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
 from modgraph.training.augment import check_augmented
-from modgraph.training.checkpoint import Checkpoint, newest_checkpoint
-from modgraph.training.data import TRAIN, VALIDATION, Arrays, DataSet
 from modgraph.training.engine import Engine, load_weights
-from modgraph.training.errors import BadCheckpoint, DataChanged, NotForEval
-from modgraph.training.fingerprint import Fingerprint, as_json, changes_of, from_json, way_out_of
+from modgraph.training.errors import NotForEval
 from modgraph.training.groups import with_validation
-from modgraph.training.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.labels import ignoring, weighing
 from modgraph.training.memory import memory_told
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, Start, read_recipe
-from modgraph.training.run_directory import FINISHED, STARTED, RunDirectory
+from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
+from modgraph.training.start.weight_map import WeightMap, read_map
 from modgraph.training.watched import check_watched
-from modgraph.training.weight_map import WeightMap, read_map
 
 T = TypeVar("T")
 

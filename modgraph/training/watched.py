@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
-from modgraph.training.data import TRAIN, VALIDATION, Arrays
+from modgraph.metrics.evaluation import metrics_of
+from modgraph.metrics.metrics import Metrics
 from modgraph.training.errors import UnknownMetric
-from modgraph.training.evaluation import metrics_of
-from modgraph.training.metrics import Metrics
 from modgraph.training.recipe import Train
 
 

@@ -9,9 +9,9 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from modgraph.inspect.cost import cost_of
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
 from modgraph.program import loads
-from modgraph.tools.cost import cost_of
 from tests.assault.vocabulary import SMALL
 from tests.examples import GRU, SEQUENCE, TRANSFORMER, TWO_SCANS
 

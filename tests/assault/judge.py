@@ -6,6 +6,7 @@ import json
 from random import Random
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span, render
+from modgraph.inspect.cost import cost_of
 from modgraph.ir import Graph, from_json, to_json
 from modgraph.ir.text_parse import parse_text
 from modgraph.lsp.analysis import analyse
@@ -14,7 +15,6 @@ from modgraph.passes import INFERENCE, apply_passes
 from modgraph.program import loads
 from modgraph.syntax import parse
 from modgraph.syntax.format import format_source
-from modgraph.tools.cost import cost_of
 
 
 def judge(text: str, rng: Random, thorough: bool) -> str:

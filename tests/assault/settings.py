@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from modgraph.ops import Declaration, Setting, shown_value
+from modgraph.declare import Declaration, Setting, shown_value
 
 SMALL = (1, 2, 2, 3, 4, 4, 6, 8)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from modgraph.ops import Misfit, Op, TensorType
-from modgraph.ops.types import floats
+from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.router import PoolTypes
 from modgraph.syntax import keywords
+from modgraph.types import Misfit, TensorType, floats
 from tests.assault.settings import drawn, written
 
 VECTOR_OPS = (

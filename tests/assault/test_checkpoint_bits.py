@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.store.checkpoint import newest_checkpoint
 from modgraph.training import load_run
-from modgraph.training.checkpoint import newest_checkpoint
 from modgraph.training.run import finish, started
 from tests.assault.campaign import campaign
 from tests.assault.damage import PARTS, damaged

@@ -29,19 +29,19 @@ from PIL import Image
 from safetensors.torch import save
 
 import modgraph
+from modgraph.data.cifar10 import RECORD, read_records
+from modgraph.data.declaration import check
+from modgraph.data.idx import read_idx
+from modgraph.data.image_files import read_image
+from modgraph.data.npz import read_npz
+from modgraph.data.text_files import words_of_file
+from modgraph.data.vocabulary import Vocabulary
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.data.cifar10 import RECORD, read_records
-from modgraph.training.data.declaration import check
-from modgraph.training.data.idx import read_idx
-from modgraph.training.data.image_files import read_image
-from modgraph.training.data.npz import read_npz
-from modgraph.training.data.text_files import words_of_file
-from modgraph.training.data.vocabulary import Vocabulary
+from modgraph.store.run_directory import RunDirectory
 from modgraph.training.recipe import read_recipe
 from modgraph.training.run import Run
-from modgraph.training.run_directory import RunDirectory
-from modgraph.training.weight_file import read_tensors
-from modgraph.training.weight_map import read_map
+from modgraph.training.start.weight_file import read_tensors
+from modgraph.training.start.weight_map import read_map
 from tests.assault.campaign import campaign
 
 LONGEST = 5.0  # seconds of processor time for any file

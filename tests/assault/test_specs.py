@@ -24,8 +24,9 @@ from tests.assault.specs import (
 )
 
 PARTS = 1000
-FRONT_END = "diagnostics elaboration ir lsp ops passes routers syntax files.py program.py vocabulary.py tools/cost.py"
-SOURCES = (*(f"modgraph/{each}" for each in FRONT_END.split()), "grammar", "tests/examples.py", "specs")
+ROOMS = "declare diagnostics elaboration grammar inspect ir lsp ops passes routers syntax types"
+FRONT_END = f"{ROOMS} files.py program.py vocabulary.py"
+SOURCES = (*(f"modgraph/{each}" for each in FRONT_END.split()), "tests/examples.py", "specs")
 GENERATORS = "grown judge mutated settings sound specs vocabulary"
 TRIED = (*SOURCES, *(f"tests/assault/{each}.py" for each in GENERATORS.split()))
 

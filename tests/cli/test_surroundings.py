@@ -97,7 +97,7 @@ def test_warnings_that_are_errors_elsewhere_are_warnings_here(capsys: pytest.Cap
 
 def test_too_little_memory_is_told(tmp_path: Path, paper: Path) -> None:
     (tmp_path / "m.mod").write_text(LARGE)
-    import modgraph.tools.compiled  # noqa: F401 - torch takes its own share first
+    import modgraph.backends.report  # noqa: F401 - torch takes its own share first
 
     def compile_it() -> int:
         pages = int(Path("/proc/self/statm").read_text().split()[0])

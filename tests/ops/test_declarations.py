@@ -6,11 +6,13 @@ import pytest
 import torch
 
 import modgraph
+from modgraph.backends.report import random_batch
 from modgraph.backends.torch.construct import resolve
+from modgraph.declare import Declaration
 from modgraph.ir import OpNode, RouteNode, weights_of
-from modgraph.ops import Declaration, Op, TensorType
+from modgraph.ops import Op
 from modgraph.routers import Router
-from modgraph.tools.compiled import random_batch
+from modgraph.types import TensorType
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN
 
 EXAMPLES = OP_EXAMPLES | {f"router {name}": text for name, text in ROUTER_EXAMPLES.items()}

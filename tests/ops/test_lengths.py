@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 import modgraph
+from modgraph.backends.report import compile_report
 from modgraph.diagnostics import ModgraphError
 from modgraph.ops import Op
 from modgraph.routers import Router
-from modgraph.tools.compiled import compile_report
 from tests.assault.settings import drawn, written
 
 SHAPES = ([6], [5, 6], [4, 5, 6], [2, 3, 6, 6])
@@ -62,7 +62,7 @@ def test_what_is_accepted_of_any_length_can_be_used(name: str) -> None:
             program.cost(first=3)
         except ModgraphError as error:
             assert "MG129" in str(error), text
-        assert compile_report(program, program.build()), text
+        assert compile_report(program.ir, program.build()), text
 
 
 def test_an_index_reads_no_further_than_every_example_goes() -> None:

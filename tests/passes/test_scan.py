@@ -8,8 +8,8 @@ import torch
 import modgraph
 from modgraph.backends.onnx import deterministic
 from modgraph.ir import Graph, ScanNode, grow
-from modgraph.ops import Misfit
 from modgraph.passes import INFERENCE, Determinize, InferenceOnly, Lower, apply_passes, choices
+from modgraph.types import Misfit
 from tests.examples import GRU, TWO_SCANS
 
 BODY = """model m() {

@@ -16,12 +16,12 @@ import torch
 import modgraph
 from modgraph import ModgraphError
 from modgraph.backends.torch import Model, build
+from modgraph.data import Arrays
 from modgraph.nn import choosing
 from modgraph.training.algorithms import EM, Backprop, Reinforce
 from modgraph.training.algorithms.algorithm import Given, Learner
-from modgraph.training.data import Arrays
 from modgraph.training.run import finish, started
-from tests.training.conftest import begin, final_weights, go_on, interrupt_at
+from tests.small_runs import begin, final_weights, go_on, interrupt_at
 from tests.training.modular_in_numpy import (
     LAYERS,
     SLOTS,

@@ -16,7 +16,7 @@ from onnx import numpy_helper
 
 from modgraph.cli import main
 from modgraph.training import load_run
-from tests.training.conftest import begin, laid_out
+from tests.small_runs import begin, laid_out
 
 Told = dict[str, Any]
 

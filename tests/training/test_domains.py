@@ -17,15 +17,15 @@ from PIL import Image
 import modgraph
 from modgraph.backends.torch import generator_for
 from modgraph.cli import main
+from modgraph.data import Arrays, ImageFolders, RotatedDigits
+from modgraph.data.image_files import ImageFiles, read_image
+from modgraph.data.rotated_digits import ANGLES, rotated
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from modgraph.training.augment import augmented
-from modgraph.training.data import Arrays, ImageFolders, RotatedDigits
-from modgraph.training.data.image_files import ImageFiles, read_image
-from modgraph.training.data.rotated_digits import ANGLES, rotated
 from modgraph.training.groups import Order, with_validation
 from modgraph.training.recipe import Augment, Train
-from tests.training.conftest import begin, go_on
+from tests.small_runs import begin, go_on
 
 DIGITS = modgraph.loads("model m() { input image: float[1, 16, 16] target label: class[10] output image }").ir
 PHOTOS = modgraph.loads("model m() { input image: float[3, 6, 8] target label: class[2] output image }").ir

@@ -11,10 +11,10 @@ import torch
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
+from modgraph.metrics.evaluation import measure
 from modgraph.training import load_run
-from modgraph.training.evaluation import measure
 from modgraph.training.run import finish, resumed, started
-from tests.training.conftest import SPEC, begin, dotted, go_on
+from tests.small_runs import SPEC, begin, dotted, go_on
 
 
 def test_training_learns_and_leaves_a_whole_run(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

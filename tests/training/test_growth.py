@@ -15,7 +15,7 @@ from modgraph.ir import from_json, grow, to_json, weights_of
 from modgraph.ir.text_parse import parse_text
 from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
-from tests.training.conftest import begin, dotted
+from tests.small_runs import begin, dotted
 
 SMN = Path("specs/smn.mod")
 PARITY = Path("specs/smn_parity.mod")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import modgraph
+from modgraph.data import Cifar10, Digits
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
-from modgraph.training.data import Cifar10, Digits
-from tests.training.conftest import begin
+from tests.small_runs import begin
 
 SPEC = """
 model images(channels=3, size=32) {

@@ -13,12 +13,12 @@ import torch
 
 import modgraph
 from modgraph.backends.torch import build, generator_for
+from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.algorithms import EM
 from modgraph.training.algorithms.algorithm import Given
-from modgraph.training.data import Arrays
 from modgraph.training.memory import memory_told
-from tests.training.conftest import begin
+from tests.small_runs import begin
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch import generator_for
-from modgraph.training.data import Arrays
+from modgraph.data import Arrays
 from modgraph.training.groups import Order
 from modgraph.training.recipe import Train
 

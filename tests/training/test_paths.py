@@ -16,7 +16,7 @@ import yaml
 
 from modgraph.cli import main
 from modgraph.training.recipe import read_recipe
-from tests.training.conftest import RECIPE, begin, go_on
+from tests.small_runs import RECIPE, begin, go_on
 
 
 @pytest.fixture

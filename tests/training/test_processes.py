@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.training.conftest import begin, go_on
+from tests.small_runs import begin, go_on
 
 SPEC = """
 model net() {

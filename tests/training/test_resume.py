@@ -18,7 +18,7 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.run import finish, started
 from tests.children import told_by_a_child
-from tests.training.conftest import begin, dotted, final_weights, go_on, interrupt_at
+from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 
 
 @pytest.mark.parametrize("every", [None, 4])

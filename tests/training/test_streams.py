@@ -8,7 +8,7 @@ from pathlib import Path
 
 from modgraph.cli import main
 from tests.children import in_a_child
-from tests.training.conftest import begin, final_weights
+from tests.small_runs import begin, final_weights
 
 
 def test_a_training_outlasts_the_readers_of_its_output(spec: Path, tmp_path: Path) -> None:

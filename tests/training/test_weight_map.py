@@ -24,10 +24,10 @@ from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
 from modgraph.training import load_run
-from modgraph.training.inherit import Inherited, inherit_file
 from modgraph.training.run import finish, resumed, started
-from modgraph.training.weight_file import read_tensors
-from modgraph.training.weight_map import captured, read_map
+from modgraph.training.start.inherit import Inherited, inherit_file
+from modgraph.training.start.weight_file import read_tensors
+from modgraph.training.start.weight_map import captured, read_map
 from tests.training.timm_vit import PARAMETERS, timm_forward, timm_tensors
 
 MAP = "specs/gmoe_timm.yaml"
@@ -326,7 +326,7 @@ def test_the_map_covers_the_model_of_the_paper(sparse: list[int]) -> None:
 
 def test_a_map_is_checked_without_torch() -> None:
     code = (
-        "import sys, modgraph; from modgraph.training.weight_map import read_map\n"
+        "import sys, modgraph; from modgraph.training.start.weight_map import read_map\n"
         f"read_map('{MAP}', modgraph.load('specs/gmoe.mod').ir)\n"
         "assert not {'torch', 'numpy'} & set(sys.modules)"
     )

@@ -16,7 +16,7 @@ from modgraph.backends.errors import BadExamples
 from modgraph.backends.torch import generator_for
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, longest, symbolic_axes
-from modgraph.ops import TensorType
+from modgraph.types import TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
 Lengths = Mapping[str, int]  # of symbolic axes

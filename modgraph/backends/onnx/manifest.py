@@ -16,10 +16,10 @@ from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, OpNode, Result, longest, symbolic_axes, to_json
-from modgraph.ops import TensorType
 from modgraph.ops.activation import Identity, LogSoftmax, Softmax
 from modgraph.ops.loss import CrossEntropy
-from modgraph.records import json_text
+from modgraph.store.records import json_text
+from modgraph.types import TensorType
 from modgraph.version import VERSION
 
 KEEPS_THE_LARGEST = (Identity, LogSoftmax, Softmax)

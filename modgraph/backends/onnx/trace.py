@@ -23,7 +23,7 @@ from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import symbolic_axes
-from modgraph.ops import TensorType
+from modgraph.types import TensorType
 from modgraph.version import VERSION
 
 OPSET = 20

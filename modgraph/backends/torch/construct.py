@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import nn
 
+from modgraph.declare import Signature
 from modgraph.ir import Graph, OpNode, PoolNode
-from modgraph.ops import Signature
 
 
 def resolve(path: str) -> Any:

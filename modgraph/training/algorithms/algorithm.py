@@ -10,9 +10,9 @@ from typing import Any
 from torch import Tensor
 
 from modgraph.backends.torch import Model
+from modgraph.data import Arrays
 from modgraph.ir import Graph, Result
-from modgraph.training.data import Arrays
-from modgraph.training.schema import Named
+from modgraph.recipes.schema import Named
 
 Tensors = Mapping[str, Tensor]
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, OpNode, Result, RouteNode
-from modgraph.ops import Axis
 from modgraph.passes import rebuilt
 from modgraph.training.errors import NoLikelihood, NothingDrawn
+from modgraph.types import Axis
 
 JOINT = "joint:"  # the objective in the place of the likelihoods; no name in a spec has a colon
 

@@ -11,13 +11,13 @@ from modgraph_runtime.memory import refuse_beyond_memory
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
+from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
+from modgraph.metrics.evaluation import batch_of, placed
 from modgraph.nn import DRAW, choosing
-from modgraph.ops.declaration import setting
 from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Tensors
 from modgraph.training.algorithms.decisions import DrawnRoute, Judged
 from modgraph.training.errors import NeedsOneProcess
-from modgraph.training.evaluation import batch_of, placed
 
 ROWS = 4096
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from modgraph.declare import setting
 from modgraph.nn import whole_batch_sum
-from modgraph.ops.declaration import setting
 from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Tensors
 from modgraph.training.algorithms.decisions import Judged
 

@@ -14,9 +14,9 @@ from torch import nn
 
 import modgraph
 from modgraph.backends.onnx import deterministic
+from modgraph.backends.report import random_batch
 from modgraph.cli import main
 from modgraph.ir import from_json
-from modgraph.tools.compiled import random_batch
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER
 
 EXPORTED = {**OP_EXAMPLES, **ROUTER_EXAMPLES}  # of those that only training needs, what remains is exported

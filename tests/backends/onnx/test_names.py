@@ -11,7 +11,7 @@ import torch
 from modgraph_runtime import Bundle, BundleError
 
 import modgraph
-from modgraph.tools.compiled import random_batch
+from modgraph.backends.report import random_batch
 
 CALLED = {
     "an output as an input": "input x: float[4] x = x -> linear(3) output x",

@@ -21,8 +21,8 @@ from modgraph.backends.onnx.selection import gap
 from modgraph.backends.onnx.trace import Traced, trace
 from modgraph.backends.onnx.verify import relative_errors, verify
 from modgraph.backends.torch import Model
+from modgraph.declare import Operand, TorchModule, Weight, normal, setting
 from modgraph.ir import RouteNode, facts_of
-from modgraph.ops import Operand, TorchModule, Weight, normal, setting
 from modgraph.passes import Lower
 from modgraph.routers import Router
 from tests.examples import ROUTER_EXAMPLES, SEQUENCE

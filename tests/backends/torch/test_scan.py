@@ -237,10 +237,10 @@ def test_independent_lstms_as_a_pool_that_deals_its_states_row_by_row() -> None:
 
 
 def test_the_report_says_where_selection_saves_nothing() -> None:
-    from modgraph.tools.compiled import compile_report
+    from modgraph.backends.report import compile_report
 
     program = modgraph.loads(TWO_SCANS)
-    lines = compile_report(program, program.build()).splitlines()
+    lines = compile_report(program.ir, program.build()).splitlines()
     assert sum(": grouped; " in line for line in lines) == 2
     assert sum(" when exported: masked; every module runs" in line for line in lines) == 2
     assert sum(": gathered; " in line for line in lines) == 2

@@ -1,0 +1,191 @@
+"""What a data set is: a section of a recipe that yields arrays for a spec's inputs and targets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.data.errors import DataDoesNotFit
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph, OpNode
+from modgraph.ops.loss import CrossEntropy
+from modgraph.recipes.schema import Named
+from modgraph.types import TensorType
+
+TRAIN, VALIDATION = "train", "validation"
+
+
+class OnDisk(ABC):
+    """One array of a split, read when its examples are asked for."""
+
+    shape: tuple[int, ...]  # of one example
+
+    @abstractmethod
+    def take(self, places: NDArray[Any]) -> OnDisk:
+        """Some of the examples, unread."""
+
+    @abstractmethod
+    def read(self, places: NDArray[Any] | slice) -> NDArray[np.float32]:
+        """Some of the examples. Raises `ModgraphError`."""
+
+    @abstractmethod
+    def digest(self) -> bytes:
+        """What tells all its examples from others, wherever they lie: of files their names and contents, say.
+
+        Raises `ModgraphError`.
+        """
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """One split: arrays by the name of an input or target, examples along the first axis.
+
+    `groups` tell examples apart, by the name of a grouping, with a word for each example. What is too large for memory
+    stands in `on_disk`.
+    """
+
+    values: Mapping[str, NDArray[Any]]
+    groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
+    on_disk: Mapping[str, OnDisk] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    def take(self, places: NDArray[Any]) -> Arrays:
+        """Some of the examples."""
+        groups = {name: words[places] for name, words in self.groups.items()}
+        on_disk = {name: column.take(places) for name, column in self.on_disk.items()}
+        return Arrays({name: array[places] for name, array in self.values.items()}, groups, on_disk)
+
+    def read(self, places: NDArray[Any] | slice) -> dict[str, NDArray[Any]]:
+        """Every array of some of the examples. Raises `ModgraphError` where a file cannot be read."""
+        stored = {name: column.read(places) for name, column in self.on_disk.items()}
+        return {name: array[places] for name, array in self.values.items()} | stored
+
+    def names_of_groups(self, by: str | None) -> list[str]:
+        """The groups of a grouping that the examples belong to, none if there is no such grouping."""
+        return [str(name) for name in np.unique(self.groups[by])] if by is not None and by in self.groups else []
+
+
+class DataSet(Named):
+    """A data set. The split `train` is learnt from, `validation` watched meanwhile; every other is tested on."""
+
+    what = "data set"
+    exact: ClassVar[bool] = True  # its numbers are read; those that are computed differ in their last bits elsewhere
+
+    @abstractmethod
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        """The arrays of every split. Raises `ModgraphError`."""
+
+    def files(self) -> tuple[str, ...]:
+        """Files that tell data of one run from those of another, beyond what `exact` arrays tell."""
+        return ()
+
+    def keeps(self, graph: Graph) -> dict[str, bytes]:
+        """Files that a run keeps since its training data decided them: a vocabulary. Raises `ModgraphError`."""
+        return {}
+
+    def kept_in(self, folder: Path) -> DataSet:
+        """The same data as a run sees them that keeps those files in a folder."""
+        return self
+
+    def description(self) -> dict[str, Any]:
+        """What someone who deploys the model must know: names of classes by target, words by input of tokens,
+        how inputs were made."""
+        return {}
+
+
+def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
+    """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
+    wanted = {**graph.input_types, **graph.target_types}
+    found = []
+    checked: dict[str, NDArray[Any]] = {}
+    lengths: dict[int | str, tuple[str, int]] = {}
+    ignored = _ignored(graph)
+    for name, type_ in wanted.items():
+        if name in arrays.on_disk and arrays.on_disk[name].shape == type_.shape:
+            continue
+        if name not in arrays.values:
+            if type_.dtype != "length":
+                known = ", ".join(sorted(arrays.values)) or "none"
+                found.append(f'{split} has no array "{name}" for {type_}; it has: {known}')
+            continue
+        problem = _problem(arrays.values[name], type_, name, lengths, ignored.get(name))
+        if problem is not None:
+            found.append(f'array "{name}" of {split} {problem}')
+        else:
+            checked[name] = _cast(arrays.values[name], type_)
+    found += [f'array "{name}" of {split} {problem}' for name, problem in _wrong_lengths(checked, wanted, lengths)]
+    if found:
+        raise ModgraphError([DataDoesNotFit(reason=reason) for reason in found])
+    return Arrays(checked, arrays.groups, arrays.on_disk)
+
+
+def mixed(arrays: Arrays, seed: int = 0) -> Arrays:
+    """The examples in a random order, so that the first of them tell of all."""
+    return arrays.take(np.random.default_rng((seed, 5)).permutation(len(arrays)))
+
+
+def _ignored(graph: Graph) -> dict[str, int]:
+    """The label of each target that does not count, though it may be no class."""
+    nodes = [node for node in graph.of_kind(OpNode) if isinstance(node.op, CrossEntropy)]
+    found = {graph.inputs(node.name)["label"].node: cast(CrossEntropy, node.op).ignore for node in nodes}
+    return {name: ignore for name, ignore in found.items() if ignore is not None}
+
+
+def _problem(
+    array: NDArray[Any],
+    type_: TensorType,
+    name: str,
+    lengths: dict[int | str, tuple[str, int]],
+    ignored: int | None,
+) -> str | None:
+    """What is wrong with one array; equal symbolic axes must have equal lengths everywhere."""
+    if array.ndim != len(type_.shape) + 1:
+        return f"has the shape {array.shape}; {type_} needs {len(type_.shape) + 1} axes, examples first"
+    for axis, length in zip(("examples", *type_.shape), array.shape, strict=True):
+        if isinstance(axis, int):
+            if axis != length:
+                return f"has the shape {array.shape}; {type_} needs {axis} where it has {length}"
+        elif lengths.setdefault(axis, (name, length))[1] != length:
+            other, expected = lengths[axis]
+            return f'has {length} {axis}, but "{other}" has {expected}'
+    if len(array) == 0:
+        return "has no examples"
+    if array.size == 0:
+        return f"has the shape {array.shape}, and so no values"
+    if type_.dtype == "float":
+        if array.dtype.kind not in "fiub":
+            return f"holds {array.dtype}, not numbers"
+        finite = np.isfinite(_cast(array, type_)).all()
+        return None if finite else "holds values that are infinite, not a number or too large for float32"
+    if array.dtype.kind not in "iu":
+        return f"holds {array.dtype}, not whole numbers"
+    if ignored is not None:
+        array = array[array != ignored]
+        if not array.size:
+            return f"holds nothing but {ignored}, which is ignored"
+    if type_.size is not None and (array.min() < 0 or array.max() >= type_.size):
+        return f"holds values from {array.min()} to {array.max()}; {type_} allows 0 to {type_.size - 1}"
+    return None
+
+
+def _wrong_lengths(
+    arrays: Mapping[str, NDArray[Any]], types: Mapping[str, TensorType], axes: Mapping[int | str, tuple[str, int]]
+) -> Iterator[tuple[str, str]]:
+    """The arrays that tell how long examples are along an axis and go beyond it, each with what is wrong."""
+    for name, array in arrays.items():
+        _, longest = axes.get(name.removesuffix("_length"), (name, None))
+        if types[name].dtype == "length" and longest is not None and (array.min() < 0 or array.max() > longest):
+            yield name, f"holds {array.min()} to {array.max()}; lengths along it are 0 to {longest}"
+
+
+@np.errstate(over="ignore")
+def _cast(array: NDArray[Any], type_: TensorType) -> NDArray[Any]:
+    return np.ascontiguousarray(array, dtype=np.float32 if type_.dtype == "float" else np.int64)

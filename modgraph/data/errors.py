@@ -1,0 +1,76 @@
+"""Messages about data sets and their files (MG5xx, MG6xx)."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class BadDataFile(Diagnostic):
+    """A file of data cannot be read or is not of the format it should have."""
+
+    code = "MG510"
+    message = 'cannot read data from "{path}": {reason}'
+    help = "{way_out}"
+    path: str
+    reason: str
+    way_out: str = "check the file and the key of the recipe that names it"
+
+
+class DataDoesNotFit(Diagnostic):
+    """The arrays of a data set do not fit the inputs and targets of the spec."""
+
+    code = "MG511"
+    message = "the data does not fit the spec: {reason}"
+    help = "{way_out}"
+    reason: str
+    way_out: str = "arrays are named after the spec's inputs and targets and have their types, examples first"
+
+
+class BadImageFolder(Diagnostic):
+    """The folders of a data set are not laid out as root/domain/class/image, with the same classes in each domain."""
+
+    code = "MG519"
+    message = '"{path}" is not laid out as root/domain/class/image: {reason}'
+    help = "{way_out}"
+    path: str
+    reason: str
+    way_out: str = "name the folder that holds the domains as root"
+
+
+class VocabularyDoesNotFit(Diagnostic):
+    """A text has fewer words than the spec's `words` and `next` know, or a vocabulary has another number than they."""
+
+    code = "MG520"
+    message = "{source} gives {words} words, <unk> included, and the spec knows {size}"
+    help = "give the model that many: its words are token[time, {words}], its next class[time, {words}]"
+    source: str
+    words: int
+    size: int
+
+
+class DataChanged(Diagnostic):
+    """The data of a run are not those that it began with: files have changed, or lie elsewhere.
+
+    A run keeps, in data.json, how many examples each split has and a digest of their values, or for images of their
+    files' names and contents; where the files lie does not matter. It goes on, and is measured, with the same data
+    only. Numbers that are computed and not read, such as those of turned digits, are not compared, since they differ in
+    their last bits from machine to machine; their labels and groups are.
+    """
+
+    code = "MG620"
+    message = 'the data of "{path}" have changed since it began: {split} {change}'
+    help = "{way_out}"
+    path: str
+    split: str
+    change: str
+    way_out: str
+
+
+class UnknownGrouping(Diagnostic):
+    """A recipe sorts the training data by a grouping that it does not have."""
+
+    code = "MG517"
+    message = 'train.by: the data has no grouping "{name}"'
+    help = "{suggestion}"
+    name: str
+    suggestion: str

@@ -1,0 +1,96 @@
+"""What tells the data of a run from others: a digest of each split, kept with the run, wherever its files lie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.data import Arrays, DataSet
+from modgraph.data.reading import read_data
+from modgraph.recipes.schema import paths_of
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A split: how many examples, and a SHA-256 of what they are."""
+
+    examples: int
+    sha256: str
+
+    @classmethod
+    def of(cls, data: DataSet, arrays: Arrays) -> Fingerprint:
+        """Raises `ModgraphError` where a file cannot be read."""
+        whole = sha256()
+        for part in _parts(data, arrays):
+            whole.update(sha256(part).digest())
+        return cls(len(arrays), whole.hexdigest())
+
+
+def changes_of(
+    before: Mapping[str, Fingerprint | None], now: Mapping[str, Fingerprint | None]
+) -> list[tuple[str, str]]:
+    """What has become of each split that is not what it was."""
+    splits = sorted(before.keys() | now.keys())
+    pairs = ((split, before.get(split), now.get(split)) for split in splits)
+    return [(split, _change(old, new)) for split, old, new in pairs if old != new]
+
+
+def _change(old: Fingerprint | None, new: Fingerprint | None) -> str:
+    had, has = (0 if each is None else each.examples for each in (old, new))
+    return "has other values" if had == has else f"had {had:,} examples and has {has:,}"
+
+
+def way_out_of(data: DataSet) -> str:
+    """What someone can do who wants to measure a run whose data have changed."""
+    keys = paths_of(data)
+    if not keys:
+        return "install the packages that it was trained with: its data come from them"
+    key = "test" if "test" in keys else keys[0]
+    return f"put them back; eval and trace measure on others too: -s data.{key}=…"
+
+
+def as_json(data: DataSet, splits: Mapping[str, Arrays]) -> bytes:
+    """The fingerprints of all splits, for a run to keep. Raises `ModgraphError`."""
+    found = {split: asdict(Fingerprint.of(data, arrays)) for split, arrays in splits.items()}
+    return (json.dumps({"format": FORMAT, "splits": found}, indent=1) + "\n").encode()
+
+
+def from_json(record: Any) -> dict[str, Fingerprint]:
+    """The fingerprints that a run keeps. Raises `ValueError`."""
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ValueError("data.json is not of a format that this version reads")
+    try:
+        found = {split: Fingerprint(**each) for split, each in record["splits"].items()}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError("data.json is damaged") from error
+    if not all(type(each.examples) is int and isinstance(each.sha256, str) for each in found.values()):
+        raise ValueError("data.json is damaged")
+    return found
+
+
+def _parts(data: DataSet, arrays: Arrays) -> Iterator[Any]:
+    """What is digested, each part a buffer of bytes: names, types and shapes with the values after them."""
+    for name, array in sorted(arrays.values.items()):
+        yield f"array {name} {array.dtype.kind}{array.dtype.itemsize} {array.shape}".encode()
+        if data.exact or array.dtype.kind != "f":
+            yield _plain(array)
+    for name, words in sorted(arrays.groups.items()):
+        yield f"groups {name} {json.dumps(words.tolist())}".encode()
+    for name, stored in sorted(arrays.on_disk.items()):
+        yield f"on disk {name} {stored.shape}".encode()
+        yield stored.digest()
+    for path in data.files():
+        yield read_data(path)
+
+
+def _plain(array: NDArray[Any]) -> Any:
+    """The bytes of an array, in the same order on every machine."""
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data

@@ -1,0 +1,145 @@
+"""Images in folders, `root/domain/class/*.jpg`: the layout of DomainBed's data sets (PACS, VLCS, OfficeHome, …)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, check, mixed
+from modgraph.data.errors import BadImageFolder, DataDoesNotFit
+from modgraph.data.image_files import ImageFiles
+from modgraph.data.rotated_digits import HELD_OUT
+from modgraph.data.shape_of_images import shape_of_images
+from modgraph.declare import setting
+from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.files import reason_of
+from modgraph.ir import Graph
+
+SUFFIXES = (".jpg", ".jpeg", ".png")
+Folders = Mapping[str, Mapping[str, list[Path]]]  # images by domain and class
+
+
+class ImageFolders(DataSet):
+    """Images in colour from `root/domain/class/*.jpg` or `.png`, in the size of the spec's input.
+
+    Domains that are held out are what is tested on. Images are read when a step needs them.
+    """
+
+    name = "image_folders"
+
+    root: str = setting(path=True, doc="the folder whose folders are the domains")
+    held_out: str | tuple[str, ...] = setting((), doc="the domain, or the domains, that nothing is learnt from")
+    mean: tuple[float, ...] = setting((0.485, 0.456, 0.406), doc="subtracted from red, green and blue")
+    deviation: tuple[float, ...] = setting((0.229, 0.224, 0.225), min=1e-6, doc="by which they are divided then")
+
+    def contradiction(self) -> str | None:
+        three = len(self.mean) == len(self.deviation) == 3
+        return None if three else "needs three numbers for mean and three for deviation: red, green, blue"
+
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        shape = shape_of_images(graph, channels=3)
+        domains = folders_of(Path(self.root))
+        _check_classes(graph, len(classes_of(domains)))
+        held = self._held_out(domains)
+        names = {TRAIN: [name for name in domains if name not in held], HELD_OUT: held}
+        return {
+            split: check(mixed(self._arrays({name: domains[name] for name in each}, shape)), graph, split)
+            for split, each in names.items()
+            if each
+        }
+
+    def description(self) -> dict[str, Any]:
+        words = f"RGB from 0 to 1, resized (bilinear), minus {list(self.mean)}, divided by {list(self.deviation)}"
+        classes = classes_of(folders_of(Path(self.root)))
+        return {"classes": {"label": classes}, "preprocessing": {"image": words}}
+
+    def _held_out(self, domains: Folders) -> list[str]:
+        held = {self.held_out} if isinstance(self.held_out, str) else set(self.held_out)
+        unknown = sorted(held - domains.keys())
+        if unknown:
+            way_out = did_you_mean(unknown[0], domains, "its domains are: {known}")
+            raise _fault(Path(self.root), f'there is no domain "{unknown[0]}" to hold out', way_out)
+        if len(held) == len(domains):
+            raise _fault(Path(self.root), "every domain is held out", "leave one to learn from")
+        return sorted(held)
+
+    def _arrays(self, domains: Folders, shape: tuple[int, ...]) -> Arrays:
+        """The images of some domains in the order of their names."""
+        classes = classes_of(domains)
+        rows = [
+            (str(path), classes.index(kind), domain)
+            for domain, kinds in domains.items()
+            for kind, paths in kinds.items()
+            for path in paths
+        ]
+        paths, labels, words = (np.array(column) for column in zip(*rows, strict=True))
+        files = ImageFiles(paths, shape, self.mean, self.deviation)
+        return Arrays({"label": labels}, {"domain": words}, {"image": files})
+
+
+def folders_of(root: Path) -> dict[str, dict[str, list[Path]]]:
+    """The images of each class of each domain, in the order of their names. Raises `ModgraphError`."""
+    domains = {
+        domain.name: {kind.name: _images(kind) for kind in _folders(domain, "class")}
+        for domain in _folders(root, "domain")
+    }
+    first, classes = next(iter(domains.items()))
+    for name, found in domains.items():
+        different = sorted(found.keys() ^ classes.keys())
+        if different:
+            lacking, having = (first, name) if different[0] in found else (name, first)
+            reason = f'"{lacking}" has no class "{different[0]}", but "{having}" has'
+            raise _fault(root, reason, "give every domain the same classes")
+    return domains
+
+
+def classes_of(domains: Folders) -> list[str]:
+    """The classes, which are the same in every domain."""
+    return list(next(iter(domains.values())))
+
+
+def _folders(path: Path, what: str) -> list[Path]:
+    """The folders in one, at least one; hidden ones do not count. Raises `ModgraphError`."""
+    found = [each for each in _entries(path) if _is_folder(each) and not each.name.startswith(".")]
+    if not found:
+        raise _fault(path, f"there is no folder in it, one for each {what}")
+    return found
+
+
+def _images(path: Path) -> list[Path]:
+    """The images in a folder, at least one. Raises `ModgraphError`."""
+    found = [each for each in _entries(path) if each.suffix.lower() in SUFFIXES]
+    if not found:
+        raise _fault(path, f"there is no image in it ({', '.join(SUFFIXES)})", "add images or take the class out")
+    return found
+
+
+def _entries(path: Path) -> list[Path]:
+    try:
+        return sorted(path.iterdir())
+    except (OSError, ValueError) as error:
+        raise _fault(path, reason_of(error)) from error
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether this is a folder, or a link to one. Raises `ModgraphError` where that cannot be told."""
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise _fault(path, reason_of(error)) from error
+
+
+def _check_classes(graph: Graph, count: int) -> None:
+    target = graph.target_types.get("label")
+    if target is not None and target.size not in (None, count):
+        reason = f'there are {count} folders of classes, and the target "label" has {target.size} classes'
+        raise ModgraphError(
+            [DataDoesNotFit(reason=reason, way_out=f"if it is a parameter of the spec: -s classes={count}")]
+        )
+
+
+def _fault(path: Path, reason: str, way_out: str = BadImageFolder.way_out) -> ModgraphError:
+    return ModgraphError([BadImageFolder(path=str(path), reason=reason, way_out=way_out)])

@@ -1,0 +1,128 @@
+"""The min-max digit game (Hu et al., ICLR 2024, section 4.1): two digits on one canvas, one rule, unseen pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.data.errors import BadDataFile
+from modgraph.data.idx import read_idx
+from modgraph.data.resize import resized
+from modgraph.declare import setting
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph
+from modgraph.recipes.errors import MissingKey
+
+SIDE = 14  # of a digit; the canvas has twice as much
+TRAIN_PAIRS = (
+    "13 37 78 38 02 05 15 89 36 17 35 14 04 16 58 28 48 59 24 69 34 12 68 25 79 67 39 29 26 57 "
+    "00 11 22 33 44 55 66 77 88 99"
+)
+TEST_PAIRS = "49 03 01 06 18 08 45 09 46 56 07 23 27 47 19"
+
+Digits = tuple[NDArray[np.float32], NDArray[np.int64]]
+
+
+def pairs_of(text: str) -> NDArray[np.int64]:
+    """Unordered pairs of digits, [P, 2]."""
+    return np.array([[int(digit) for digit in pair] for pair in text.split()])
+
+
+def parity_of(digit: NDArray[Any]) -> NDArray[Any]:
+    """Whether the number of ones among a digit's bits is odd: 0, 1, 1, 0, 1, 0, 0, 1, 1, 0."""
+    ones: NDArray[Any] = (digit[..., None] >> np.arange(4) & 1).sum(-1)
+    return ones % 2
+
+
+def label_of(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """The larger digit if the two sum to less than ten, or else the smaller."""
+    chosen: NDArray[Any] = np.where(first + second < 10, np.maximum(first, second), np.minimum(first, second))
+    return chosen
+
+
+class MinMaxDigits(DataSet):
+    """Two handwritten digits, top left and bottom right of a 28 × 28 canvas; 40 pairs to learn from, 15 unseen.
+
+    The label is the asked digit, or for the task `parity` whether that digit has an odd number of ones in binary.
+    """
+
+    name = "min_max_digits"
+    exact = False
+
+    source: str = setting("digits", choices=("digits", "idx"), doc="scikit-learn's digits, or MNIST's IDX files")
+    images: str | None = setting(None, path=True, doc="the IDX file of images")
+    labels: str | None = setting(None, path=True, doc="the IDX file of labels")
+    task: str = setting("min_max", choices=("min_max", "parity"), doc="what the label tells of the asked digit")
+    train: int = setting(20_000, min=1, max=10_000_000, doc="compositions of the train pairs to learn from")
+    labelled: int | None = setting(None, min=1, doc="learn from so many of the compositions only")
+    labelled_seed: int = setting(0, min=0, doc="of the choice of those")
+    in_distribution: int = setting(4_000, min=1, max=10_000_000, doc="compositions of the train pairs to test on")
+    per_test_pair: int = setting(200, min=1, max=1_000_000, doc="compositions of each unseen pair to test on")
+    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of the digit images kept for the tests")
+    seed: int = setting(0, min=0, doc="of the split and of the compositions")
+
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        images, labels = self._digits()
+        order = np.random.default_rng((self.seed, 0)).permutation(len(labels))
+        kept = round(self.test_fraction * len(labels))
+        test = images[order[:kept]], labels[order[:kept]]
+        train = images[order[kept:]], labels[order[kept:]]
+        seen, unseen = pairs_of(TRAIN_PAIRS), pairs_of(TEST_PAIRS)
+        composed = {
+            TRAIN: self._compose(train, seen, self.train, 1),
+            "in_distribution": self._compose(test, seen, self.in_distribution, 2),
+            "out_of_distribution": self._compose(test, unseen, self.per_test_pair * len(unseen), 3),
+        }
+        if self.labelled is not None:
+            chosen = np.random.default_rng((self.seed, 4, self.labelled_seed)).permutation(self.train)[: self.labelled]
+            composed[TRAIN] = composed[TRAIN].take(chosen)
+        return {split: check(arrays, graph, split) for split, arrays in composed.items()}
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(path for path in (self.images, self.labels) if path is not None and self.source == "idx")
+
+    def description(self) -> dict[str, Any]:
+        digits = "two 14 × 14 digits, top left and bottom right of a black 28 × 28 canvas, ink 1, paper 0"
+        classes = ["even", "odd"] if self.task == "parity" else [str(digit) for digit in range(10)]
+        return {"classes": {"label": classes}, "preprocessing": {"image": digits}}
+
+    def _compose(self, digits: Digits, pairs: NDArray[np.int64], count: int, stream: int) -> Arrays:
+        """Compositions of pairs in turn, each with digit images, order and label: image [count, 1, 28, 28]."""
+        rng = np.random.default_rng((self.seed, stream))
+        images, labels = digits
+        chosen = rng.permuted(pairs[np.arange(count) % len(pairs)], axis=1)
+        canvas = np.zeros((count, 1, 2 * SIDE, 2 * SIDE), np.float32)
+        corners = (slice(0, SIDE), slice(SIDE, 2 * SIDE))
+        for place, corner in enumerate(corners):
+            for digit in range(10):
+                here = np.flatnonzero(chosen[:, place] == digit)
+                pool = np.flatnonzero(labels == digit)
+                if len(here) and not len(pool):
+                    raise self._fault(f"there is no image of a {digit} in it")
+                if len(here):
+                    canvas[here, 0, corner, corner] = images[rng.choice(pool, len(here))]
+        asked = label_of(chosen[:, 0], chosen[:, 1])
+        label = parity_of(asked) if self.task == "parity" else asked
+        names = np.array([f"{a},{b}" for a, b in np.sort(chosen, axis=1)])
+        return Arrays({"image": canvas, "label": label}, {"composition": names})
+
+    def _digits(self) -> Digits:
+        """Images [count, 14, 14] from 0 to 1, and labels [count]."""
+        if self.source == "digits":
+            from sklearn.datasets import load_digits
+
+            data = load_digits()
+            return resized(data.images / 16, (SIDE, SIDE)), data.target.astype(np.int64)
+        if self.images is None or self.labels is None:
+            meaning = "the IDX files to read (source is idx)"
+            raise ModgraphError([MissingKey(section="data", key="images and labels", meaning=meaning)])
+        images, labels = read_idx(self.images, 3), read_idx(self.labels, 1)
+        if len(images) != len(labels) or not len(labels) or labels.max() > 9:
+            raise self._fault(f"{len(images)} images and {len(labels)} labels from 0 to 9 do not go together")
+        return resized(images / 255, (SIDE, SIDE)), labels.astype(np.int64)
+
+    def _fault(self, reason: str) -> ModgraphError:
+        return ModgraphError([BadDataFile(path=self.images or self.source, reason=reason)])

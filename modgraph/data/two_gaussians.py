@@ -1,0 +1,52 @@
+"""A regression made of two functions (Kirsch et al., Modular Networks, NeurIPS 2018, section 4.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.declare import setting
+from modgraph.ir import Graph
+
+COMPONENTS = np.array(["rotation", "scaling"])
+
+
+class TwoGaussians(DataSet):
+    """Points x of the plane from two Gaussians, one as likely as the other; y = R x for those of the first, a rotation,
+    and y = S x for those of the second, a scaling of each axis. Nothing in x but its place tells the two apart."""
+
+    name = "two_gaussians"
+    exact = False
+
+    train: int = setting(2_000, min=1, max=10_000_000, doc="points to learn from")
+    test: int = setting(1_000, min=1, max=10_000_000, doc="points to test on")
+    rotated_mean: tuple[float, ...] = setting((-1.0, 0.0), doc="of the Gaussian whose points are rotated")
+    scaled_mean: tuple[float, ...] = setting((1.0, 0.0), doc="of the Gaussian whose points are scaled")
+    spread: float = setting(0.3, min=0, doc="standard deviation of both Gaussians")
+    angle: float = setting(90.0, doc="of the rotation, in degrees, against the clock")
+    scales: tuple[float, ...] = setting((0.5, 2.0), doc="of the scaling, one for each axis")
+    seed: int = setting(0, min=0, doc="of the points")
+
+    def contradiction(self) -> str | None:
+        pairs = {"rotated_mean": self.rotated_mean, "scaled_mean": self.scaled_mean, "scales": self.scales}
+        wrong = next((name for name, pair in pairs.items() if len(pair) != 2), None)
+        return wrong and f"needs two numbers for {wrong}: points lie in the plane"
+
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        made = {TRAIN: self._points(self.train, 0), "test": self._points(self.test, 1)}
+        return {split: check(arrays, graph, split) for split, arrays in made.items()}
+
+    def _points(self, count: int, stream: int) -> Arrays:
+        """x and y [count, 2], and which of the two made each."""
+        rng = np.random.default_rng((self.seed, stream))
+        component = rng.integers(0, 2, count)
+        means = np.array([self.rotated_mean, self.scaled_mean])
+        x = means[component] + self.spread * rng.standard_normal((count, 2))
+        y = np.einsum("nij,nj->ni", self._maps()[component], x)
+        return Arrays({"x": x, "y": y}, {"component": COMPONENTS[component]})
+
+    def _maps(self) -> NDArray[np.float64]:
+        """R and S, [2, 2, 2]."""
+        cosine, sine = np.cos(np.radians(self.angle)), np.sin(np.radians(self.angle))
+        return np.array([[[cosine, -sine], [sine, cosine]], np.diag(self.scales)])

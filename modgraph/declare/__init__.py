@@ -1,0 +1,41 @@
+"""What a declaration is: settings, operands, results and weights, said once."""
+
+from modgraph.declare.declaration import (
+    MISSING,
+    ONES,
+    ZEROS,
+    Declaration,
+    Initial,
+    Operand,
+    Setting,
+    Signature,
+    TorchModule,
+    Weight,
+    constant,
+    normal,
+    product,
+    setting,
+    shown_briefly,
+    shown_value,
+    uniform,
+)
+
+__all__ = [
+    "MISSING",
+    "ONES",
+    "ZEROS",
+    "Declaration",
+    "Initial",
+    "Operand",
+    "Setting",
+    "Signature",
+    "TorchModule",
+    "Weight",
+    "constant",
+    "normal",
+    "product",
+    "setting",
+    "shown_briefly",
+    "shown_value",
+    "uniform",
+]

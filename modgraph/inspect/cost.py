@@ -1,0 +1,170 @@
+"""What an architecture costs: parameters, and multiply-accumulates per example.
+
+MACs are those of linear maps, convolutions, attention's QKᵀ and AV, and a router's products; biases, norms and
+activations are left out. `macs` runs every module on every message it could get, `active_macs` the selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from modgraph.declare import Signature, product
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, ScanNode, bind_route, weights_of
+from modgraph.types import Misfit, TensorType
+
+
+class UnknownAxis(Diagnostic):
+    """A length is given for an axis that the model does not have, or that has a number in the spec."""
+
+    code = "MG128"
+    message = 'there is no axis "{name}" of any length in this model'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
+
+
+class DoesNotFitLength(Diagnostic):
+    """At the length asked for, an op of the model does not fit, such as one with a learned vector for each place."""
+
+    code = "MG129"
+    message = '"{node}" does not fit these lengths: {reason}'
+    help = "{way_out}"
+    node: str
+    reason: str
+    way_out: str = "ask for shorter lengths"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Counts of a whole graph, and by node."""
+
+    parameters: int = 0
+    trainable: int = 0
+    macs: int = 0
+    active_macs: int = 0
+    nodes: Mapping[str, Cost] = ()  # type: ignore[assignment]
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
+
+    def as_json(self) -> dict[str, Any]:
+        counts: dict[str, Any] = {name: getattr(self, name) for name in COUNTS}
+        if self.nodes:
+            counts["nodes"] = {name: cost.as_json() for name, cost in self.nodes.items()}
+        return counts
+
+
+COUNTS = tuple(field.name for field in fields(Cost) if field.name != "nodes")
+
+
+def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
+    """Raises `ModgraphError` for lengths of axes that a graph does not have."""
+    known = sorted(
+        {axis for part in graph.parts() for node in part.graph for type_ in node.types for axis in type_.symbolic}
+    )
+    unknown = [name for name in lengths if name not in known]
+    if unknown:
+        listed = "its axes without a number: {known}"
+        raise ModgraphError(UnknownAxis(name=name, suggestion=did_you_mean(name, known, listed)) for name in unknown)
+
+
+def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
+    """The cost of a graph, symbolic axes taken at the given lengths (1 where none is given).
+
+    Nodes stand under the names of their weights, each name prefix with the sum of what is below it.
+    """
+    counts: dict[str, Cost] = {}
+    for node in graph:
+        for name, macs, active in _macs_of(graph, node, dict(lengths or {})):
+            counts[name] = counts.get(name, Cost()) + Cost(macs=macs, active_macs=active)
+    for weight in weights_of(graph):
+        if not weight.buffer:
+            trained = 0 if weight.frozen else weight.count
+            counts[weight.owner] = counts.get(weight.owner, Cost()) + Cost(weight.count, trained)
+    total = sum(counts.values(), Cost())
+    return replace(total, nodes=_with_subtotals(counts))
+
+
+def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
+    """Names with their MACs, of every module and of the selected ones."""
+    match node:
+        case OpNode():
+            macs = _macs(_at_lengths(graph.signature(node), lengths, node.name))
+            return [(node.owner, macs, macs)]
+        case PoolNode():
+            return [(node.name, 0, 0)]
+        case RouteNode():
+            return _route_macs(graph, node, lengths)
+        case ScanNode():
+            steps = product(_fixed(node.types[0], lengths).shape[:1])
+            inner = [each for inside in node.region for each in _macs_of(node.region, inside, lengths)]
+            return [(name, steps * macs, steps * active) for name, macs, active in inner]
+        case _:
+            return []
+
+
+def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
+    """A route's messages, counted under its pool, and its decisions, under its router."""
+    pool, router = graph.pool_of(route), graph.router_of(route)
+    operands = [_fixed(type_, lengths) for type_ in graph.signature(route).operands]
+    with _fitting(route.name):
+        signature = bind_route(router.router, pool, *operands)
+    decisions = product(signature.axes.lead or ())
+    messages = decisions * signature.axes["N"]
+    modules = [_module_macs(region, lengths) for region in pool.regions]
+    every = sum(modules) * (pool.size if pool.alike else 1)
+    active = max(modules) * router.router.active_modules(pool.size)
+    routing = decisions * signature.axes.call(router.router.macs)
+    return [
+        (pool.name, messages * every, messages * min(every, active)),
+        (router.name, routing, routing),
+    ]
+
+
+def _module_macs(region: Graph, lengths: dict[str, int]) -> int:
+    return sum(_macs(_at_lengths(region.signature(node), lengths, node.name)) for node in region.of_kind(OpNode))
+
+
+def _at_lengths(signature: Signature, lengths: dict[str, int], node: str) -> Signature:
+    operands = [_fixed(type_, lengths) for type_ in signature.operands]
+    with _fitting(node):
+        bound: Signature = signature.declaration.bind(*operands)
+    return bound
+
+
+@contextmanager
+def _fitting(node: str) -> Iterator[None]:
+    """Tells of a node that the lengths do not fit. Raises `ModgraphError`."""
+    try:
+        yield
+    except Misfit as misfit:
+        raise ModgraphError([DoesNotFitLength(node=node, reason=misfit.reason)]) from misfit
+
+
+def _fixed(type_: TensorType, lengths: dict[str, int]) -> TensorType:
+    shape = tuple(lengths.get(axis, 1) if isinstance(axis, str) else axis for axis in type_.shape)
+    return type_.with_shape(shape)
+
+
+def _macs(signature: Signature) -> int:
+    return product(signature.axes.lead or ()) * int(signature.axes.call(signature.declaration.macs))
+
+
+def _with_subtotals(counts: dict[str, Cost]) -> dict[str, Cost]:
+    """The costs by name, and for every prefix of a name the sum of what is below it."""
+    totals: dict[str, Cost] = {}
+    for name, cost in counts.items():
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            prefix = ".".join(parts[:end])
+            totals[prefix] = totals.get(prefix, Cost()) + cost
+    return {name: totals[name] for name in sorted(totals, key=_natural)}
+
+
+def _natural(name: str) -> list[tuple[int, int | str]]:
+    """Sorts `expert.10` behind `expert.9`."""
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in name.split(".")]

@@ -1,0 +1,125 @@
+"""What the vocabulary says of itself: pages on ops, routers and messages, all from their declarations.
+
+Messages are those whose modules have been imported; the command line imports all.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable
+
+from modgraph.declare import MISSING, Declaration, Setting, Weight, shown_value
+from modgraph.diagnostics import Diagnostic, Report, Source, did_you_mean
+from modgraph.elaboration import elaborate
+from modgraph.inspect.cost import cost_of
+from modgraph.ops import Op
+from modgraph.routers import Router
+from modgraph.syntax import parse
+from modgraph.vocabulary import find_all
+
+
+def explain(name: str) -> str | None:
+    """The page of an op, a router (or both) or a message's code, or None if there is none of that name."""
+    if name.upper() in Diagnostic.catalogue:
+        return message_page(Diagnostic.catalogue[name.upper()])
+    return "\n\n".join(map(declaration_page, find_all(name))) or None
+
+
+def suggestion(name: str) -> str:
+    """The help line for a name that has no page."""
+    return did_you_mean(name, [*Op.registry, *Router.registry, *Diagnostic.catalogue], "see docs/reference.md")
+
+
+def message_page(message: type[Diagnostic]) -> str:
+    """What a code means, its help line, and a spec that provokes it."""
+    lines = [f"{message.code} ({message.severity}): {message.message}", "", _prose(message)]
+    lines += ["", f"help: {message.help}"] if message.help else []
+    if message.example and len(message.example) < 400:
+        lines += ["", "for example:", "", f"    {message.example}"]
+    return "\n".join(lines)
+
+
+def declaration_page(declaration: type[Declaration]) -> str:
+    """How an op or router is written, what it takes, gives and learns, and what it costs."""
+    kind = "router" if issubclass(declaration, Router) else "op"
+    lines = [f"{kind} {signature_of(declaration)}", "", _prose(declaration), ""]
+    lines += [f"    takes   {operand.name}: {operand.dtype}[{_axes(operand.axes)}]" for operand in declaration.operands]
+    names = ("gives", *getattr(declaration, "records", ()))
+    lines += [f"    {name:7} [{_axes(axes)}]" for name, axes in zip(names, declaration.results, strict=False)]
+    lines += [f"    {_setting(setting)}" for setting in declaration.settings().values()]
+    lines += [f"    weight  {_weight(weight)}" for weight in declaration.weights]
+    return "\n".join([*lines, "", *_example(declaration)])
+
+
+def _example(declaration: type[Declaration]) -> list[str]:
+    """The declared example and what it costs."""
+    report = Report()
+    file = parse(Source("example", f"model example() {{ {declaration.example} }}"), report)
+    graph = elaborate(file, {}, report) if file is not None else None
+    assert graph is not None, f"the example of {declaration.name} is wrong: {report.errors}"
+    cost = cost_of(graph)
+    counts = f"{cost.parameters:,} parameters, {cost.macs:,} MACs per example"
+    return [f"    example {declaration.example}", f"    costs   {counts}"]
+
+
+def signature_of(declaration: type[Declaration]) -> str:
+    """`conv(width, kernel=3, …)`."""
+    given = [
+        setting.name if setting.default is MISSING else f"{setting.name}={_default(setting)}"
+        for setting in declaration.settings().values()
+    ]
+    return f"{declaration.name}({', '.join(given)})" if given else declaration.name
+
+
+def reference() -> str:
+    """The reference of the whole vocabulary, as Markdown."""
+    ops = [declaration_page(op) for _, op in sorted(Op.registry.items())]
+    routers = [declaration_page(router) for _, router in sorted(Router.registry.items())]
+    messages = [message_page(each) for _, each in sorted(Diagnostic.catalogue.items())]
+    return "\n".join(
+        [
+            "# Reference",
+            "",
+            "Generated from the declarations: `modgraph explain --all > docs/reference.md`.",
+            "`modgraph explain NAME` prints one entry. Axes: `...` is any number of outer axes, N tokens, M modules.",
+            *_section("Ops", ops),
+            *_section("Routers", routers),
+            *_section("Messages", messages),
+        ]
+    )
+
+
+def _section(title: str, pages: Iterable[str]) -> list[str]:
+    lines = ["", f"## {title}"]
+    for page in pages:
+        head, _, rest = page.partition("\n")
+        lines += ["", f"### `{head}`", rest]
+    return lines
+
+
+def _prose(declared: type) -> str:
+    if sys.flags.optimize >= 2:  # a dataclass then has its signature for a docstring
+        return "(No explanation: Python runs with -OO, which leaves them out.)"
+    return inspect.cleandoc(declared.__doc__ or "")
+
+
+def _axes(pattern: str) -> str:
+    return ", ".join(pattern.split())
+
+
+def _default(setting: Setting) -> str:
+    return "…" if setting.default is None else shown_value(setting.default)
+
+
+def _setting(setting: Setting) -> str:
+    choices = setting.bounds.get("choices")
+    kind = " or ".join(f'"{choice}"' for choice in choices) if choices else setting.described()
+    return f"{setting.name}: {kind}; {setting.bounds['doc']}"
+
+
+def _weight(weight: Weight) -> str:
+    shared = ", shared by the modules of a pool" if weight.shared else ""
+    state = " (state, not trained)" if weight.buffer else ""
+    condition = f", if {weight.when}" if weight.when else ""
+    return f"{weight.name} [{_axes(weight.axes)}]{shared}{state}{condition}"

@@ -1,0 +1,104 @@
+"""What the controllers of a graph do: routers whose scores are a distribution over modules (Kirsch et al., 2018).
+
+H_a is the mean over decisions of the controller's entropy, low if it is sure; H_b the entropy of its mean distribution,
+low if every decision is the same. Both in nats. Axis letters: D decisions, K slots of one, M modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from modgraph.ir import Graph, Part, Result, RouteNode
+from modgraph.metrics.means import Means
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Sums over decisions: the entropy of each, averaged over its slots; the distribution
+    of each slot [K, M]; the choices [M]."""
+
+    decisions: int
+    entropy: float
+    probability: Tensor
+    chosen: Tensor
+
+
+def decided(scores_DKM: Tensor, selected_DKM: Tensor) -> Decided:
+    """The sums over decisions, given logits (or log-probabilities) and choices; padding chooses nothing."""
+    real_D = selected_DKM.flatten(1).sum(1) > 0
+    log_p = scores_DKM[real_D].double().log_softmax(-1)
+    p = log_p.exp()
+    entropy = torch.special.entr(p).sum(-1).mean(-1).sum()
+    return Decided(int(real_D.sum()), float(entropy), p.sum(0), selected_DKM.double().sum((0, 1)))
+
+
+def mean_entropy(p_KM: Tensor) -> float:
+    """The entropy of each slot's distribution, averaged over slots."""
+    return float(torch.special.entr(p_KM).sum(-1).mean())
+
+
+@dataclass(frozen=True)
+class Controller:
+    """The metrics of one route: `H_a`, `H_b`, and each module's share of what was selected, `use.0` and on."""
+
+    route: str
+    prefix: str
+    wanted: tuple[Result, Result]
+    slotted: bool
+    modules: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.entropies, *self.use)
+
+    @property
+    def entropies(self) -> tuple[str, str]:
+        """The names of H_a and H_b."""
+        return f"{self.prefix}H_a", f"{self.prefix}H_b"
+
+    @property
+    def use(self) -> list[str]:
+        """The names of the modules' shares."""
+        return [f"{self.prefix}use.{module}" for module in range(self.modules)]
+
+    def add(self, means: Means, batch: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:
+        scores, selected = values
+        scores_DKM = scores.flatten(0, -3) if self.slotted else scores.flatten(0, -2).unsqueeze(1)
+        found = decided(scores_DKM, selected.reshape(len(scores_DKM), -1, self.modules))
+        means.add(self.entropies[0], found.entropy, found.decisions)
+        for slot, row in enumerate(found.probability.tolist()):
+            for module, p in enumerate(row):
+                means.add(self._probability(slot, module), p, found.decisions)
+        chosen = found.chosen.tolist()
+        for name, count in zip(self.use, chosen, strict=True):
+            means.add(name, count, sum(chosen))
+
+    def _probability(self, slot: int, module: int) -> str:
+        return f"{self.prefix}probability.{slot}.{module}"
+
+    def values(self, means: Mapping[str, float]) -> dict[str, float]:
+        slots = sum(self._probability(slot, 0) in means for slot in range(len(means)))
+        p_KM = [[means[self._probability(slot, j)] for j in range(self.modules)] for slot in range(slots)]
+        of_each, of_mean = self.entropies
+        found = {of_each: means[of_each], of_mean: mean_entropy(torch.tensor(p_KM, dtype=torch.float64))}
+        return found | {name: means[name] for name in self.use}
+
+
+def controllers(graph: Graph) -> list[Controller]:
+    """The controllers of a graph, in scans too; of several, names begin with that of the route."""
+    routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
+    chosen = [(part, route) for part, route in routes if part.graph.router_of(route).router.distribution is not None]
+    return [_controller(graph, part, route, f"{route.name}." if len(chosen) > 1 else "") for part, route in chosen]
+
+
+def _controller(graph: Graph, part: Part, route: RouteNode, prefix: str) -> Controller:
+    router = part.graph.router_of(route).router
+    assert router.distribution is not None, "only controllers are measured"
+    axes = router.results[1 + router.records.index(router.distribution)].split()
+    records = graph.records()
+    wanted = records[f"{route.name}.{router.distribution}"], records[f"{route.name}.selected"]
+    return Controller(route.name, prefix, wanted, axes[-2] != "N", part.graph.pool_of(route).size)

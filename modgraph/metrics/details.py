@@ -1,0 +1,93 @@
+"""What goes wrong where: confusion matrices by target, and every metric for each group of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from modgraph.data import Arrays
+from modgraph.metrics.evaluation import Results, batch_of, slices
+from modgraph.metrics.means import Means
+from modgraph.metrics.metrics import Accuracy, Metrics, by_group
+
+MOST_CLASSES = 100  # of a confusion matrix: of a vocabulary it would fill the disk and tell nobody anything
+
+
+@dataclass
+class Details:
+    """By target, how often each class (rows) was taken for each (columns); by grouping and group, its metrics and
+    how many examples it has."""
+
+    confusion: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    groups: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    sizes: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [line for grouping in self.groups for line in self._table(grouping)]
+        for target, matrix in self.confusion.items():
+            lines += [f"{target}: true class by row, predicted class by column", *_matrix(matrix)]
+        return "\n".join(lines)
+
+    def _table(self, grouping: str) -> list[str]:
+        """A row for each group, in the order of the first metric."""
+        rows = sorted(self.groups[grouping].items(), key=lambda row: [*row[1].values(), row[0]])
+        names = list(rows[0][1])
+        width = max(10, *(len(group) for group, _ in rows))
+        widths = [max(8, len(name)) for name in names]
+        lines = [f"by {grouping.replace('_', ' ')}".ljust(width + 2) + "".join(f"  {name:>8}" for name in names)]
+        for group, metrics in rows:
+            cells = [f"  {metrics[name]:{each}.4f}" for name, each in zip(names, widths, strict=True)]
+            lines.append(f"  {group:{width}}{''.join(cells)}  of {self.sizes[grouping][group]}")
+        return lines
+
+    def as_json(self) -> dict[str, Any]:
+        """Confusion matrices as lists; `<metric>_by_<grouping>`: a value for each group."""
+        found: dict[str, Any] = {f"{name}.confusion": matrix.tolist() for name, matrix in self.confusion.items()}
+        for grouping, groups in self.groups.items():
+            for group, metrics in groups.items():
+                for name, value in metrics.items():
+                    found.setdefault(f"{name}_by_{grouping}", {})[group] = value
+        return found
+
+
+def _matrix(matrix: NDArray[np.int64]) -> list[str]:
+    width = max(len(str(matrix.max())), len(str(len(matrix))))
+    head = "".join(f" {str(column).rjust(width)}" for column in range(len(matrix)))
+    rows = [" ".join(str(value).rjust(width) for value in row) for row in matrix]
+    return [" " * (width + 3) + head, *(f"  {str(row).rjust(width)}  {each}" for row, each in enumerate(rows))]
+
+
+def details(results: Results, arrays: Arrays) -> Details:
+    """Confusion matrices by target, and metrics by the split's groups."""
+    metrics, whole = results.metrics, Details()
+    means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
+    for places in slices(arrays):
+        batch = batch_of(arrays, places)
+        values = results(batch)
+        _confuse(whole, metrics, batch, values)
+        for grouping, words in arrays.groups.items():
+            for group, own, found in by_group(words[places], batch, values):
+                metrics.gather(means[grouping].setdefault(group, Means()), own, found)
+    for grouping, groups in means.items():
+        names, sizes = np.unique(arrays.groups[grouping], return_counts=True)
+        whole.groups[grouping] = {group: metrics.values(groups[group]) for group in map(str, names)}
+        whole.sizes[grouping] = dict(zip(map(str, names), map(int, sizes), strict=True))
+    return whole
+
+
+def _confuse(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:
+    """Add a batch to the confusion matrices of targets that have few enough classes."""
+    results = dict(zip(metrics.wanted, values, strict=True))
+    for metric in metrics.all:
+        if not isinstance(metric, Accuracy) or results[metric.result].shape[-1] > MOST_CLASSES:
+            continue
+        logits, label = results[metric.result], batch[metric.target]
+        predicted, counts = metric.predictions(logits, label, metric.length_in(batch))
+        classes = logits.shape[-1]
+        matrix = whole.confusion.setdefault(metric.target, np.zeros((classes, classes), np.int64))
+        np.add.at(matrix, (label[counts].numpy(), predicted[counts].numpy()), 1)

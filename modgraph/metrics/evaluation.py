@@ -1,0 +1,93 @@
+"""Measuring a model on a split: means of its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from modgraph.backends.torch import Model
+from modgraph.data import Arrays
+from modgraph.ir import Graph
+from modgraph.metrics.means import Means
+from modgraph.metrics.metrics import Metrics
+
+Batch = dict[str, Tensor]
+EXAMPLES = 256  # a batch of an evaluation
+
+
+class Results(Protocol):
+    """Computes what metrics want of a batch, whatever it computes with."""
+
+    metrics: Metrics
+
+    def __call__(self, batch: Batch) -> Sequence[Tensor]: ...
+
+
+class ModelResults:
+    """What a model tells of the metrics of its graph."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model.eval()
+        self.metrics = Metrics(model.graph)
+
+    @torch.no_grad()
+    def __call__(self, batch: Batch) -> list[Tensor]:
+        return [value.cpu() for value in self.model.results(placed(batch, self.model), tuple(self.metrics.wanted))]
+
+
+def results_of(model: Model, batch: Mapping[str, Tensor], wanted: list[Any]) -> tuple[list[Tensor], dict[str, Tensor]]:
+    """Some results of a batch, for the metrics, and its losses: [B] of one per example, one number over the batch."""
+    losses = model.graph.losses
+    results = model.results(batch, (*wanted, *losses.values()))
+    return results[: len(wanted)], dict(zip(losses, results[len(wanted) :], strict=True))
+
+
+def metrics_of(graph: Graph, arrays: Arrays, by: str | None) -> Metrics:
+    """The metrics of a graph on a split, by the groups of a grouping if it has that."""
+    return Metrics(graph, by, arrays.names_of_groups(by))
+
+
+@torch.no_grad()
+def evaluate(model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: str | None = None) -> Means:
+    """What a model's metrics gather over a split, in evaluation mode; of several parts' batches, one part's."""
+    model.eval()
+    means, metrics = Means(), metrics_of(model.graph, arrays, by)
+    for places in slices(arrays)[part::parts]:
+        batch = placed(batch_of(arrays, places), model)
+        values, losses = results_of(model, batch, metrics.wanted)
+        metrics.gather(means, batch, values, losses)
+        if metrics.groups:
+            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][places])
+    return means
+
+
+def measure(model: Model, arrays: Arrays, by: str | None = None) -> dict[str, float]:
+    """The metrics of a model on a split, also of each group of a grouping."""
+    return metrics_of(model.graph, arrays, by).values(evaluate(model, arrays, by=by))
+
+
+def placed(batch: Batch, model: Model) -> Batch:
+    """A batch where the model is, in its precision."""
+    weight = next(model.parameters(), torch.empty(0))
+    return {
+        name: each.to(weight.device, weight.dtype if each.is_floating_point() else None) for name, each in batch.items()
+    }
+
+
+def slices(arrays: Arrays) -> list[slice]:
+    """The places of an evaluation's batches, of a size that does not depend on how many examples there are."""
+    return [slice(start, start + EXAMPLES) for start in range(0, len(arrays), EXAMPLES)]
+
+
+def batches(arrays: Arrays) -> Iterator[Batch]:
+    """The examples of an evaluation, batch by batch. Raises `ModgraphError` where a file cannot be read."""
+    return (batch_of(arrays, places) for places in slices(arrays))
+
+
+def batch_of(arrays: Arrays, places: slice | NDArray[Any]) -> Batch:
+    """Some examples as tensors. Raises `ModgraphError` where a file cannot be read."""
+    return {name: torch.from_numpy(array) for name, array in arrays.read(places).items()}

@@ -1,0 +1,1 @@
+"""YAML that is checked against declarations, with places."""

@@ -1,0 +1,200 @@
+"""Sections of a recipe: frozen dataclasses whose fields are the keys, read from a tree with every mistake told."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from modgraph.declare import Setting, setting
+from modgraph.diagnostics import Report, did_you_mean
+from modgraph.recipes import errors
+from modgraph.recipes.yaml_tree import Branch, Leaf
+
+S = TypeVar("S", bound="Section")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
+class _Declared:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class Section(_Declared):
+    """A mapping of a recipe. A field that is a section itself is a mapping within."""
+
+    def contradiction(self) -> str | None:
+        """What is wrong with its keys together, or None."""
+        return None
+
+    def plain(self) -> dict[str, Any]:
+        """Every key with its value, as YAML writes it."""
+        record = {}
+        for field in dataclasses.fields(typing.cast(Any, self)):
+            value = getattr(self, field.name)
+            record[field.name] = _plain(value)
+        return record
+
+
+class Named(Section):
+    """A section that is one of several kinds, told by its key `name`: an optimizer, a data set."""
+
+    what: ClassVar[str]
+    kinds: ClassVar[dict[str, type[Named]]]
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "what" in vars(cls):
+            cls.kinds = {}
+        elif "name" in vars(cls):
+            cls.kinds[cls.name] = cls
+
+    def plain(self) -> dict[str, Any]:
+        return {"name": self.name, **super().plain()}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Section():
+            return value.plain()
+        case Mapping():
+            return {key: _plain(each) for key, each in value.items()}
+        case tuple():
+            return list(value)
+        case _:
+            return value
+
+
+def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | None:
+    """A section from a tree; None with every mistake reported."""
+    before = len(report.diagnostics)
+    if issubclass(kind, Named) and "name" not in vars(kind):
+        chosen = _chosen(kind, tree, path, report)
+        if chosen is None:
+            return None
+        kind = typing.cast(type[S], chosen)
+    hints = _hints(typing.cast(Any, kind))
+    fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, kind))}
+    values: dict[str, Any] = {}
+    for key, item in tree.items.items():
+        if key == "name" and issubclass(kind, Named):
+            continue
+        if key not in fields:
+            suggestion = did_you_mean(key, fields, f"{path} takes: {{known}}")
+            place = tree.keys.get(key)
+            report.add(errors.UnknownKey(span=place, section=path, key=key, suggestion=suggestion))
+            continue
+        values[key] = _field(fields[key], hints[key], item, f"{path}.{key}", report)
+    for name, field in fields.items():
+        missing = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if missing and name not in values:
+            meaning = field.metadata.get("doc", "it has no default")
+            report.add(errors.MissingKey(span=tree.span, section=path, key=name, meaning=meaning))
+        elif field.metadata.get("path") and name not in values:
+            values[name] = _absolute(field.default, Leaf(None, tree.span), f"{path}.{name}", report)
+    if len(report.diagnostics) != before:
+        return None
+    section = kind(**values)
+    wrong = section.contradiction()
+    if wrong is None:
+        return section
+    report.add(errors.BadValue(span=tree.span, key=path, problem=wrong, meaning="change one of them"))
+    return None
+
+
+@cache
+def _hints(kind: type[Section]) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:
+    leaf = tree.items.get("name")
+    if not isinstance(leaf, Leaf):
+        known = ", ".join(sorted(kind.kinds))
+        report.add(errors.MissingKey(span=tree.span, section=path, key="name", meaning=f"one of {known}"))
+        return None
+    if leaf.value not in kind.kinds:
+        suggestion = did_you_mean(str(leaf.value), kind.kinds)
+        name = str(leaf.value)
+        report.add(errors.UnknownChoice(span=leaf.span, what=kind.what, name=name, suggestion=suggestion))
+        return None
+    return kind.kinds[leaf.value]
+
+
+def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> Any:
+    section = _section_of(hint)
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if isinstance(item, Leaf) and item.value is None and type(None) in options:
+        return None
+    if section is not None:
+        branch = _mapping(item, section, path, report)
+        return None if branch is None else read_section(section, branch, path, report)
+    for option in options:
+        if typing.get_origin(option) is Mapping:
+            return _sections(typing.get_args(option)[1], item, path, report)
+    if isinstance(item, Branch):
+        report.add(errors.BadValue(span=item.span, key=path, problem="must be a plain value", meaning="no mapping"))
+        return None
+    known = Setting.of(field, hint)
+    problem_found = known.problem(item.value)
+    if problem_found is not None:
+        meaning = field.metadata.get("doc", "")
+        report.add(errors.BadValue(span=item.span, key=path, problem=problem_found, meaning=meaning))
+        return None
+    value = known.convert(item.value)
+    return _absolute(value, item, path, report) if field.metadata.get("path") else value
+
+
+def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
+    """Paths as they are meant where the recipe is read; whoever reads it again, elsewhere, finds the same files."""
+    if isinstance(value, tuple):
+        return tuple(_absolute(each, item, key, report) for each in value)
+    if not isinstance(value, str) or not value or Path(value).is_absolute():
+        return value
+    try:
+        return str(Path.cwd() / value)
+    except OSError:
+        problem = f"is relative, {value!r}, and the current folder is gone"
+        report.add(errors.BadValue(span=item.span, key=key, problem=problem, meaning="give an absolute path"))
+        return None
+
+
+def paths_of(section: Section) -> list[str]:
+    """The keys of a section that name files or folders."""
+    return [field.name for field in dataclasses.fields(typing.cast(Any, section)) if field.metadata.get("path")]
+
+
+def _mapping(item: Leaf | Branch, section: type[Section], path: str, report: Report) -> Branch | None:
+    """The mapping of a section; where there are several kinds, a word alone names one."""
+    if isinstance(item, Branch):
+        return item
+    if issubclass(section, Named) and isinstance(item.value, str):
+        return Branch({"name": item}, span=item.span)
+    problem = f"must be a mapping, not {item.value!r}"
+    report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning="a mapping"))
+    return None
+
+
+def _sections(kind: type[Section], item: Leaf | Branch, path: str, report: Report) -> dict[str, Section | None] | None:
+    """Sections of one kind by a name of the user's choice."""
+    branch = _mapping(item, kind, path, report)
+    if branch is None:
+        return None
+    found = {}
+    for name, inner in branch.items.items():
+        each = _mapping(inner, kind, f"{path}.{name}", report)
+        found[name] = None if each is None else read_section(kind, each, f"{path}.{name}", report)
+    return found
+
+
+def _section_of(hint: Any) -> type[Section] | None:
+    """The section that a field holds, perhaps optionally."""
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return next((each for each in options if isinstance(each, type) and issubclass(each, Section)), None)

@@ -1,0 +1,83 @@
+"""Messages about runs and checkpoints (MG6xx)."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class RunExists(Diagnostic):
+    """A folder that already holds a run is not overwritten."""
+
+    code = "MG601"
+    message = '"{path}" holds a run already'
+    help = "go on with it: --resume {path}, or choose another folder with --out"
+    path: str
+
+
+class NotARun(Diagnostic):
+    """A folder is not a run directory, or part of it is missing or damaged."""
+
+    code = "MG602"
+    message = '"{path}" is not a run: {reason}'
+    help = "a run is a folder that modgraph train has written"
+    path: str
+    reason: str
+
+
+class BadCheckpoint(Diagnostic):
+    """A checkpoint is missing, truncated, edited, or belongs to another model."""
+
+    code = "MG603"
+    message = 'checkpoint "{path}" cannot be used: {reason}'
+    help = "delete it to go on from the one before, or train again"
+    path: str
+    reason: str
+
+
+class RunBusy(Diagnostic):
+    """Another process trains in this folder; two would overwrite each other's checkpoints."""
+
+    code = "MG606"
+    message = 'another training is at work in "{path}"'
+    help = "wait for it or stop it, or choose another folder with --out"
+    path: str
+
+
+class ForeignFiles(Diagnostic):
+    """A run begins in a folder that is new or empty: nothing that modgraph did not make is deleted or overwritten."""
+
+    code = "MG608"
+    message = '"{path}" holds files that modgraph did not make: {names}'
+    help = "choose another folder with --out"
+    path: str
+    names: str
+
+
+class RecordLost(Diagnostic):
+    """A folder with the files of a run, but without a run.json that can be read, may hold what was learnt."""
+
+    code = "MG609"
+    message = '"{path}" looks like a run, but its run.json is missing or damaged'
+    help = "put its run.json back to go on with it, or choose another folder with --out"
+    path: str
+
+
+class NeverBegan(Diagnostic):
+    """A training was cut off while its folder was laid out, before the first step; or that is going on just now."""
+
+    code = "MG610"
+    message = 'the run in "{path}" was cut off before it began'
+    help = "begin it again: modgraph train SPEC --out {path}"
+    path: str
+
+
+class RunChanged(Diagnostic):
+    """A run keeps the spec, the graph and the recipe that it began with: with others it would be another training."""
+
+    code = "MG611"
+    message = 'files of the run "{path}" are missing or not what modgraph wrote: {names}'
+    help = (
+        "put them back as they were; for other settings begin a new run, from these weights with start: {{run: {path}}}"
+    )
+    path: str
+    names: str

@@ -1,0 +1,233 @@
+"""The files of a run. Needs no torch.
+
+spec.mod  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
+and what its data set keeps
+
+A run is made in three steps, each whole or not at all: run.json says that it is starting and names every file that will
+be laid out, with its hash; these are written; run.json says that it has started. So whatever cuts a start off leaves
+nothing but files that are known to be ours, and a folder with any other file in it is never touched.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from modgraph.diagnostics import ModgraphError, Report, listed
+from modgraph.files import is_partial, read_file, reason_of, write_atomically, writing
+from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
+from modgraph.store.errors import ForeignFiles, NeverBegan, NotARun, RecordLost, RunBusy, RunChanged, RunExists
+from modgraph.store.records import sealed, unsealed
+from modgraph.syntax import read
+
+FORMAT = 2
+WITHOUT_DIGESTS = 1  # the format that says nothing of the other files
+STARTING, STARTED, FINISHED = "starting", "started", "finished"
+FIRST_CHECKPOINT = ("step-00000000.json", "step-00000000.safetensors")  # of inherited weights, written by a start
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """A folder that holds a run, or will."""
+
+    path: Path
+
+    @property
+    def spec(self) -> Path:
+        return self.path / "spec.mod"
+
+    @property
+    def ir(self) -> Path:
+        return self.path / "ir.json"
+
+    @property
+    def recipe(self) -> Path:
+        return self.path / "recipe.yaml"
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data.json"
+
+    @property
+    def start(self) -> Path:
+        return self.path / "start.json"
+
+    @property
+    def record(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    # ------------------------------------------------------------ making a run
+
+    def refuse_existing(self) -> None:
+        """Raises `ModgraphError` unless the folder is missing or empty, or a start was cut off in it."""
+        with writing(self.path):
+            _refuse_protected(self.path)
+            names = _names(self.path) if self.path.exists() else []
+        if not names:
+            return
+        try:
+            record = self.read_record()
+        except ModgraphError as error:
+            lost = self.spec.exists() and self.recipe.exists()
+            told = RecordLost(path=str(self.path)) if lost else ForeignFiles(path=str(self.path), names=listed(names))
+            raise ModgraphError([told]) from error
+        if record["status"] != STARTING:
+            raise ModgraphError([RunExists(path=str(self.path))])
+        foreign = [name for name in names if not self._is_of_start(name, record)]
+        if foreign:
+            raise ModgraphError([ForeignFiles(path=str(self.path), names=listed(foreign))])
+
+    def _is_of_start(self, name: str, record: Mapping[str, Any]) -> bool:
+        """Whether a start that was cut off has made this."""
+        if name == self.checkpoints.name:
+            return set(_names(self.checkpoints)) <= set(FIRST_CHECKPOINT)
+        return name == self.record.name or (name in record["files"] and self._is_as_written(name, record))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from training here, until the end or the process's death. Raises `ModgraphError`."""
+        lock = FileLock(self.path / ".lock", timeout=0)
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire()
+            except Timeout as error:
+                raise ModgraphError([RunBusy(path=str(self.path))]) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def lay_out(self, spec: str, graph: Graph, recipe: str, kept: Mapping[str, bytes]) -> None:
+        """Write what a new run is made from, in a folder that is locked; `mark` then makes it count.
+
+        Raises `ModgraphError` if the folder holds anything else.
+        """
+        self.refuse_existing()
+        self._clear()
+        files = {
+            self.spec.name: spec.encode(),
+            self.ir.name: json.dumps(to_json(graph), indent=1).encode(),
+            self.recipe.name: recipe.encode(),
+            **kept,
+        }
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+        self._write_record({"status": STARTING, "files": digests})
+        for name, content in files.items():
+            write_atomically(self.path / name, content)
+
+    def _clear(self) -> None:
+        """Delete what a start that was cut off has laid out. Its record stays until the next one takes its place."""
+        if not self.record.exists():
+            return
+        left = [self.path / name for name in self.read_record()["files"]]
+        left += [self.checkpoints / name for name in FIRST_CHECKPOINT]
+        with writing(self.path):
+            for path in left:
+                path.unlink(missing_ok=True)
+
+    def mark(self, status: str, **facts: Any) -> None:
+        """Note how far the run is; besides, the record says what it said. Raises `ModgraphError`."""
+        self._write_record({**self.read_record(), "status": status, **facts})
+
+    def _write_record(self, facts: Mapping[str, Any]) -> None:
+        from modgraph.version import VERSION
+
+        write_atomically(self.record, sealed({**facts, "format": FORMAT, "modgraph": VERSION}))
+
+    # ------------------------------------------------------------ reading a run
+
+    def read_record(self) -> dict[str, Any]:
+        """What the run is and how far it came. Raises `ModgraphError` if this is no run."""
+        record = self._json(self.record)
+        if not isinstance(record, dict) or record.get("format") not in (FORMAT, WITHOUT_DIGESTS):
+            raise self.fault("run.json is not of a format that this version reads")
+        if record["format"] == WITHOUT_DIGESTS:
+            return {"files": {}, "status": STARTED, **record}
+        try:
+            return unsealed(record)
+        except (ValueError, RecursionError) as error:
+            raise self.fault("run.json is damaged") from error
+
+    def check(self) -> None:
+        """Raises `ModgraphError` unless this is a whole run whose files are as they were written."""
+        record = self.read_record()
+        if record["status"] == STARTING:
+            raise ModgraphError([NeverBegan(path=str(self.path))])
+        changed = [name for name in record["files"] if not self._is_as_written(name, record)]
+        if changed:
+            raise ModgraphError([RunChanged(path=str(self.path), names=listed(changed))])
+
+    def _is_as_written(self, name: str, record: Mapping[str, Any]) -> bool:
+        expected: str = record["files"][name]
+        try:
+            return hashlib.sha256(read_file(self.path / name)).hexdigest() == expected
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self.fault(f"{name} cannot be read: {reason_of(error)}") from error
+
+    def read_graph(self) -> Graph:
+        """The graph that was trained. Raises `ModgraphError` if this is no run."""
+        self.check()
+        try:
+            return from_json(self._json(self.ir))
+        except UnreadableGraph as error:
+            raise self.fault(f"ir.json cannot be used: {error}") from error
+
+    def read_data(self) -> Any:
+        """What tells its data from others. Raises `ModgraphError`."""
+        return self._json(self.data)
+
+    def _json(self, path: Path) -> Any:
+        report = Report()
+        if not path.exists():
+            raise self.fault(f"there is no {path.name} in it" if self.path.is_dir() else "there is no such folder")
+        source = read(path, report)
+        if source is None:
+            raise ModgraphError(report.diagnostics)
+        try:
+            return json.loads(source.text)
+        except (ValueError, RecursionError) as error:
+            raise self.fault(f"{path.name} is damaged") from error
+
+    def fault(self, reason: str) -> ModgraphError:
+        return ModgraphError([NotARun(path=str(self.path), reason=reason)])
+
+
+def _refuse_protected(folder: Path) -> None:
+    """Raises `OSError` where a folder, or the one that it is to be made in, takes no files: told before all work."""
+    place = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "it is write-protected")
+
+
+def _names(folder: Path) -> list[str]:
+    """What a folder holds, but for locks and what killed writers have left."""
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock" and not is_partial(path.name))
+
+
+def graph_of_run(path: str | Path) -> Graph:
+    """The graph of a run directory. Raises `ModgraphError`."""
+    return RunDirectory(Path(path)).read_graph()

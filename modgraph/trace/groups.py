@@ -1,0 +1,37 @@
+"""Which modules the examples of each class, and of each group of the data, were sent to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.trace.record import RouteTrace
+from modgraph.trace.trace import Trace
+
+CLASS = "class"
+
+
+def groupings_of(trace: Trace) -> dict[str, Sequence[str]]:
+    """A word for each example: its true class, and its group in each grouping of the data."""
+    classes = {} if trace.verdict is None else {CLASS: trace.verdict.true}
+    return {**classes, **{name: words.tolist() for name, words in trace.arrays.groups.items()}}
+
+
+def use_by_group(route: RouteTrace, words: Sequence[str]) -> dict[str, list[float]]:
+    """Each module's share of what the tokens of each group selected, or of their gates, after the last round."""
+    totals_BM = route.chosen[-1].reshape(len(words), -1, route.modules).sum(1, dtype=np.float64)
+    column = np.array(words)
+    return {group: _shares(totals_BM[column == group].sum(0)) for group in sorted(set(words), key=_in_order)}
+
+
+def _shares(totals: NDArray[np.float64]) -> list[float]:
+    found: list[float] = (totals / max(totals.sum(), 1e-300)).tolist()
+    return found
+
+
+def _in_order(word: str) -> tuple[bool, int, str]:
+    """Numbers by their size, before words."""
+    number = word.isascii() and word.isdigit() and len(word) < 10
+    return not number, int(word) if number else 0, word

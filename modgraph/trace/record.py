@@ -1,0 +1,133 @@
+"""Runs a trained model on examples and keeps what its routers recorded, round by round.
+
+Axis letters: R rounds, B examples, N senders (tokens), M modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from modgraph.backends.torch import CompiledRoute, Model
+from modgraph.backends.torch.construct import construct
+from modgraph.data import Arrays
+from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.ir import Graph, RouteNode, ScanNode, bind_route
+from modgraph.metrics.evaluation import batches
+from modgraph.routers import Router
+from modgraph.trace.errors import NotFinite, UnknownRoute
+
+Records = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class RouteTrace:
+    """What one route recorded: arrays [R, B, ..., N, M] by the name of the record, `gates` among them."""
+
+    name: str
+    pool: str
+    router: Router
+    records: Mapping[str, NDArray[Any]]
+
+    @property
+    def gates(self) -> NDArray[Any]:
+        return self.records["gates"]
+
+    @property
+    def chosen(self) -> NDArray[Any]:
+        """How many slots each module was selected for, or the gates where a router selects nothing."""
+        chosen = self.records.get("selected", self.gates)
+        return chosen if chosen.ndim == self.gates.ndim else chosen.sum(-2)
+
+    @property
+    def rounds(self) -> int:
+        return len(self.gates)
+
+    @property
+    def modules(self) -> int:
+        return int(self.gates.shape[-1])
+
+    def first(self, examples: int) -> RouteTrace:
+        return replace(self, records={name: array[:, :examples] for name, array in self.records.items()})
+
+
+def routes_with_gates(graph: Graph) -> list[RouteNode]:
+    """The routes of a graph whose router records a gate for each module, those in scans too, in the order of work."""
+    homes = (node.region if isinstance(node, ScanNode) else graph for node in graph)
+    found = []
+    for node, home in zip(graph, homes, strict=True):
+        routes = home.of_kind(RouteNode) if isinstance(node, ScanNode) else [node]
+        found += [
+            each for each in routes if isinstance(each, RouteNode) and _records_gates(home.router_of(each).router)
+        ]
+    return found
+
+
+def _records_gates(router: Router) -> bool:
+    axes = dict(zip(router.records, router.results[1:], strict=True)).get("gates", "")
+    return axes.endswith(" M")
+
+
+def route_called(graph: Graph, name: str) -> RouteNode:
+    """One of the routes with gates. Raises `ModgraphError`."""
+    routes = {route.name: route for route in routes_with_gates(graph)}
+    if name not in routes:
+        raise ModgraphError([UnknownRoute(name=name, suggestion=did_you_mean(name, routes))])
+    return routes[name]
+
+
+@torch.no_grad()
+def record(model: Model, arrays: Arrays, route: RouteNode) -> RouteTrace:
+    """What a route of a model recorded over some examples, after each round; of one in a scan, at each step after the
+    last round. Raises `ModgraphError`."""
+    model.eval()
+    home = next(part.graph for part in model.graph.parts() if route.name in part.graph)
+    recorded = _rounds if home is model.graph else _steps
+    parts = [recorded(model, route, batch) for batch in batches(arrays)]
+    records = {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    for name, array in records.items():
+        if not np.isfinite(array).all():
+            raise ModgraphError([NotFinite(record=name, route=route.name)])
+    return RouteTrace(route.name, home.pool_of(route).name, home.router_of(route).router, records)
+
+
+def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:
+    """The records of a batch: what flows into the route is computed once, the route once for each round."""
+    step = next(step for step in model.steps if step.node == route.name)
+    full = step.compute
+    assert isinstance(full, CompiledRoute)
+    sources = step.operands if step.length is None else (*step.operands, step.length)
+    found = model.results(batch, sources)
+    operands = found[: len(step.operands)]
+    named = {} if step.length is None else {"length": found[-1]}
+    router = model.graph.router_of(route).router
+    rounds = [
+        replace(full, router=_with_weights(model.graph, route, each, full.router))(*operands, **named)
+        for each in router.rounds
+    ]
+    return {
+        name: np.stack([results[index].numpy() for results in rounds])
+        for index, name in enumerate(router.records, start=1)
+    }
+
+
+def _steps(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:
+    """The records of a batch of a route in a scan, [1, B, T, ..., N, M]."""
+    own = f"{route.name}."
+    known = {name.removeprefix(own): result for name, result in model.graph.records().items() if name.startswith(own)}
+    results = model.results(batch, tuple(known.values()))
+    return {name: result.numpy()[None] for name, result in zip(known, results, strict=True)}
+
+
+def _with_weights(graph: Graph, route: RouteNode, router: Router, trained: nn.Module) -> nn.Module:
+    """The module of a router like the trained one, with the very same weights."""
+    operands = [graph.type_of(result) for slot, result in graph.inputs(route.name).items() if slot != "length"]
+    module = construct(bind_route(router, graph.pool_of(route), *operands))
+    module.load_state_dict(trained.state_dict(), assign=True)
+    return module.eval()

@@ -1,0 +1,72 @@
+"""Messages about the weights that a training starts from (MG5xx)."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class CannotStart(Diagnostic):
+    """The weights of another run or file do not fit this spec: shapes differ, tensors are missing or have no use."""
+
+    code = "MG516"
+    message = 'the weights of "{path}" do not fit: {reason}'
+    help = "{way_out}"
+    path: str
+    reason: str
+    way_out: str
+
+
+class BadWeightRule(Diagnostic):
+    """A rule of a map of weights has patterns that mean nothing.
+
+    `blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]`: a `*` is one part of a name between dots, taken
+    over in order; a `#` on the right is every number.
+    """
+
+    code = "MG530"
+    message = '"{source}: {target}" is no rule: {problem}'
+    help = "for example: blocks.*.mlp.*.*: blocks.*.expert.#.ffn.*.*"
+    source: str
+    target: str
+    problem: str
+
+
+class NoSuchWeight(Diagnostic):
+    """A rule of a map of weights gives nothing to the model: it has no weight of any of the names on the right."""
+
+    code = "MG531"
+    message = 'the model has no weight "{pattern}"'
+    help = "{suggestion}"
+    pattern: str
+    suggestion: str
+
+
+class MappedTwice(Diagnostic):
+    """Two rules of a map give the same weight."""
+
+    code = "MG532"
+    message = 'two rules give the weight "{weight}"'
+    help = "keep one of them"
+    weight: str
+
+
+class NotMapped(Diagnostic):
+    """A map of weights says of every weight of the model where it comes from, or that it may start afresh."""
+
+    code = "MG533"
+    message = "no rule gives {weights}"
+    help = "add rules, or list what starts afresh under random"
+    weights: str
+
+
+class BadWeightFile(Diagnostic):
+    """A file holds no weights that can be read: it is missing, damaged, of another format, or would run code.
+
+    What can be read is safetensors, and what `torch.save` wrote of tensors by name.
+    """
+
+    code = "MG534"
+    message = 'cannot read weights from "{path}": {reason}'
+    help = "give a .safetensors file, or a state dict saved by torch"
+    path: str
+    reason: str

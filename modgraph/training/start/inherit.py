@@ -1,0 +1,124 @@
+"""Starting from trained weights: a run's by name, or a file's by a map; a report says what came from where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from modgraph.backends.torch import Model
+from modgraph.diagnostics import ModgraphError, listed
+from modgraph.ir import weights_of
+from modgraph.store.records import json_text
+from modgraph.store.run_directory import RunDirectory
+from modgraph.training.start.errors import CannotStart
+from modgraph.training.start.weight_file import read_tensors
+from modgraph.training.start.weight_map import WeightMap
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """Names of tensors: taken over, those among them that share a tensor of the source with others, started afresh,
+    and left behind in the source."""
+
+    source: str
+    taken: tuple[str, ...]
+    copied: tuple[str, ...]
+    fresh: tuple[str, ...]
+    left: tuple[str, ...]
+
+    def record(self) -> bytes:
+        """What a run keeps of it."""
+        return (json_text(asdict(self), indent=1) + "\n").encode()
+
+    def __str__(self) -> str:
+        parts = [f"{len(self.taken)} tensors are those of {self.source}"]
+        parts += [f"of these {len(self.copied)} copies: {listed(self.copied)}"] if self.copied else []
+        parts += [f"new: {listed(self.fresh)}"] if self.fresh else []
+        parts += [f"left behind: {listed(self.left)}"] if self.left else []
+        return "; ".join(parts)
+
+
+def inherit_run(model: Model, path: str) -> Inherited:
+    """Give a model the weights of a run, by name. Raises `ModgraphError` where they do not fit."""
+    from modgraph.training.run import load_run
+
+    if not RunDirectory(Path(path)).record.exists():
+        way_out = "train it first, or name another: -s start.run=DIR"
+        raise ModgraphError([CannotStart(path=path, reason="there is no run", way_out=way_out)])
+    found, own = load_run(path).checkpoint().weights, model.state_dict()
+    shared = [name for name in own if name in found]
+    if not shared:
+        reason = f"no tensor has a name of this spec's; the run has {listed(sorted(found))}"
+        way_out = "give values and modules the names they have in the run's spec"
+        raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
+    unlike = [_difference(own[name], name, found[name]) for name in shared if own[name].shape != found[name].shape]
+    if unlike:
+        way_out = "make the shapes equal, or give what is to start afresh another name"
+        raise ModgraphError([CannotStart(path=path, reason=listed(unlike), way_out=way_out)])
+    return _take_over(model, path, found, {name: name for name in shared})
+
+
+def inherit_file(model: Model, path: str, weight_map: WeightMap) -> Inherited:
+    """Give a model the tensors of a file, by a map. Raises `ModgraphError` naming all that is amiss."""
+    found, own = read_tensors(path), model.state_dict()
+    known = {name: tensor for name, tensor in weight_map.sources.items() if tensor in found}
+    fitting = {name: tensor for name, tensor in known.items() if _fits(own[name], found[tensor])}
+    needed = {name: tensor for name, tensor in weight_map.sources.items() if name not in weight_map.random}
+    missing = sorted({tensor for tensor in needed.values() if tensor not in found})
+    extra = sorted(tensor for tensor in found.keys() - known.values() if not weight_map.is_unused(tensor))
+    unlike = [
+        _difference(own[name], name, found[tensor], tensor)
+        for name, tensor in needed.items()
+        if name in known and name not in fitting
+    ]
+    faults = {
+        "take another file, or list weights that may start afresh under random in the map": _told("it lacks ", missing),
+        "give each a rule in the map, or list it there under unused": _told("no rule takes ", extra),
+        "make the shapes equal, or list weights that may start afresh under random in the map": _told("", unlike),
+    }
+    told = [CannotStart(path=path, reason=reason, way_out=way_out) for way_out, reason in faults.items() if reason]
+    if told:
+        raise ModgraphError(told)
+    return _take_over(model, path, found, fitting)
+
+
+def _told(words: str, names: Sequence[str]) -> str:
+    return words + listed(names) if names else ""
+
+
+def _difference(own: Tensor, name: str, found: Tensor, there: str = "") -> str:
+    return f"{name} is {list(own.shape)} here and {f'{there} is ' if there else ''}{list(found.shape)} there"
+
+
+def _fits(own: Tensor, found: Tensor) -> bool:
+    """Whether shapes are equal but for axes of one in front."""
+    spare = found.dim() - own.dim()
+    return spare >= 0 and found.shape[spare:] == own.shape and own.numel() == found.numel()
+
+
+@torch.no_grad()
+def _take_over(model: Model, path: str, found: Mapping[str, Tensor], sources: Mapping[str, str]) -> Inherited:
+    """Copy tensors into a model: `sources` has that of each weight. Raises `ModgraphError` if a frozen one has none."""
+    own = model.state_dict()
+    fresh = tuple(name for name in own if name not in sources)
+    frozen = {weight.name for weight in weights_of(model.graph) if weight.frozen}
+    unset = [name for name in fresh if name in frozen]
+    if unset:
+        reason = f"frozen weights would stay random: {listed(unset)} of this spec have no tensor there"
+        way_out = "take them out of frozen { … }, or start from weights that include them"
+        raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
+    for name, tensor in sources.items():
+        own[name].copy_(found[tensor].reshape(own[name].shape))
+    uses = Counter(sources.values())
+    return Inherited(
+        source=path,
+        taken=tuple(sources),
+        copied=tuple(name for name, tensor in sources.items() if uses[tensor] > 1),
+        fresh=fresh,
+        left=tuple(sorted(found.keys() - uses.keys())),
+    )

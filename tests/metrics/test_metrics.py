@@ -1,0 +1,175 @@
+"""Metrics against their equations in numpy: perplexity, squared error, and what controllers do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import modgraph
+from modgraph.backends.torch import Model
+from modgraph.data import Arrays
+from modgraph.ir import Result
+from modgraph.metrics.controllers import Controller, decided, mean_entropy
+from modgraph.metrics.evaluation import evaluate, measure
+from modgraph.metrics.means import Means
+from modgraph.metrics.metrics import Metrics, SquaredError
+from modgraph.routers import Router
+from modgraph.store.records import json_text
+from tests.examples import GRU, ROUTER_EXAMPLES
+
+RNG = np.random.default_rng(0)
+LENGTHS = np.array([7, 1, 4, 0, 6] * 70)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def entropy(p: Any) -> Any:
+    return -(p * np.log(np.where(p > 0, p, 1))).sum(-1)
+
+
+def gru(hidden: int = 6, modules: int = 3, **options: Any) -> Model:
+    model = modgraph.loads(GRU, hidden=hidden, modules=modules, **options).build(seed=1)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.copy_(torch.from_numpy(RNG.normal(0, 0.7, weight.shape)) if "controller" in name else weight)
+    return model
+
+
+def sentences() -> Arrays:
+    """350 of up to 7 words: more than one batch of an evaluation."""
+    words, following = RNG.integers(0, 20, (2, len(LENGTHS), 7))
+    return Arrays({"words": words, "next": following, "time_length": LENGTHS})
+
+
+def real(array: torch.Tensor) -> Any:
+    """The rows of what is no padding, [S, ...]."""
+    found = array.detach().double().numpy()
+    return np.concatenate([row[:length] for row, length in zip(found, LENGTHS, strict=True)])
+
+
+def test_perplexity_weighs_every_word_alike_and_leaves_padding_out() -> None:
+    model, arrays = gru().eval(), sentences()
+    logits = real(model(torch.from_numpy(arrays.values["words"]), torch.from_numpy(LENGTHS)))
+    label = np.concatenate([row[:n] for row, n in zip(arrays.values["next"], LENGTHS, strict=True)])
+    expected = np.exp(-np.log(softmax(logits)[np.arange(len(label)), label]).mean())
+    found = measure(model, arrays)
+    assert found["perplexity"] == pytest.approx(expected, rel=1e-6)
+    assert found["accuracy"] == pytest.approx((logits.argmax(-1) == label).mean())
+    arrays.values["next"][np.arange(7) >= LENGTHS[:, None]] = 3
+    arrays.values["words"][np.arange(7) >= LENGTHS[:, None]] = 11
+    assert measure(model, arrays) == pytest.approx(found)
+
+
+def test_perplexity_is_of_labels_that_count() -> None:
+    text = GRU.replace("cross_entropy(logits, next)", "cross_entropy(logits, next, ignore=4)")
+    model, arrays = modgraph.loads(text).build().eval(), sentences()
+    logits = real(model(torch.from_numpy(arrays.values["words"]), torch.from_numpy(LENGTHS)))
+    label = np.concatenate([row[:n] for row, n in zip(arrays.values["next"], LENGTHS, strict=True)])
+    log_p = np.log(softmax(logits)[np.arange(len(label)), label])[label != 4]
+    assert measure(model, arrays)["perplexity"] == pytest.approx(np.exp(-log_p.mean()), rel=1e-6)
+
+
+def test_a_perplexity_beyond_all_numbers_is_infinite_and_in_json_null() -> None:
+    model, arrays = gru(), sentences()
+    with torch.no_grad():
+        model.get_parameter("logits.linear.bias").copy_(torch.arange(20) * 1e4)
+    found = measure(model, arrays)
+    assert found["perplexity"] == np.inf
+    assert json.loads(json_text(found), parse_constant=pytest.fail)["perplexity"] is None
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_parts_of_a_split_come_to_the_whole(parts: int) -> None:
+    model, arrays = gru(k=2), sentences()
+    found = Means.joined([evaluate(model, arrays, part, parts) for part in range(parts)])
+    assert Metrics(model.graph).values(found) == pytest.approx(measure(model, arrays))
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_controller_of_a_scan_by_hand(k: int) -> None:
+    model, arrays = gru(k=k).eval(), sentences()
+    batch = {name: torch.from_numpy(array) for name, array in arrays.values.items()}
+    routing = model.compute(batch, losses=False, routing=True).routing
+    scores, selected = (
+        real(next(v for n, v in routing.items() if n.endswith(r)))[:, 0] for r in ("scores", "selected")
+    )
+    p = softmax(scores)
+    found = measure(model, arrays)
+    assert found["H_a"] == pytest.approx(entropy(p).mean(), rel=1e-6)
+    assert found["H_b"] == pytest.approx(entropy(p.mean(0)), rel=1e-6)
+    assert [found[f"use.{j}"] for j in range(3)] == pytest.approx(selected.mean(0) / k)
+    assert 0 < found["H_a"] < found["H_b"] < np.log(3)
+    assert {"H_a", "H_b", "use.2", "perplexity", "accuracy", "total_loss"} < set(Metrics(model.graph).names)
+    assert list(found) == Metrics(model.graph).names
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_slots_have_distributions_of_their_own(slots: int) -> None:
+    """A controller of several slots, as [B, N, K, M]: what is measured, over batches with padding, by hand."""
+    logits = RNG.normal(0, 2, (50, 4, slots, 5))
+    chosen = np.eye(5)[logits.argmax(-1)]
+    padding = RNG.random((50, 4)) < 0.3
+    logits[padding], chosen[padding] = 0, 0
+    log_p = np.where(padding[..., None, None], 0, np.log(softmax(logits)))
+    result = Result("route", 1)
+    controller, means = Controller("route", "", (result, result), slotted=True, modules=5), Means()
+    for start in range(0, 50, 20):
+        here = slice(start, start + 20)
+        controller.add(means, {}, [torch.from_numpy(log_p[here]), torch.from_numpy(chosen[here])])
+    found = controller.values(means.each())
+    p = softmax(logits)[~padding]
+    assert found["H_a"] == pytest.approx(entropy(p).mean())
+    assert found["H_b"] == pytest.approx(np.mean([entropy(p[:, k].mean(0)) for k in range(slots)]))
+    assert [found[f"use.{j}"] for j in range(5)] == pytest.approx(chosen.sum((0, 1, 2)) / chosen.sum())
+
+
+def test_sure_and_blind_controllers_are_told_apart() -> None:
+    """One that decides by the example, one that always decides alike, one that never decides."""
+    sure = torch.tensor([[[0.0, -torch.inf]], [[-torch.inf, 0.0]]])
+    blind = torch.tensor([[[0.0, -torch.inf]]] * 2)
+    open_ = torch.zeros(2, 1, 2)
+    ones = torch.tensor([[[1.0, 0.0]]] * 2)
+    measured = [decided(scores, ones) for scores in (sure, blind, open_)]
+    assert [each.entropy / each.decisions for each in measured] == pytest.approx([0, 0, np.log(2)])
+    spread = [mean_entropy(each.probability / each.decisions) for each in measured]
+    assert spread == pytest.approx([np.log(2), 0, np.log(2)])
+
+
+def test_squared_error_is_over_all_that_examples_hold() -> None:
+    text = "model m() { input x: float[3] target y: float[2, 3] target z: float[4] "
+    text += "u = x -> linear(6) -> linear(6) v = x -> linear(4) pool p[2] = linear(3) w = x -> p output w "
+    text += "loss mse(w, y) loss mse(v, z) }"
+    model = modgraph.loads(text).build()
+    data = {name: RNG.normal(size=shape).astype(np.float32) for name, shape in _shapes().items()}
+    found = measure(model, Arrays(data))
+    results = model.results({"x": torch.from_numpy(data["x"])}, tuple(m.result for m in Metrics(model.graph).all))
+    for metric, value in zip(Metrics(model.graph).all, results, strict=True):
+        assert isinstance(metric, SquaredError)
+        expected = np.mean((value.detach().numpy() - data[metric.target]) ** 2)
+        assert found[f"{metric.target}.mse"] == pytest.approx(expected, rel=1e-5)
+
+
+def _shapes() -> dict[str, tuple[int, ...]]:
+    return {"x": (300, 3), "y": (300, 2, 3), "z": (300, 4)}
+
+
+@pytest.mark.parametrize("name", ROUTER_EXAMPLES)
+def test_a_router_with_a_controller_records_what_is_measured(name: str) -> None:
+    router = Router.registry[name]
+    assert router.distribution is None or {router.distribution, "selected"} <= set(router.records)
+    metrics = Metrics(modgraph.loads(ROUTER_EXAMPLES[name]).ir)
+    assert ("H_a" in metrics.names) == (router.distribution is not None)
+
+
+def test_of_several_controllers_each_has_its_name(tmp_path: Path) -> None:
+    names = Metrics(modgraph.load("specs/gmoe_digits.mod").ir).names
+    assert {"blocks.1.x2.expert.H_a", "blocks.3.x2.expert.use.5"} <= set(names)
+    assert "perplexity" not in names

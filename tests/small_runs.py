@@ -1,0 +1,80 @@
+"""A small net on scikit-learn's digits, as a user would lay it out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from modgraph.training.engine import Engine
+from modgraph.training.run import finish, resumed, started
+
+SPEC = """
+model digits(hidden=16) {
+  input  image: float[1, 8, 8]
+  target label: class[10]
+  logits = image -> flatten -> linear(hidden) -> relu -> dropout(0.2) -> linear(10)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
+RECIPE = """
+data: {{name: npz, train: {folder}/digits.npz}}
+train: {{epochs: 4, batch: 50, optimizer: {{name: {optimizer}, lr: 0.01}}, schedule: cosine}}
+"""
+
+
+def laid_out(folder: Path) -> Path:
+    """A spec and a recipe beside it, with 600 digits."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    np.savez(folder / "digits.npz", image=data.images[:600, None] / 16, label=data.target[:600])
+    (folder / "digits.mod").write_text(SPEC)
+    (folder / "digits.yaml").write_text(RECIPE.format(folder=folder, optimizer="adam"))
+    return folder / "digits.mod"
+
+
+def begin(spec: Path, out: Path, **overrides: Any) -> dict[str, Any]:
+    """Train a spec to the end; keywords are keys of the recipe, `__` for a dot."""
+    with started(str(spec), None, dotted(overrides), str(out)) as engine:
+        return finish(engine)
+
+
+def go_on(out: Path) -> dict[str, Any]:
+    with resumed(str(out)) as engine:
+        return finish(engine)
+
+
+def dotted(overrides: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("__", "."): value for name, value in overrides.items()}
+
+
+def final_weights(run: Path) -> bytes:
+    return sorted((run / "checkpoints").glob("*.safetensors"))[-1].read_bytes()
+
+
+def forget_digests(run: Path) -> None:
+    """Make a run one of before it kept digests of its files and of its checkpoints' records."""
+    record = json.loads((run / "run.json").read_text())
+    del record["digest"], record["files"]
+    (run / "run.json").write_text(json.dumps({**record, "format": 1}))
+    for path in (run / "checkpoints").glob("*.json"):
+        record = json.loads(path.read_text())
+        del record["digest"], record["format"]
+        path.write_text(json.dumps(record))
+
+
+def interrupt_at(engine: Engine, step: int) -> None:
+    """Press Ctrl-C before a step."""
+    plain = engine._step
+
+    def until_cut(places: Tensor) -> None:
+        if engine.progress.step == step:
+            raise KeyboardInterrupt
+        plain(places)
+
+    engine._step = until_cut  # type: ignore[method-assign]

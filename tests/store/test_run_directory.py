@@ -1,0 +1,227 @@
+"""The folder of a run: nothing foreign is touched, nothing changed is taken for what was written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, path_of, steps_in, write_checkpoint
+from modgraph.store.run_directory import RunDirectory
+from modgraph.training import load_run
+from modgraph.training.run import started
+from tests.small_runs import begin, final_weights, forget_digests, go_on
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """All that is in a folder, but for the lock."""
+    paths = sorted(path for path in folder.rglob("*") if path.name != ".lock")
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in paths}
+
+
+def code_of(action: Callable[[], object]) -> str:
+    with pytest.raises(ModgraphError) as caught:
+        action()
+    return caught.value.diagnostics[0].code
+
+
+FOREIGN = {
+    "a file": ["notes.txt"],
+    "checkpoints of others": ["checkpoints/model.pt", "checkpoints/step-00000000.json"],
+    "names that a run has": ["spec.mod", "metrics.jsonl"],
+    "another run.json": ["run.json"],
+    "another recipe": ["run.json", "recipe.yaml", "checkpoints/last.ckpt"],
+    "a hidden file": [".git/config"],
+    "an empty folder": ["data/"],
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_folder_that_modgraph_did_not_make_is_refused_and_left_as_it_is(
+    spec: Path, tmp_path: Path, kind: str
+) -> None:
+    out = tmp_path / "out"
+    for name in FOREIGN[kind]:
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("/"):
+            (out / name).mkdir()
+        else:
+            (out / name).write_text("{}")
+    before = contents(out)
+    assert code_of(lambda: begin(spec, out)) == "MG608"
+    assert contents(out) == before
+    assert not (out / ".lock").exists()
+
+
+@pytest.mark.parametrize("damage", [None, b"", b'{"format": 2}'])
+def test_a_run_that_lost_its_record_keeps_its_checkpoints(spec: Path, tmp_path: Path, damage: bytes | None) -> None:
+    out = tmp_path / "run"
+    begin(spec, out, train__epochs=1)
+    if damage is None:
+        (out / "run.json").unlink()
+    else:
+        (out / "run.json").write_bytes(damage)
+    before = contents(out)
+    assert code_of(lambda: begin(spec, out)) == "MG609"
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize("left", [[], [".lock"], [".lock", ".modgraph-0123456789abcdef.partial"]])
+def test_a_folder_that_is_empty_or_was_left_at_once_is_taken(spec: Path, tmp_path: Path, left: list[str]) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    for name in left:
+        (out / name).write_text("")
+    begin(spec, out, train__epochs=1)
+    assert {path.name for path in out.iterdir()} - {".lock"} == set(
+        "spec.mod ir.json recipe.yaml data.json run.json metrics.jsonl tensorboard checkpoints".split()
+    )
+
+
+def cut_off(spec: Path, out: Path, monkeypatch: pytest.MonkeyPatch, **overrides: object) -> None:
+    """A start that dies before it says that it is one."""
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(RunDirectory, "mark", die)
+        begin(spec, out, **overrides)
+
+
+def test_a_start_that_was_cut_off_is_begun_anew(spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that had inherited weights: its step 0 is none of the new run's."""
+    begin(spec, tmp_path / "old", train__epochs=1)
+    whole = begin(spec, tmp_path / "whole", train__epochs=1)
+    out = tmp_path / "run"
+    cut_off(spec, out, monkeypatch, start__run=str(tmp_path / "old"))
+    assert {"start.json", "checkpoints"} <= {path.name for path in out.iterdir()}
+    assert code_of(lambda: go_on(out)) == "MG610"
+    assert code_of(lambda: load_run(out)) == "MG610"
+    assert code_of(lambda: begin(spec, tmp_path / "other", start__run=str(out))) == "MG610"
+    assert begin(spec, out, train__epochs=1) == whole
+    assert not (out / "start.json").exists()
+    assert steps_in(out / "checkpoints") == steps_in(tmp_path / "whole/checkpoints")
+    assert final_weights(out) == final_weights(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "spec.mod", "checkpoints/step-00000007.json"])
+def test_what_was_put_beside_a_start_that_was_cut_off_stays(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    out = tmp_path / "run"
+    cut_off(spec, out, monkeypatch)
+    (out / name).parent.mkdir(exist_ok=True)
+    (out / name).write_text("mine")
+    before = contents(out)
+    assert code_of(lambda: begin(spec, out)) == "MG608"
+    assert contents(out) == before
+
+
+def test_a_run_is_found_through_a_link(spec: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk")
+    begin(spec, tmp_path / "link", train__epochs=1)
+    assert (tmp_path / "link").is_symlink()
+    assert code_of(lambda: begin(spec, tmp_path / "link")) == "MG601"
+    with started(str(spec), None, {"start.run": str(tmp_path / "link")}, str(tmp_path / "next")):
+        pass
+    (tmp_path / "nowhere").symlink_to("gone")
+    assert code_of(lambda: begin(spec, tmp_path / "nowhere")) == "MG113"
+
+
+def test_a_run_cannot_start_from_itself(spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_off(spec, tmp_path / "run", monkeypatch)
+    assert code_of(lambda: begin(spec, tmp_path / "run", start__run=str(tmp_path / "run"))) == "MG610"
+
+
+@pytest.mark.parametrize("name", ["spec.mod", "ir.json", "recipe.yaml"])
+def test_a_file_of_a_run_that_was_changed_is_told(spec: Path, tmp_path: Path, name: str) -> None:
+    begin(spec, tmp_path / "run", train__epochs=1)
+    path = tmp_path / "run" / name
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"1", b"2", 1))
+    for read in (load_run, go_on):
+        assert code_of(lambda read=read: read(tmp_path / "run")) == "MG611"  # type: ignore[misc]
+    path.unlink()
+    assert code_of(lambda: go_on(tmp_path / "run")) == "MG611"
+    path.write_bytes(content)
+    assert go_on(tmp_path / "run")["epochs"] == 1
+
+
+def test_runs_and_checkpoints_from_before_digests_are_read(spec: Path, tmp_path: Path) -> None:
+    whole = begin(spec, tmp_path / "run", train__epochs=2, train__best="accuracy")
+    shutil.copytree(tmp_path / "run", tmp_path / "old")
+    forget_digests(tmp_path / "old")
+    assert go_on(tmp_path / "old") == whole
+    assert final_weights(tmp_path / "old") == final_weights(tmp_path / "run")
+
+
+# ------------------------------------------------------------ checkpoints
+
+
+def checkpoint(step: int, best: int | None = None) -> Checkpoint:
+    return Checkpoint(0, step, {"w": torch.tensor([float(step)])}, {}, {"best_step": best})
+
+
+def test_checkpoints_are_ordered_by_number(tmp_path: Path) -> None:
+    """As text, step 100,000,000 stands before step 99,999,999."""
+    for step in (99_999_998, 99_999_999, 100_000_000, 100_000_001, 10**9):
+        write_checkpoint(tmp_path, checkpoint(step), keep=2, best=99_999_998)
+        found = newest_checkpoint(tmp_path)
+        assert found is not None
+        assert found.step == step
+    assert steps_in(tmp_path) == steps_in(tmp_path, ".safetensors") == [99_999_998, 100_000_001, 10**9]
+
+
+def test_what_is_no_checkpoint_is_neither_read_nor_deleted(tmp_path: Path) -> None:
+    names = ["step-x.json", "step-x.safetensors", "step-1.json", "step-00000001.json.bak", "step-000000001.safetensors"]
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    for step in range(3):
+        write_checkpoint(tmp_path, checkpoint(step), keep=1)
+    assert steps_in(tmp_path) == [2]
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "step-00000002.json", "step-00000002.safetensors"}
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_a_checkpoint_that_a_training_deletes_while_it_is_read_gives_way_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, best: bool
+) -> None:
+    """The training gets on whenever a record has been read, twice; the tensors read last are whole."""
+    from modgraph.store import checkpoint as home
+
+    write_checkpoint(tmp_path, checkpoint(1, best=1 if best else None), keep=1)
+    plain, written = home._Record.read, [2, 3]
+
+    def read_and_then_get_on(path: Path) -> object:
+        found = plain(path)
+        if written:
+            step = written.pop(0)
+            write_checkpoint(tmp_path, checkpoint(step, best=step if best else None), keep=1)
+        return found
+
+    monkeypatch.setattr(home._Record, "read", read_and_then_get_on)
+    found = newest_checkpoint(tmp_path, best=best)
+    assert found is not None
+    assert (found.step, found.weights["w"].item()) == (3, 3.0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"step": 3}, {"step": True}, {"epoch": "1"}, {"epoch": None}, {"facts": []}, {"x": 1}]
+)
+def test_a_record_of_the_wrong_kind_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
+    """Also one without a digest."""
+    path = write_checkpoint(tmp_path, checkpoint(2)).with_suffix(".json")
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | wrong))
+    assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
+    del record["format"], record["digest"]
+    path.write_text(json.dumps(record | wrong))
+    assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
+    assert path_of(tmp_path, 2).exists()

@@ -1,0 +1,271 @@
+"""Traces of routes in scans: what was chosen at each step, for which words, and which modules follow each other."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from modgraph.cli import main
+from modgraph.data.text_files import king_james
+from modgraph.diagnostics import ModgraphError
+from modgraph.metrics.evaluation import measure
+from modgraph.trace.maps import maps_of
+from modgraph.trace.paths import paths_of
+from modgraph.trace.record import record, routes_with_gates
+from modgraph.trace.summary import as_json, as_table
+from modgraph.trace.trace import Trace, trace_run
+from modgraph.trace.words import LEAST, MOST, typical_words
+from modgraph.training import load_run
+from modgraph.training.run import finish, started
+
+LANGUAGE = """
+model language(vocabulary=60, hidden=6, modules=3) {
+  input  words: token[time, vocabulary]
+  target next: class[time, vocabulary]
+  pool   transition[modules] = linear(hidden)
+  router controller = ROUTER
+  scan words -> embedding(5) as x with h: float[hidden] {
+    z, r = (x, h) -> concat -> linear(2 * hidden) -> sigmoid -> split(2)
+    n    = (x, r * h) -> concat -> transition by controller -> tanh
+    h    = (1 - z) * h + z * n
+    yield h
+  } as states
+  logits = states -> linear(vocabulary)
+  output logits
+  loss cross_entropy(logits, next)
+}
+"""
+LAYERS = """
+model layers(slots=2) {
+  input  image: float[1, 4, 4]
+  target label: class[10]
+  x = image -> flatten
+  repeat layer[i] in 0..3 {
+    pool   expert[3] = linear(16)
+    router choose = categorical(slots)
+    x = x -> expert by choose -> relu
+  }
+  logits = x -> linear(10)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
+ROUTE = "states.n.transition"
+
+
+def trained(folder: Path, text: str, data: str, algorithm: str = "em") -> Path:
+    """A run of two epochs."""
+    (folder / "net.mod").write_text(text)
+    train = f"{{algorithm: {algorithm}, epochs: 2, batch: 10, optimizer: {{name: sgd, lr: 0.5}}}}"
+    (folder / "net.yaml").write_text(f"data: {data}\ntrain: {train}\n")
+    with started(str(folder / "net.mod"), None, {}, str(folder / "run")) as engine:
+        finish(engine)
+    return folder / "run"
+
+
+def language(folder: Path, router: str, algorithm: str) -> Path:
+    """A language model on the first verses of the Bible."""
+    lines = " ".join(king_james()[:4000]).replace("<eos> ", "\n")
+    (folder / "genesis.txt").write_text(lines)
+    data = f"{{name: text, train: {folder}/genesis.txt, window: 7, test_fraction: 0.3}}"
+    return trained(folder, LANGUAGE.replace("ROUTER", router), data, algorithm)
+
+
+@pytest.fixture(scope="module", params=["noisy_top_k(2)", "categorical(1)", "categorical(2)", "cosine(1, width=4)"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    algorithm = "em" if "categorical" in request.param else "backprop"
+    return language(tmp_path_factory.mktemp("language"), request.param, algorithm)
+
+
+@pytest.fixture(scope="module")
+def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("layers"), LAYERS, "{name: digits, limit: 200}")
+
+
+def traced(run: Path, **options: Any) -> Trace:
+    return trace_run(load_run(run), **options)
+
+
+# ---------------------------------------------------------------- steps of a scan
+
+
+def test_a_scan_is_traced_step_by_step(tmp_path: Path) -> None:
+    """Beside a loop in numpy over the words of an example, one state after the other."""
+    path = language(tmp_path, "noisy_top_k(1)", "backprop")
+    model = load_run(path).model()
+    with torch.no_grad():
+        model.get_parameter("controller.weight").normal_(generator=torch.Generator().manual_seed(3))
+    arrays = load_run(path).splits()["test"]
+    (route,) = routes_with_gates(model.graph)
+    found = record(model, arrays, route)
+    w = {name: tensor.double().numpy() for name, tensor in model.state_dict().items()}
+    lengths = arrays.values["time_length"]
+    assert found.gates.shape == (1, len(lengths), 7, 1, 3)
+    assert lengths[-1] < 7
+    for example in (0, 5, len(lengths) - 1):
+        h = np.zeros(6)
+        for t, word in enumerate(arrays.values["words"][example]):
+            selected = found.records["selected"][0, example, t, 0]
+            if t >= lengths[example]:
+                assert not selected.any()
+                continue
+            x = w["states.embedding.weight"][word]
+            z, r = np.split(1 / (1 + np.exp(-_linear(w, "states.z_r.linear", np.concatenate([x, h])))), 2)
+            message = np.concatenate([x, r * h])
+            scores = w["controller.weight"] @ message
+            np.testing.assert_allclose(found.records["scores"][0, example, t, 0], scores, atol=1e-5)
+            assert selected.tolist() == [float(j == scores.argmax()) for j in range(3)]
+            n = np.tanh(_linear(w, f"transition.{scores.argmax()}.linear", message))
+            h = (1 - z) * h + z * n
+
+
+def _linear(weights: Any, name: str, x: Any) -> Any:
+    return weights[f"{name}.weight"] @ x + weights[f"{name}.bias"]
+
+
+def test_the_summary_is_what_is_measured_on_the_split(run: Path) -> None:
+    """All of its examples are traced, so use and entropy are the metrics of training and evaluation."""
+    trace = traced(run, split="test")
+    metrics = measure(load_run(run).model(), load_run(run).splits()["test"])
+    (found,) = as_json(trace)["routes"][ROUTE]["rounds"]
+    assert found["entropy"] == pytest.approx(metrics["H_a"], abs=1e-6)
+    assert found["use"] == pytest.approx([metrics[f"use.{j}"] for j in range(3)], abs=1e-6)
+
+
+def test_arrays_have_an_axis_of_time(run: Path, tmp_path: Path) -> None:
+    assert main(["trace", str(run), "-o", str(tmp_path / "t.npz"), "--examples", "9", "--split", "test"]) == 0
+    found = np.load(tmp_path / "t.npz")
+    model = load_run(run).model()
+    batch = {name: torch.from_numpy(found[name]) for name in ("words", "time_length")}
+    for name, value in model.compute(batch, losses=False, routing=True).routing.items():
+        np.testing.assert_allclose(found[name][0], value.detach().numpy(), atol=1e-5)
+
+
+# ---------------------------------------------------------------- words
+
+
+def test_typical_words_are_counted_right(run: Path) -> None:
+    trace = traced(run, split="test")
+    vocabulary = json.loads((run / "vocabulary.json").read_text())
+    values, (route,) = trace.arrays.values, trace.routes
+    pairs: Counter[tuple[str, int]] = Counter()
+    words: Counter[str] = Counter()
+    for example, length in enumerate(values["time_length"]):
+        for t in range(length):
+            word = vocabulary[values["words"][example, t]]
+            words[word] += 1
+            for module in range(3):
+                pairs[word, module] += int(route.records["selected"][0, example, t].reshape(-1, 3)[:, module].any())
+    for module, found in enumerate(typical_words(trace)[ROUTE]):
+        of_module = sum(count for (_, j), count in pairs.items() if j == module)
+        lifts = {
+            word: pairs[word, module] / of_module / (words[word] / words.total())
+            for word in words
+            if pairs[word, module] >= LEAST
+        }
+        assert [each.lift for each in found] == pytest.approx(sorted(lifts.values(), reverse=True)[:MOST], abs=1e-5)
+        text = [
+            " ".join(vocabulary[w] for w in row[:n])
+            for row, n in zip(values["words"], values["time_length"], strict=True)
+        ]
+        for each in found:
+            assert each.count == pairs[each.word, module]
+            assert each.lift == pytest.approx(lifts[each.word], abs=1e-5)
+            assert any(f"{each.before} {each.word} {each.behind}".strip() in line for line in text)
+
+
+def test_words_stand_in_the_table_and_the_summary(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", str(run), "--json", "--split", "test"]) == 0
+    words = json.loads(capsys.readouterr().out)["routes"][ROUTE]["words"]
+    assert len(words) == 3
+    assert main(["trace", str(run), "--split", "test"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "typical words" in told
+    for each in [word for of_module in words for word in of_module]:
+        assert f"[{each['word']}]" in told
+    for module, found in enumerate(words):
+        assert found or f"transition.{module} no word often enough" in told
+
+
+def test_ids_stand_for_words_that_have_no_name(tmp_path: Path) -> None:
+    words = np.random.default_rng(0).integers(0, 9, (40, 7))
+    np.savez(tmp_path / "data.npz", words=words, next=words[:, ::-1])
+    text = LANGUAGE.replace("ROUTER", "categorical(1)").replace("vocabulary=60", "vocabulary=9")
+    trace = traced(trained(tmp_path, text, f"{{name: npz, train: {tmp_path}/data.npz}}"), split="train")
+    named = [word.word for of_module in typical_words(trace)[ROUTE] for word in of_module]
+    assert named
+    assert set(named) <= set("012345678")
+
+
+# ---------------------------------------------------------------- paths
+
+
+def test_paths_are_counted_right(layers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = traced(layers)
+    taken = Counter(
+        tuple(
+            tuple(sorted(set(route.records["selected"][0, example, 0].argmax(-1).tolist()))) for route in trace.routes
+        )
+        for example in range(len(trace))
+    )
+    (found,) = paths_of(trace)
+    assert found.routes == [f"layer.{i}.x.expert" for i in range(3)]
+    assert (found.decisions, found.different) == (len(trace), len(taken))
+    for path in found.paths:
+        assert path.share == pytest.approx(taken[tuple(map(tuple, path.modules))] / len(trace))
+    assert [path.share for path in found.paths] == sorted((path.share for path in found.paths), reverse=True)
+    assert as_json(trace)["paths"][0]["different"] == len(taken)
+    assert main(["trace", str(layers)]) == 0
+    assert f"paths through {', '.join(found.routes)}: {len(taken)} different" in capsys.readouterr().out
+
+
+def test_a_single_route_has_no_paths(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = traced(run)
+    assert paths_of(trace) == []
+    assert "paths through" not in as_table(trace)
+    assert main(["trace", str(run), "--view", "paths", "-o", str(tmp_path / "p.png")]) == 1
+    assert "error[MG811]" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- pictures
+
+
+@pytest.mark.parametrize("view", ["paths", "controllers", "training"])
+@pytest.mark.parametrize(("suffix", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_views_are_drawn_the_same_each_time(layers: Path, tmp_path: Path, view: str, suffix: str, head: bytes) -> None:
+    for name in ("first", "again"):
+        assert main(["trace", str(layers), "--view", view, "-o", f"{tmp_path}/{name}.{suffix}"]) == 0
+    first = (tmp_path / f"first.{suffix}").read_bytes()
+    assert first.startswith(head)
+    assert (tmp_path / f"again.{suffix}").read_bytes() == first
+
+
+def test_entropies_over_the_training_are_those_that_were_logged(run: Path, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    logged = [[line["H_a"], line["H_b"]] for line in lines if line["split"] == "train"]
+    np.testing.assert_allclose(traced(run).entropies[ROUTE], logged)
+    assert len(logged) == 2
+    assert main(["trace", str(run), "--view", "controllers", "-o", str(tmp_path / "c.svg")]) == 0
+    assert (tmp_path / "c.svg").read_bytes() != b""
+
+
+def test_a_run_without_a_record_of_controllers_is_told(
+    layers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = (layers / "metrics.jsonl").read_text()
+    (layers / "metrics.jsonl").write_text(log.replace("H_a", "H_x"))
+    assert main(["trace", str(layers), "--view", "controllers", "-o", str(tmp_path / "c.png")]) == 1
+    (layers / "metrics.jsonl").write_text(log)
+    assert "error[MG812]" in capsys.readouterr().err
+
+
+def test_steps_of_a_scan_are_no_places_of_an_image(run: Path) -> None:
+    with pytest.raises(ModgraphError, match="no places"):
+        maps_of(traced(run))
