@@ -17,6 +17,7 @@ from modgraph.declare.declaration import (
     setting,
     shown_briefly,
     shown_value,
+    sizes,
     uniform,
 )
 
@@ -37,5 +38,6 @@ __all__ = [
     "setting",
     "shown_briefly",
     "shown_value",
+    "sizes",
     "uniform",
 ]

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, dataclass_transform
 
+from modgraph.types.axis import Axis, Shape
 from modgraph.types.pattern import Axes, Misfit
-from modgraph.types.tensor import Axis, TensorType
+from modgraph.types.tensor import TensorType
 
 MISSING = dataclasses.MISSING
 MOST_LETTERS = 60  # of a constant that a message shows
@@ -31,13 +32,14 @@ def setting(
     below: float | None = None,
     choices: tuple[str, ...] = (),
     path: bool = False,
+    axis: bool = False,
     doc: str = "",
 ) -> Any:
     """A setting of a declaration, with the values it takes (`min`, `max` inclusive, `below` exclusive).
 
-    Of a recipe it may be the `path` of a file or folder, or several.
+    Of a recipe it may be the `path` of a file or folder, or several; of an op the name of an `axis`.
     """
-    metadata = {"min": min, "max": max, "below": below, "choices": choices, "path": path, "doc": doc}
+    metadata = {"min": min, "max": max, "below": below, "choices": choices, "path": path, "axis": axis, "doc": doc}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -141,7 +143,7 @@ class Declaration(_Declared):
         """The weights that this declaration has under its settings."""
         return tuple(weight for weight in self.weights if not weight.when or getattr(self, weight.when))
 
-    def bind(self, *found: TensorType, **known: Axis) -> Signature:
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
         """Check operand types and infer the results, some axes known beforehand. Raises `Misfit`."""
         axes = Axes(self)
         axes.bound.update(known)
@@ -169,9 +171,9 @@ class Declaration(_Declared):
         """The types of the results; by default read from the `results` patterns."""
         return tuple(TensorType("float", axes.shape(pattern)) for pattern in self.results)
 
-    def masked(self, axes: Axes) -> str | None:
-        """The symbolic axis, if any, whose padding must be told to this declaration."""
-        return None
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        """The axes whose padding must be told to this declaration, if they have any."""
+        return ()
 
     def __str__(self) -> str:
         given = [f"{name}={shown_value(value)}" for name, value in self.values().items()]
@@ -255,29 +257,44 @@ class Signature:
     axes: Axes
     results: tuple[TensorType, ...]
 
-    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights by name. Raises `Misfit` where an axis has no fixed length."""
-        shapes = {}
+    def weight_axes(self) -> dict[str, Shape]:
+        """The axes of the weights by name. Raises `Misfit` where one has no fixed length."""
+        found = {}
         for weight in self.declaration.all_weights():
-            shape = self.axes.shape(weight.axes)
+            shape = self.axes.listed(weight.axes)
             for axis in shape:
-                if not isinstance(axis, int):
+                if axis.size is None:
                     reason = f'{self.declaration.name} has a weight along the axis "{axis}", which has no fixed length'
                     raise Misfit(reason, "give the axis a number in the input's type")
-            shapes[weight.name] = typing.cast(tuple[int, ...], shape)
-        return shapes
+            found[weight.name] = shape
+        return found
+
+    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Their lengths. Raises `Misfit` where an axis has no fixed length."""
+        return {name: sizes(shape) for name, shape in self.weight_axes().items()}
+
+    def padding(self) -> tuple[dict[int, str], ...]:
+        """For each operand the axes whose padding the declaration must be told: their names by place, from 0."""
+        names = {axis.name for axis in self.declaration.masked(self) if axis.is_padded}
+        return tuple(
+            {at: axis.name for at, axis in enumerate(type_.shape) if axis.name in names} for type_ in self.operands
+        )
+
+    def padded(self) -> tuple[str, ...]:
+        """The names of these axes, each once."""
+        return tuple(dict.fromkeys(name for operand in self.padding() for name in operand.values()))
 
     def scale_of(self, initial: Initial) -> float:
         """The bound of a uniform start, the deviation of a normal one."""
         if not initial.fan:
             return initial.scale
-        return 1 / math.sqrt(math.prod(self.axes[axis] for axis in initial.fan.split()))
+        return 1 / math.sqrt(math.prod(self.axes.fixed(axis) for axis in initial.fan.split()))
 
     def constructor(self) -> tuple[str, list[Any], dict[str, Any]]:
         """The torch module's path and the values its constructor takes."""
         module = self.declaration.module
-        positional = [self.axes[name] for name in module.positional]
-        return module.path, positional, {key: self.axes[name] for key, name in module.named.items()}
+        positional = [self.axes.fixed(name) for name in module.positional]
+        return module.path, positional, {key: self.axes.fixed(name) for key, name in module.named.items()}
 
 
 def shown_value(value: Any) -> str:
@@ -304,10 +321,15 @@ def shown_briefly(value: Any) -> str:
     return shown_value(value)
 
 
-def product(shape: tuple[Axis, ...]) -> int:
-    """The number of elements; symbolic axes must have been given a length before."""
-    assert all(isinstance(axis, int) for axis in shape), shape
-    return math.prod(typing.cast(tuple[int, ...], shape))
+def sizes(shape: Shape) -> tuple[int, ...]:
+    """The lengths of axes, which must all have one."""
+    assert not any(axis.is_padded for axis in shape), shape
+    return tuple(axis.size or 0 for axis in shape)
+
+
+def product(shape: Shape) -> int:
+    """The number of elements of axes, which must all have a length."""
+    return math.prod(sizes(shape))
 
 
 def _dtype_help(found: TensorType) -> str:

@@ -3,7 +3,7 @@
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.json_form import from_json, to_json
-from modgraph.ir.lengths import longest, symbolic_axes
+from modgraph.ir.lengths import longest, padded_axes
 from modgraph.ir.node import (
     SCAN_SLOTS,
     InputNode,
@@ -45,7 +45,7 @@ __all__ = [
     "from_json",
     "grow",
     "longest",
-    "symbolic_axes",
+    "padded_axes",
     "to_json",
     "to_text",
     "weights_of",

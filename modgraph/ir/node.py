@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class InputNode(Node):
-    """A value that the user gives; `length` of a symbolic axis is one too."""
+    """A value that the user gives; how long each example is along an axis of any length is one too."""
 
     kind = "input"
 
@@ -103,7 +103,7 @@ class RouteNode(Node):
     lowering: str = "message_passing"
 
 
-SCAN_SLOTS = ("sequence", "length")  # of a scan, besides those named after its region's inputs
+SCAN_SLOTS = ("sequence",)  # of a scan, besides those named after its region's inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ class ScanNode(Node):
     at what flows into the slot of its name, and goes on as the region's output `next.<state>`. Every other input is a
     value from outside, under the slot of its name. The results are the region's outputs `stacked` over time: what is
     yielded, and what routes record (`<route>.<record>`). Weights are called by their names in the whole model, so that
-    pools, routers and modules may be those of the graph around it. Past the `length` of an example, states stay and
+    pools, routers and modules may be those of the graph around it. Past the length of an example, states stay and
     results are zero.
     """
 

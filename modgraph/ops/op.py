@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from modgraph.declare import Declaration
+from modgraph.declare import Declaration, Signature
 
 
 class Op(Declaration):
@@ -13,6 +13,7 @@ class Op(Declaration):
     `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
     `training_only` says that it is the identity outside training.
+    `open_ended` says that it takes any name as an argument: its setting `names` has each with its value.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     """
 
@@ -21,6 +22,7 @@ class Op(Declaration):
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
+    open_ended: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
     reads: ClassVar[tuple[str, ...]] = ("gates",)  # of a router that stands for its operand: the first that it keeps
@@ -35,6 +37,10 @@ class Op(Declaration):
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
         return 0
+
+    def longest(self, signature: Signature) -> dict[str, int]:
+        """How long axes of any length may be here at most, by name."""
+        return {}
 
     def grid(self, *axes: Any, **settings: Any) -> tuple[int, int] | None:
         """Rows and columns of the image whose places its tokens are, row by row, if it makes tokens of an image.

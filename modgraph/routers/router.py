@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from modgraph.declare import Declaration, Signature
-from modgraph.types import Axis, Misfit, TensorType
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, shapes_meet
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class PoolTypes:
     size: int
     message: TensorType
     result: TensorType
+
+    @property
+    def axis(self) -> Axis:
+        """That of its modules."""
+        return Axis(self.size, self.name)
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Router(Declaration):
         single = not self.outer(pool, tokens)
         if single:
             tokens = tokens.with_shape((1, *tokens.shape))
-        known: dict[str, Axis] = {"M": pool.size}
+        known: dict[str, Axis] = {"M": pool.axis}
         if len(pool.result.shape) == 1:
             known["V"] = pool.result.shape[0]
         elif "V" in " ".join(self.results).split():
@@ -91,10 +96,14 @@ class Router(Declaration):
         signature = self.bind(tokens, *others, **known)
         return replace(signature, results=self._for_one(signature.results)) if single else signature
 
-    def outer(self, pool: PoolTypes, tokens: TensorType) -> tuple[Axis, ...]:
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """Read from the patterns. Senders that are modules' results themselves are plain beside the axis of modules."""
+        return tuple(TensorType("float", _beside(axes["M"], axes.listed(pattern))) for pattern in self.results)
+
+    def outer(self, pool: PoolTypes, tokens: TensorType) -> Shape:
         """The axes of what is routed beyond those of a message, the senders' last. Raises `Misfit`."""
         split = len(tokens.shape) - len(pool.message.shape)
-        if split < 0 or tokens.shape[split:] != pool.message.shape:
+        if split < 0 or not shapes_meet(tokens.shape[split:], pool.message.shape):
             raise Misfit(f'the modules of pool "{pool.name}" take {pool.message}, not {tokens}', operand=0)
         return tokens.shape[:split]
 
@@ -130,3 +139,10 @@ class Router(Declaration):
     @property
     def reference_form(self) -> Lowering:
         return Lowering("message_passing", self.reference, "torch_geometric message passing, the definition")
+
+
+def _beside(modules: Axis, shape: Shape) -> Shape:
+    """A shape in which the axis of modules occurs once, last of all: where it is one of senders too, that is plain."""
+    twice = shape.count(modules) > 1
+    last = len(shape) - 1 - shape[::-1].index(modules) if twice else -1
+    return tuple(Axis(axis.size) if twice and axis == modules and at != last else axis for at, axis in enumerate(shape))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Initial, Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import Initial, Operand, Signature, TorchModule, Weight, setting, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
-from modgraph.types import Axes
+from modgraph.types import Axis
 
 
 class TruncatedKernel(Router):
@@ -36,8 +36,8 @@ class TruncatedKernel(Router):
     )
     bias: bool = setting(False, doc="add a learned vector to the keys")
 
-    def masked(self, axes: Axes) -> str | None:
-        return axes["N"] if isinstance(axes["N"], str) else None
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (*(signature.axes.lead or ()), signature.axes["N"])
 
     def macs(self, N: int, M: int, D: int, V: int) -> int:
         return N * D * V + 2 * N * M * V

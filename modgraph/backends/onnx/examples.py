@@ -15,7 +15,7 @@ from torch import Tensor
 from modgraph.backends.errors import BadExamples
 from modgraph.backends.torch import generator_for
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, longest, symbolic_axes
+from modgraph.ir import Graph, longest, padded_axes
 from modgraph.types import TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -50,7 +50,7 @@ class Examples:
 
     def lengths(self) -> tuple[Lengths, ...]:
         """The lengths of symbolic axes to try: a shorter and a longer of each, no two axes alike."""
-        axes = symbolic_axes(self.graph)
+        axes = padded_axes(self.graph)
         if not axes:
             return ({},)
         limits = longest(self.graph) if self.given is None else self._full()

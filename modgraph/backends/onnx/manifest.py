@@ -15,7 +15,7 @@ from modgraph.backends.onnx.trace import OPSET, Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, Result, longest, symbolic_axes, to_json
+from modgraph.ir import Graph, OpNode, Result, longest, padded_axes, to_json
 from modgraph.ops.activation import Identity, LogSoftmax, Softmax
 from modgraph.ops.loss import CrossEntropy
 from modgraph.store.records import json_text
@@ -83,7 +83,7 @@ def manifest_of(
             if port["name"] in graph.outputs
         ],
         "routing": [port for port in ports if port["name"] not in graph.outputs],
-        "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in symbolic_axes(graph)},
+        "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in padded_axes(graph)},
         "targets": {name: type_.as_json() for name, type_ in trained.target_types.items()},
         "classes": {
             name: description.classes[target] for name, target in told.items() if target in description.classes

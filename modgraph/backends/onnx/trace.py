@@ -22,7 +22,7 @@ from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import symbolic_axes
+from modgraph.ir import padded_axes
 from modgraph.types import TensorType
 from modgraph.version import VERSION
 
@@ -76,7 +76,7 @@ def trace(model: Model, examples: Examples) -> Traced:
                 _Positional(model).eval(),
                 tuple(example[name] for name in types),
                 dynamo=True,
-                dynamic_shapes=(_dynamic(list(types.values()), symbolic_axes(graph)),),
+                dynamic_shapes=(_dynamic(list(types.values()), padded_axes(graph)),),
                 opset_version=OPSET,
                 external_data=False,
                 verbose=False,
