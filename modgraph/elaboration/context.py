@@ -117,13 +117,13 @@ class ScanBody:
     `read` gives the inputs of the region that stand for results of the graph around it.
     """
 
-    outer: Here
+    outer: Site
     read: dict[Result, str] = field(default_factory=dict)
     yields: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Here:
+class Site:
     """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get.
 
     `call` is the use of the block it stands in, if it stands in one; `region` whether it is inside a pool's module;
@@ -147,10 +147,10 @@ class Here:
         self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
         return names
 
-    def within(self, scope: Scope) -> Here:
+    def within(self, scope: Scope) -> Site:
         return replace(self, scope=scope)
 
-    def under(self, naming: Naming) -> Here:
+    def under(self, naming: Naming) -> Site:
         return replace(self, naming=naming)
 
     def add(

@@ -8,7 +8,7 @@ from typing import Any
 
 from modgraph.diagnostics import Report
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Abandoned, Context, Here, Observer
+from modgraph.elaboration.context import Abandoned, Context, Observer, Site
 from modgraph.elaboration.entities import Family, ModuleEntity, PoolEntity, RouterEntity
 from modgraph.elaboration.findings import find_weaknesses
 from modgraph.elaboration.imports import Imports
@@ -42,10 +42,10 @@ def elaborate(
 def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], context: Context) -> Graph:
     report, scope = context.report, Scope(outer=blocks)
     graph = Graph(model.name)
-    here = Here(context, graph, scope, scope.next_binding(""))
+    site = Site(context, graph, scope, scope.next_binding(""))
     try:
-        graph.parameters = bind_parameters(model, overrides, here)
-        elaborate_body(model.body, here)
+        graph.parameters = bind_parameters(model, overrides, site)
+        elaborate_body(model.body, site)
     except Abandoned:
         return graph
     if not report.errors:

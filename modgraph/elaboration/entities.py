@@ -43,14 +43,14 @@ class Tensor(Entity):
 
 
 @dataclass(frozen=True)
-class Several(Entity):
+class TensorTuple(Entity):
     """Values that go together: a tuple of operands, or the results of one op."""
 
     tensors: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Bound(Entity):
+class OpUse(Entity):
     """An op or router with its settings, not applied yet; `label` and `initial` are the user's `name=` and `init=`."""
 
     op: Any
@@ -133,9 +133,9 @@ def described(value: Any) -> str:
     match value:
         case Tensor():
             return f"a value of type {value.type}"
-        case Several():
+        case TensorTuple():
             return f"{len(value.tensors)} values"
-        case Bound() | Template() | BlockUse() | BlockEntity():
+        case OpUse() | Template() | BlockUse() | BlockEntity():
             return "an op that is not applied to anything"
         case ModuleEntity():
             return f'the module "{value.path}"'

@@ -8,7 +8,7 @@ from typing import Any
 from modgraph.declare import shown_briefly
 from modgraph.diagnostics import Report, Source, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Abandoned, Context, Here
+from modgraph.elaboration.context import Abandoned, Context, Site
 from modgraph.elaboration.entities import POISON, Poison
 from modgraph.elaboration.expressions import constant
 from modgraph.elaboration.scope import Scope
@@ -16,33 +16,33 @@ from modgraph.ir import Graph
 from modgraph.syntax import ast, parse
 
 
-def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], here: Here) -> dict[str, Any]:
+def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], site: Site) -> dict[str, Any]:
     """Every parameter with its value, declared in the model's scope; mistakes are told."""
     known = [parameter.name for parameter in model.parameters]
     for name in overrides:
         if name not in known:
             suggestion = did_you_mean(name, known, "its parameters are: {known}")
-            here.tell(errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion))
+            site.tell(errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion))
     values: dict[str, Any] = {}
     for parameter in model.parameters:
         if parameter.name in values:
-            here.tell(errors.DuplicateName(span=parameter.span, name=parameter.name))
+            site.tell(errors.DuplicateName(span=parameter.span, name=parameter.name))
             continue
-        values[parameter.name] = _value(parameter, overrides, here)
-        here.scope.declare(parameter.name, values[parameter.name])
+        values[parameter.name] = _value(parameter, overrides, site)
+        site.scope.declare(parameter.name, values[parameter.name])
     return values
 
 
-def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], here: Here) -> Any:
-    default = POISON if parameter.default is None else constant(parameter.default, here, "a default")
+def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], site: Site) -> Any:
+    default = POISON if parameter.default is None else constant(parameter.default, site, "a default")
     if parameter.name not in overrides:
         if parameter.default is None:
-            here.tell(errors.ParameterWithoutValue(span=parameter.span, name=parameter.name))
+            site.tell(errors.ParameterWithoutValue(span=parameter.span, name=parameter.name))
         return default
     value = _plain(overrides[parameter.name])
     if isinstance(default, Poison) or _same_kind(default, value):
         return float(value) if isinstance(default, float) else value
-    here.tell(
+    site.tell(
         errors.BadParameter(
             span=parameter.span,
             name=parameter.name,
@@ -83,7 +83,7 @@ def read_value(text: str) -> Any:
     if default is None:
         return text
     try:
-        value = constant(default, Here(Context(report), Graph(""), Scope(), Scope().next_binding("")), "a value")
+        value = constant(default, Site(Context(report), Graph(""), Scope(), Scope().next_binding("")), "a value")
     except Abandoned:
         return text
     return text if isinstance(value, Poison) or report.errors else value

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from modgraph.elaboration.entities import BlockEntity, Bound, ModuleEntity, PoolEntity, Template
+from modgraph.elaboration.entities import BlockEntity, ModuleEntity, OpUse, PoolEntity, Template
 
 MOST_SUGGESTED = 1000
 
@@ -148,7 +148,7 @@ def ordinal(word: str, count: int) -> str:
 
 def is_callable(value: Any) -> bool:
     """What may stand right of an arrow."""
-    return isinstance(value, ModuleEntity | PoolEntity | Template | Bound | BlockEntity)
+    return isinstance(value, ModuleEntity | PoolEntity | Template | OpUse | BlockEntity)
 
 
 def is_value(value: Any) -> bool:
