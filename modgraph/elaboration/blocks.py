@@ -8,7 +8,7 @@ from typing import Any
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.calls import CallArgument, label_of
-from modgraph.elaboration.context import BLOCK, BlockCall, Site
+from modgraph.elaboration.context import BLOCK
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
@@ -20,6 +20,7 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.site import BlockCall, Site
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
@@ -73,10 +74,8 @@ def _argument(block: BlockEntity, name: str | None, argument: CallArgument, valu
 
 
 def _default(block: BlockEntity, parameter: ast.Parameter, site: Site, span: Span) -> Any:
-    from modgraph.elaboration.expressions import constant
-
     if parameter.default is not None:
-        return constant(parameter.default, site, "a default")
+        return site.constant(parameter.default, "a default")
     meaning = "a parameter of the block without a default"
     callee = block.definition.name
     site.tell(errors.MissingArgument(span=span, callee=callee, name=parameter.name, meaning=meaning))
@@ -85,8 +84,6 @@ def _default(block: BlockEntity, parameter: ast.Parameter, site: Site, span: Spa
 
 def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     """The outputs of a block's body, elaborated with these operands as its inputs."""
-    from modgraph.elaboration.statements import elaborate_body
-
     definition = use.block.definition
     context = site.context
     node, owner = site.naming.next(definition.name, use.label)
@@ -101,7 +98,7 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     context.spend(BLOCK + len(definition.parameters) + 2 * inputs, span)
     context.active_blocks.append(id(definition))
     context.enter(span)
-    elaborate_body(definition.body, replace(site, scope=scope, naming=Naming(node, owner, scope), call=call))
+    replace(site, scope=scope, naming=Naming(node, owner, scope), call=call).elaborate(definition.body)
     context.leave()
     context.active_blocks.pop()
     return _results(call, definition, site)

@@ -8,8 +8,9 @@ from typing import Any
 from modgraph.declare import Declaration, Initial, Setting
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import CALL, Site
+from modgraph.elaboration.context import CALL
 from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, described
+from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
 
@@ -124,12 +125,11 @@ def label_of(argument: CallArgument, site: Site) -> str | Poison:
 
 def arguments_of(call: ast.Call, site: Site) -> list[CallArgument]:
     """The arguments of a call, evaluated in order."""
-    from modgraph.elaboration.expressions import evaluate
-
     given = []
     for argument in call.arguments:
-        read = initial_of if argument.name == "init" else evaluate
-        given.append(CallArgument(argument.name, read(argument.value, site), argument.span))
+        initial = argument.name == "init"
+        value = initial_of(argument.value, site) if initial else site.evaluate(argument.value)
+        given.append(CallArgument(argument.name, value, argument.span))
     return given
 
 
@@ -138,12 +138,10 @@ STARTS = {"zeros": 0, "ones": 0, "normal": 1, "uniform": 1}
 
 def initial_of(expression: ast.Expression, site: Site) -> Initial | Poison:
     """What `init=` says: zeros, ones, normal(deviation) or uniform(bound)."""
-    from modgraph.elaboration.expressions import constant
-
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     arguments = expression.arguments if isinstance(expression, ast.Call) else ()
     name = callee.name if isinstance(callee, ast.Name) else ""
-    scales = [constant(argument.value, site, "a start") for argument in arguments]
+    scales = [site.constant(argument.value, "a start") for argument in arguments]
     if POISON in scales:
         return POISON
     sound = all(type(scale) in (int, float) and scale >= 0 for scale in scales)

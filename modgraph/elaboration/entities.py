@@ -6,17 +6,15 @@ A constant is a plain Python value: int, float, bool, str, tuple or range.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modgraph.declare import Initial, shown_briefly
 from modgraph.diagnostics import Span
+from modgraph.elaboration.scope import Scope
 from modgraph.ir import Result
 from modgraph.routers import Router
 from modgraph.syntax import ast
 from modgraph.types import TensorType
-
-if TYPE_CHECKING:
-    from modgraph.elaboration.scope import Scope
 
 Constant = int | float | bool | str | tuple | range  # type: ignore[type-arg]
 
@@ -147,3 +145,16 @@ def described(value: Any) -> str:
             return f'the family "{value.name}"'
         case _:
             return f"the constant {shown_briefly(value)}"
+
+
+def is_callable(value: Any) -> bool:
+    """What may stand right of an arrow."""
+    return isinstance(value, ModuleEntity | PoolEntity | Template | OpUse | BlockEntity)
+
+
+def is_value(value: Any) -> bool:
+    return not is_callable(value)
+
+
+def is_block(value: Any) -> bool:
+    return isinstance(value, BlockEntity)

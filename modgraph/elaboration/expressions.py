@@ -2,87 +2,45 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Callable
 from typing import Any
 
-from modgraph.declare import shown_briefly
-from modgraph.diagnostics import Span, did_you_mean
+from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import constants, errors
-from modgraph.elaboration.apply import apply_op, apply_stages, is_block
+from modgraph.elaboration.arithmetic import (
+    constant_call,
+    counted,
+    evaluate_binary,
+    evaluate_index,
+    evaluate_range,
+    evaluate_unary,
+)
 from modgraph.elaboration.calls import arguments_of, settle
-from modgraph.elaboration.constants import ConstantProblem
-from modgraph.elaboration.context import RECORD, Site
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
     Entity,
     Family,
-    ModuleEntity,
-    OpUse,
     Poison,
     RouterEntity,
     Template,
     Tensor,
     TensorTuple,
     described,
+    is_block,
+    is_value,
 )
-from modgraph.elaboration.scope import is_value
-from modgraph.ops.shape import ARITHMETIC
+from modgraph.elaboration.pipelines import evaluate_pipeline
+from modgraph.elaboration.records import apply_statistic, evaluate_attribute
+from modgraph.elaboration.site import Site
+from modgraph.ops import Op
+from modgraph.routers import Router
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, find_router
 
-MOST_LISTED = 20  # members of a family, in a message
-ADD: Any = ARITHMETIC["+"]
-MULTIPLY: Any = ARITHMETIC["*"]
 
-
-def evaluate(expression: ast.Expression, site: Site) -> Any:
-    """The value of an expression; `POISON` after a mistake, which has then been told."""
-    site.context.spend(1, expression.span)
-    match expression:
-        case ast.Literal():
-            return expression.value
-        case ast.Name():
-            return _name(expression, site)
-        case ast.ListOf():
-            return _list(expression, site)
-        case ast.TupleOf():
-            return _tuple(expression, site)
-        case ast.Pipeline():
-            return _pipeline(expression, site)
-        case ast.Call():
-            return _call(expression, site)
-        case ast.Unary():
-            return _unary(expression, site)
-        case ast.Binary():
-            return _binary(expression, site)
-        case ast.Range():
-            ends = constant(expression.start, site, "a bound"), constant(expression.stop, site, "a bound")
-            return _folded(expression, site, constants.range_of, *ends)
-        case ast.Index():
-            return _index(expression, site)
-        case ast.Attribute():
-            return _attribute(expression, site)
-        case _:
-            raise AssertionError(f"an expression of an unknown kind: {expression}")
-
-
-def constant(expression: ast.Expression, site: Site, what: str) -> Any:
-    """The value of an expression that must be a constant."""
-    value = evaluate(expression, site)
-    if isinstance(value, Entity) and not isinstance(value, Poison):
-        site.tell(errors.NotConstant(span=expression.span, what=what, found=described(value)))
-        return POISON
-    return value
-
-
-def tensor(expression: ast.Expression, site: Site, what: str) -> Tensor | Poison:
-    """The value of an expression that must be one value of the network."""
-    value = evaluate(expression, site)
-    if isinstance(value, Tensor | Poison):
-        return value
-    site.tell(errors.NotValue(span=expression.span, what=what, found=described(value)))
-    return POISON
+def _literal(expression: ast.Literal, site: Site) -> Any:
+    return expression.value
 
 
 def _name(expression: ast.Name, site: Site) -> Any:
@@ -107,86 +65,19 @@ def _name(expression: ast.Name, site: Site) -> Any:
 def _list(expression: ast.ListOf, site: Site) -> Any:
     items = []
     for item in expression.items:
-        value = evaluate(item, site)
+        value = site.evaluate(item)
         if isinstance(value, Entity) and not isinstance(value, Poison):
             site.tell(errors.NotConstant(span=item.span, what="a member of a list", found=described(value)))
             value = POISON
         items.append(value)
     if any(value is POISON for value in items):
         return POISON
-    return tuple(items) if _counted(tuple(items), expression, site) else POISON
-
-
-def _counted(value: Any, expression: ast.Expression, site: Site) -> bool:
-    """Count the work with a list, whose lists within may be long too; false, with a message, if it is too long."""
-    count, depth = constants.extent(value)
-    site.context.spend(count, expression.span)
-    return not isinstance(_folded(expression, site, constants.check_extent, count, depth), Poison)
+    return tuple(items) if counted(tuple(items), expression, site) else POISON
 
 
 def _tuple(expression: ast.TupleOf, site: Site) -> Any:
-    values = tuple(tensor(item, site, "an operand") for item in expression.items)
+    values = tuple(site.tensor(item, "an operand") for item in expression.items)
     return POISON if POISON in values else TensorTuple(values)
-
-
-def _pipeline(expression: ast.Pipeline, site: Site) -> Any:
-    head = evaluate(expression.head, site)
-    match head:
-        case Template():
-            return Template((*head.stages, *expression.stages), site.scope)
-        case ModuleEntity():
-            first = ast.Stage(span=expression.head.span, term=expression.head)
-            return Template((first, *expression.stages), site.scope)
-        case Tensor() | TensorTuple() | Poison():
-            return apply_stages(head, expression.stages, site)
-        case Family() if head.of_values:
-            return _family_pipeline(head, expression, site)
-        case _:
-            site.tell(errors.NotValue(span=expression.head.span, what="the head of a pipeline", found=described(head)))
-            return POISON
-
-
-def _family_pipeline(family: Family, expression: ast.Pipeline, site: Site) -> Any:
-    """A family goes whole to concat, or to mean and sum, which run over its members."""
-    members = tuple(family.members.values())
-    first, *rest = expression.stages
-    name = first.term.name if isinstance(first.term, ast.Name) else None
-    if name not in ("mean", "sum"):
-        return apply_stages(TensorTuple(members), expression.stages, site)
-    value: Any = members[0]
-    for member in members[1:]:
-        if not isinstance(value, Poison):
-            value = apply_op(OpUse(ADD()), (value, member), first.span, site)
-    if name == "mean" and not isinstance(value, Poison):
-        value = apply_op(OpUse(MULTIPLY(left=1 / len(members))), (value,), first.span, site)
-    return apply_stages(value, tuple(rest), site)
-
-
-def _attribute(expression: ast.Attribute, site: Site) -> Any:
-    """A record of a router: `gate.gates`, of its only route, or a family of several."""
-    target = evaluate(expression.target, site)
-    if isinstance(target, Poison):
-        return POISON
-    if not isinstance(target, RouterEntity):
-        found = f"this is {described(target)}"
-        advice = "values are reached by name, members of a family by [ ]"
-        site.tell(errors.WrongKind(span=expression.target.span, needed="a router", found=found, way_out=advice))
-        return POISON
-    records = target.router.records
-    if expression.name not in records:
-        suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
-        site.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
-        return POISON
-    found_records = _records_of(target, (expression.name,), expression.span, site)
-    if len(found_records) == 1:
-        return found_records[0]
-    if not found_records:
-        what = f'"{target.path}.{expression.name}"'
-        advice = "route something by it first: x -> pool by router"
-        found = "of a router that has routed nothing yet"
-        site.tell(errors.NotValue(span=expression.span, what=what, found=found, way_out=advice))
-        return POISON
-    return Family(expression.name, dict(enumerate(found_records)))
 
 
 def _call(call: ast.Call, site: Site) -> Any:
@@ -206,7 +97,7 @@ def _call(call: ast.Call, site: Site) -> Any:
         return Template((ast.Stage(span=call.span, term=call),), site.scope)
     op = find_op(name)
     if op is None and name in constants.FUNCTIONS:
-        return _constant_call(name, call, site)
+        return constant_call(name, call, site)
     if op is None:
         return _unknown_call(call, name, site)
     given = arguments_of(call, site)
@@ -220,48 +111,10 @@ def _call(call: ast.Call, site: Site) -> Any:
     settled = settle(op, given, site, call.span)
     if isinstance(settled, Poison):
         return POISON
-    return _statistic(settled, [(each.value, each.span) for each in operands], call, site)
-
-
-def _statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Call, site: Site) -> Any:
-    """An op applied in function style: to values, or to routers, whose gates it takes."""
-    tensors: list[Tensor] = []
-    routers_only = True
-    for value, span in operands:
-        if isinstance(value, Tensor):
-            tensors.append(value)
-            routers_only = False
-            continue
-        members = value.members.values() if isinstance(value, Family) else (value,)
-        for member in members:
-            if not isinstance(member, RouterEntity):
-                found = f"this is {described(value)}"
-                site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
-                return POISON
-            tensors += _records_of(member, bound.op.reads, span, site)
-    if not tensors and routers_only:
-        name = described(operands[0][0]).split('"')[1]
-        site.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
-        return 0.0
-    return apply_op(bound, tuple(tensors), call.span, site)
-
-
-def _records_of(router: RouterEntity, names: tuple[str, ...], span: Span, site: Site) -> list[Tensor]:
-    """The first of some records that a router keeps, of every route so far that uses it; inside a scan, those of this
-    step and those outside."""
-    kept = [name for name in names if name in router.router.records]
-    if not kept:
-        return []
-    graphs = [site.graph] if site.scan is None else [site.scan.outer.graph, site.graph]
-    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, kept[0])]
-    site.context.spend(RECORD * len(results), span)
-    return [Tensor(result, graph.type_of(result)) for graph, result in results]
+    return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
 
 
 def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
-    from modgraph.ops import Op
-    from modgraph.routers import Router
-
     found = site.scope.find(name)
     if found is not None or find_router(name) is not None:
         what = described(found) if found is not None else f'the router "{name}"'
@@ -273,90 +126,16 @@ def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
     return POISON
 
 
-def _constant_call(name: str, call: ast.Call, site: Site) -> Any:
-    values = [constant(argument.value, site, f"an argument of {name}") for argument in call.arguments]
-    if POISON in values:
-        return POISON
-    longest = max((len(value) for value in values if isinstance(value, tuple | range)), default=0)
-    site.context.spend(min(longest, constants.LONGEST_LIST), call.span)
-    return _folded(call, site, constants.call, name, values)
-
-
-def _unary(expression: ast.Unary, site: Site) -> Any:
-    value = evaluate(expression.operand, site)
-    if isinstance(value, Tensor) and expression.operator == "-":
-        return apply_op(OpUse(MULTIPLY(left=-1.0)), (value,), expression.span, site)
-    if isinstance(value, Entity):
-        return _not_arithmetic(expression, (value,), site)
-    return _folded(expression, site, constants.unary, expression.operator, value)
-
-
-def _binary(expression: ast.Binary, site: Site) -> Any:
-    left, right = evaluate(expression.left, site), evaluate(expression.right, site)
-    if not isinstance(left, Entity) and not isinstance(right, Entity):
-        if not _counted((left, right), expression, site):
-            return POISON
-        return _folded(expression, site, constants.binary, expression.operator, left, right)
-    op: Any = ARITHMETIC.get(expression.operator)
-    values = (left, right)
-    plain = all(isinstance(value, Tensor) or type(value) in (int, float) for value in values)
-    if op is None or not plain:
-        return _not_arithmetic(expression, values, site)
-    constants_given = {
-        side: float(value)
-        for side, value in zip(("left", "right"), values, strict=True)
-        if not isinstance(value, Tensor)
-    }
-    tensors = tuple(value for value in values if isinstance(value, Tensor))
-    return apply_op(OpUse(op(**constants_given)), tensors, expression.span, site)
-
-
-def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poison:
-    culprit = next((value for value in values if isinstance(value, Entity)), values[0])
-    if POISON not in values:
-        culprit = next((v for v in values if isinstance(v, Entity) and not isinstance(v, Tensor)), culprit)
-        way_out = ""
-        if isinstance(culprit, Template):
-            way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
-        found = described(culprit)
-        site.tell(
-            errors.Arithmetic(
-                span=expression.span,
-                problem=f'"{expression.operator}" cannot be taken of {found}',
-                way_out=way_out,
-            )
-        )
-    return POISON
-
-
-def _index(expression: ast.Index, site: Site) -> Any:
-    target = evaluate(expression.target, site)
-    index = constant(expression.index, site, "an index")
-    if isinstance(target, Poison) or isinstance(index, Poison):
-        return POISON
-    if isinstance(target, Family):
-        if index in target.members:
-            return target.members[index]
-        known = [shown_briefly(key) for key in islice(target.members, MOST_LISTED)]
-        listed = ", ".join(known) + (", …" if len(target.members) > MOST_LISTED else "")
-        problem = f'"{target.name}" has no member {shown_briefly(index)}'
-        site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=f"it has: {listed or 'none'}"))
-        return POISON
-    if isinstance(target, Entity):
-        problem = f"{described(target)} has no members"
-        way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
-        site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=way_out))
-        return POISON
-    return _folded(expression, site, constants.item_of, target, index)
-
-
-def _folded(expression: ast.Tree, site: Site, function: Any, *values: Any) -> Any:
-    """A constant computed from constants, its problems told."""
-    if POISON in values:
-        return POISON
-    try:
-        return function(*values)
-    except ConstantProblem as problem:
-        kind = errors.BadIndex if isinstance(expression, ast.Index) else errors.Arithmetic
-        site.tell(kind(span=expression.span, problem=problem.problem, way_out=problem.way_out))
-        return POISON
+EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {
+    ast.Literal: _literal,
+    ast.Name: _name,
+    ast.ListOf: _list,
+    ast.TupleOf: _tuple,
+    ast.Pipeline: evaluate_pipeline,
+    ast.Call: _call,
+    ast.Unary: evaluate_unary,
+    ast.Binary: evaluate_binary,
+    ast.Range: evaluate_range,
+    ast.Index: evaluate_index,
+    ast.Attribute: evaluate_attribute,
+}

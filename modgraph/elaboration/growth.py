@@ -6,16 +6,15 @@ from dataclasses import replace
 
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Site
 from modgraph.elaboration.entities import Poison, PoolEntity, described
-from modgraph.elaboration.expressions import constant
+from modgraph.elaboration.site import Site
 from modgraph.ir import MOST_MODULES
 from modgraph.syntax import ast
 
 
 def elaborate_grow_by(statement: ast.GrowBy, site: Site) -> None:
     pool = _pool(statement, site)
-    by = constant(statement.by, site, "the number of modules to add")
+    by = site.constant(statement.by, "the number of modules to add")
     if pool is None or isinstance(by, Poison):
         return
     reason = _problem(pool, by, site)

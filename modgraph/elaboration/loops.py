@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Site
 from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, described
-from modgraph.elaboration.expressions import constant
 from modgraph.elaboration.scope import Scope
+from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
 
@@ -27,7 +26,7 @@ def elaborate_for(statement: ast.For, site: Site) -> None:
 
 
 def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_of: Any) -> None:
-    domain = constant(statement.domain, site, "what a loop runs over")
+    domain = site.constant(statement.domain, "what a loop runs over")
     if not isinstance(domain, range | tuple):
         if not isinstance(domain, Poison):
             problem = f"a loop runs over a range or a list, not {described(domain)}"
@@ -40,7 +39,7 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
         site.context.count_iteration(statement.span)
         scope: Scope = scope_of(value if _names_well(value) else place)
         scope.declare(variable, value)
-        _elaborate(statement.body, site.within(scope))
+        site.within(scope).elaborate(statement.body)
         for name, members in families.items():
             if name in scope.names:
                 _gather(members, value, scope.names[name])
@@ -54,7 +53,7 @@ def _names_well(key: Any) -> bool:
 
 def elaborate_if(statement: ast.If, site: Site) -> None:
     """The branch that the condition, a constant, chooses. What it declares is what its names mean afterwards."""
-    condition = constant(statement.condition, site, "a condition")
+    condition = site.constant(statement.condition, "a condition")
     bodies = [statement.then] + ([statement.otherwise] if statement.otherwise else [])
     if not isinstance(condition, bool):
         if not isinstance(condition, Poison):
@@ -68,7 +67,7 @@ def elaborate_if(statement: ast.If, site: Site) -> None:
     families = _families(bodies, site)
     scope = site.scope.inside()
     if taken is not None:
-        _elaborate(taken, site.within(scope))
+        site.within(scope).elaborate(taken)
     for name, members in families.items():
         if name in scope.names and name not in site.scope.names:
             site.scope.declare(name, scope.names[name])
@@ -81,13 +80,7 @@ def elaborate_frozen(statement: ast.Frozen, site: Site) -> None:
     """A body whose weights are not trained. Its names are those of the body around it."""
     scope = site.scope.inside(frozen=True)
     scope.names = site.scope.names
-    _elaborate(statement.body, site.within(scope))
-
-
-def _elaborate(body: ast.Body, site: Site) -> None:
-    from modgraph.elaboration.statements import elaborate_body
-
-    elaborate_body(body, site)
+    site.within(scope).elaborate(statement.body)
 
 
 def _families(bodies: list[ast.Body], site: Site) -> dict[str, dict[Any, Any]]:

@@ -8,10 +8,11 @@ from typing import Any
 from modgraph.declare import shown_briefly
 from modgraph.diagnostics import Report, Source, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Abandoned, Context, Site
+from modgraph.elaboration.context import Abandoned, Context
 from modgraph.elaboration.entities import POISON, Poison
-from modgraph.elaboration.expressions import constant
+from modgraph.elaboration.language import RULES
 from modgraph.elaboration.scope import Scope
+from modgraph.elaboration.site import Site
 from modgraph.ir import Graph
 from modgraph.syntax import ast, parse
 
@@ -34,7 +35,7 @@ def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], site: S
 
 
 def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], site: Site) -> Any:
-    default = POISON if parameter.default is None else constant(parameter.default, site, "a default")
+    default = POISON if parameter.default is None else site.constant(parameter.default, "a default")
     if parameter.name not in overrides:
         if parameter.default is None:
             site.tell(errors.ParameterWithoutValue(span=parameter.span, name=parameter.name))
@@ -82,8 +83,9 @@ def read_value(text: str) -> Any:
     default = file.definitions[0].parameters[0].default
     if default is None:
         return text
+    site = Site(Context(report), RULES, Graph(""), Scope(), Scope().next_binding(""))
     try:
-        value = constant(default, Site(Context(report), Graph(""), Scope(), Scope().next_binding("")), "a value")
+        value = site.constant(default, "a value")
     except Abandoned:
         return text
     return text if isinstance(value, Poison) or report.errors else value

@@ -6,7 +6,7 @@ from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Site
+from modgraph.elaboration.apply import origins
 from modgraph.elaboration.entities import (
     POISON,
     BlockUse,
@@ -19,6 +19,7 @@ from modgraph.elaboration.entities import (
     Tensor,
 )
 from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, InputNode, OpNode, OutputNode, PoolNode, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers.every_module import EveryModule
 from modgraph.syntax import ast
@@ -70,8 +71,6 @@ def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], spa
         signature = bind_route(router.router, pool, *(value.type for value in values))
         shapes = signature.weight_shapes()
     except Misfit as misfit:
-        from modgraph.elaboration.apply import origins
-
         notes = origins(values, misfit.operand)
         site.tell(errors.DoesNotFit(span=span, notes=notes, who=who, reason=misfit.reason, way_out=misfit.help))
         return POISON
@@ -124,13 +123,11 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
 
 def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) -> Graph | Poison:
     """The graph of one module of a pool."""
-    from modgraph.elaboration.apply import apply
-
     graph = Graph(pool.path.rpartition(".")[2])
     scope = Scope(outer=site.scope, frozen=pool.frozen)
-    inside = Site(site.context, graph, scope, Naming("", "", scope), region=True)
+    inside = Site(site.context, site.rules, graph, scope, Naming("", "", scope), region=True)
     inside.add(InputNode(name="x", types=(message,), span=pool.span), pool.span)
-    result = apply(template, (Tensor(Result("x"), message),), pool.span, inside)
+    result = inside.apply(template, (Tensor(Result("x"), message),), pool.span)
     if not isinstance(result, Tensor):
         if not isinstance(result, Poison):
             reason = "its modules must yield one value"
@@ -142,8 +139,6 @@ def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) ->
 
 def message_rank(template: Any, site: Site) -> int:
     """How many trailing axes the modules of a pool take: as many as the first op that says so."""
-    from modgraph.elaboration.apply import callable_of
-
     terms: list[Any] = [template]
     seen: set[str] = set()
     while terms:
@@ -152,7 +147,7 @@ def message_rank(template: Any, site: Site) -> int:
             return int(term.op.message_rank)
         if isinstance(term, Template):
             inside = site.within(term.scope)
-            terms = [callable_of(stage.term, inside) for stage in term.stages] + terms
+            terms = [inside.callable(stage.term) for stage in term.stages] + terms
         if isinstance(term, ModuleEntity) and term.path not in seen:
             seen.add(term.path)
             terms.insert(0, term.template)

@@ -8,7 +8,6 @@ from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import ScanBody, Site
 from modgraph.elaboration.entities import (
     POISON,
     Family,
@@ -20,9 +19,9 @@ from modgraph.elaboration.entities import (
     TensorTuple,
     described,
 )
-from modgraph.elaboration.expressions import evaluate, tensor
 from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
+from modgraph.elaboration.site import ScanBody, Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, OutputNode, Result, ScanNode, weights_of
 from modgraph.syntax import ast
@@ -56,7 +55,7 @@ def elaborate_yield(statement: ast.Yield, site: Site) -> None:
     if site.scan is None or site.call is not None:
         site.tell(errors.YieldOutsideScan(span=statement.span))
         return
-    value = evaluate(statement.value, site.under(site.scope.next_binding("yield")))
+    value = site.under(site.scope.next_binding("yield")).evaluate(statement.value)
     for each in value.tensors if isinstance(value, TensorTuple) else (value,):
         site.scan.yields.append(_yielded(each, statement.value.span, site))
 
@@ -96,14 +95,12 @@ def _may_stand(statement: ast.Scan, site: Site) -> bool:
 
 def _scan(statement: ast.Scan, site: Site) -> list[Any] | None:
     """The values of the names after `as`, or None after a told mistake."""
-    from modgraph.elaboration.statements import elaborate_body
-
     names = site.scope.next_binding(statement.names[0])
     sequence = _sequence(statement, site.under(names))
     inside = _inside(names, site)
     inside.scope.declare(statement.variable, _slice(sequence, join(names.node, statement.variable), inside))
     states = [_state(carry, names, inside) for carry in statement.carries]
-    elaborate_body(statement.body, inside)
+    inside.elaborate(statement.body)
     _show_declared(statement.body, inside.scope, site)
     sound = [state for state in states if state is not None and _carries_on(state, inside)]
     yields = _yields(statement, inside)
@@ -113,7 +110,7 @@ def _scan(statement: ast.Scan, site: Site) -> list[Any] | None:
 
 
 def _sequence(statement: ast.Scan, site: Site) -> Tensor | Poison:
-    value = tensor(statement.sequence, site, "what a scan runs over")
+    value = site.tensor(statement.sequence, "what a scan runs over")
     if isinstance(value, Tensor) and (not value.type.shape or value.type.per == "batch"):
         site.tell(errors.NoTimeAxis(span=statement.sequence.span, found=str(value.type)))
         return POISON
@@ -143,7 +140,7 @@ def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:
     outer = inside.scan.outer
     type_ = elaborate_type(carry.type, outer)
     place = outer.under(inside.scope.next_binding(f"{carry.name}.init"))
-    start = None if carry.start is None else tensor(carry.start, place, "the start of a state")
+    start = None if carry.start is None else place.tensor(carry.start, "the start of a state")
     if carry.name in inside.scope.names:
         outer.tell(errors.DuplicateName(span=carry.span, name=carry.name))
         return None

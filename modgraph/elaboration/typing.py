@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Site
 from modgraph.elaboration.entities import POISON, Entity, Poison, PoolEntity, described
-from modgraph.elaboration.expressions import constant
+from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.types import Axis, ModuleAxis, TensorType
 
@@ -40,7 +39,7 @@ def _axis(axis: ast.Expression, site: Site) -> Axis | Poison:
             return ModuleAxis.of(known.size, known.path)
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
             return axis.name
-    length = constant(axis, site, "an axis")
+    length = site.constant(axis, "an axis")
     if isinstance(length, Poison):
         return POISON
     if type(length) is not int or not 1 <= length <= LONGEST_AXIS:
