@@ -121,6 +121,7 @@ class Declaration(_Declared):
     example: ClassVar[str]  # the body of a small model that uses it once
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", "..."),)
     variadic: ClassVar[bool] = False
+    takes_names: ClassVar[bool] = False  # any name is an argument: the setting `names` has each, and then its value
     results: ClassVar[tuple[str, ...]] = ("...",)
     weights: ClassVar[tuple[Weight, ...]] = ()
     module: ClassVar[TorchModule]

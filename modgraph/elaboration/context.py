@@ -33,6 +33,8 @@ class Context:
         self.report = report
         self.observe = observe
         self.used: set[str] = set()
+        self.given: frozenset[str] = frozenset()  # names of the model's inputs, targets and scans
+        self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.named: dict[str, Node] = {}
         self.declared: dict[str, Span] = {}  # where each module, pool and router of the whole model is declared

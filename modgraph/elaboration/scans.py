@@ -25,7 +25,7 @@ from modgraph.elaboration.site import ScanBody, Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, OutputNode, Result, ScanNode, weights_of
 from modgraph.syntax import ast
-from modgraph.types import Axis, TensorType
+from modgraph.types import Axis, TensorType, repeated
 
 
 @dataclass(frozen=True)
@@ -148,11 +148,11 @@ def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:
     if isinstance(type_, Poison) or isinstance(start, Poison):
         return None
     facts: Any = {"name": carry.name, "declared": str(type_)}
-    if type_.dtype != "float" or type_.symbolic:
+    if type_.dtype != "float" or type_.padded:
         advice = "a state is float, and each of its axes has a number: float[8]"
         outer.tell(errors.StateType(span=carry.type.span, found="that cannot be carried", way_out=advice, **facts))
         return None
-    if start is not None and start.type != type_:
+    if start is not None and not start.type.meets(type_):
         found = f"it starts as {start.type}"
         outer.tell(errors.StateType(span=carry.type.span, found=found, **facts))
         return None
@@ -176,7 +176,7 @@ def _carries_on(state: State, inside: Site) -> bool:
         what = f'the next value of state "{name}"'
         inside.tell(errors.NotValue(span=carry.span, what=what, found=described(value)))
         return False
-    if value.type != state.value.type:
+    if not value.type.meets(state.value.type):
         notes = (Note(text="its next value comes from here", span=value.span),) if value.span else ()
         facts: Any = {"name": name, "declared": str(state.value.type), "found": f"its next value is {value.type}"}
         inside.tell(errors.StateType(span=carry.span, notes=notes, **facts))
@@ -222,9 +222,14 @@ def _finish(
     stacked |= sorted(region.records().items())
     for name, result in stacked.items():
         region.add(OutputNode(name=f"output.{name}", span=span), {"x": result})
+    types = tuple(_over(axis, region.type_of(result)) for result in stacked.values())
+    if any(repeated(type_.shape) for type_ in types):
+        reason = f'a step gives a value that has the axis "{axis.name}" of the steps already'
+        outer.tell(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out="reduce it over that axis first"))
+        return None
     node = ScanNode(
         name=names.node,
-        types=tuple(_over(axis, region.type_of(result)) for result in stacked.values()),
+        types=types,
         span=span,
         region=region,
         variable=join(names.node, statement.variable),
@@ -232,11 +237,9 @@ def _finish(
         stacked=tuple(stacked),
     )
     inputs = {"sequence": sequence.result}
-    if isinstance(axis, str):
-        inputs["length"] = outer.length_of(axis, span)
     inputs |= {state.value.result.node: state.start for state in states if state.start is not None}
     inputs |= sorted((name, result) for result, name in inside.scan.read.items())
-    if not outer.add(node, span, inputs):
+    if not outer.add(node, span, inputs, padded=(axis.name,) if axis.is_padded else ()):
         return None
     if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(region)):
         outer.tell(errors.NamesWouldShift(span=span, name=names.shifting))

@@ -24,7 +24,8 @@ def _with_pool(graph: Graph, pool: PoolNode, inputs: Mapping[str, TensorType]) -
     """The graph with a pool in the place of that of its name, and with other types of inputs."""
     copy = Graph(graph.name, graph.parameters)
     for each in graph:
-        copy.add(pool if each.name == pool.name else each, graph.inputs(each.name), graph.uses(each.name))
+        node = pool if each.name == pool.name else each
+        copy.add(node, graph.inputs(each.name), graph.uses(each.name), graph.lengths(each.name))
         match each:
             case InputNode() if each.name in inputs:
                 copy.replace(replace(each, types=(inputs[each.name],)))

@@ -38,7 +38,7 @@ from modgraph.ir.stored import (
 from modgraph.types import Misfit
 from modgraph.vocabulary import find_op, find_router
 
-FORMAT = 1
+FORMAT = 2
 
 
 def to_json(graph: Graph) -> dict[str, Any]:
@@ -76,8 +76,9 @@ def _graph(record: Any) -> Graph:
         inputs = {slot: Result(source, index) for slot, source, index in entry.get("inputs", ())}
         uses = dict(entry.get("uses", {}))
         ask(len(inputs) == len(entry.get("inputs", ())), f"{node.name} has two slots of one name")
-        check_references(graph, node, inputs, uses)
-        graph.add(node, inputs, uses)
+        lengths = {axis: Result(source, index) for axis, source, index in entry.get("lengths", ())}
+        check_references(graph, node, inputs, uses, lengths)
+        graph.add(node, inputs, uses, lengths)
         check_node(graph, node)
     return graph
 
@@ -103,6 +104,8 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
             entry["region"] = _content(node.region)
     if inputs := graph.inputs(node.name):
         entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
+    if lengths := graph.lengths(node.name):
+        entry["lengths"] = [[axis, result.node, result.index] for axis, result in lengths.items()]
     if uses := graph.uses(node.name):
         entry["uses"] = uses
     return entry

@@ -20,7 +20,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.types import Misfit, TensorType
+from modgraph.types import Misfit, TensorType, repeated
 
 NAME = re.compile(r"[\w.]+")
 DEEPEST = 100  # lists and objects within each other
@@ -77,19 +77,26 @@ def type_of(record: Any) -> TensorType:
     type_ = TensorType.from_json(record)
     sound = type_.dtype in ("float", "token", "class", "length") and type_.per in ("example", "batch")
     sound = sound and (type_.size is not None) == (type_.dtype in ("token", "class"))
-    for length in (*type_.shape, *([type_.size] if type_.size is not None else [])):
-        named = isinstance(length, str) and length.isidentifier()
-        sound = sound and (named or (isinstance(length, int) and not isinstance(length, bool) and length >= 1))
-    ask(sound and not isinstance(type_.size, str), f"{str(record)[:80]} is no type")
+    sound = sound and isinstance(type_.of, str) and bool(type_.of) == (type_.dtype == "length")
+    for axis in type_.shape:
+        sound = sound and isinstance(axis.name, str) and (not axis.name or NAME.fullmatch(axis.name) is not None)
+    for size in (*(axis.size for axis in type_.shape if not axis.is_padded), *filter(None, [type_.size])):
+        sound = sound and type(size) is int and size >= 1
+    ask(sound and repeated(type_.shape) is None, f"{str(record)[:80]} is no type")
     return type_
 
 
-def check_references(graph: Graph, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str]) -> None:
+def check_references(
+    graph: Graph, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str], lengths: Mapping[str, Result]
+) -> None:
     """A node has a name of its own, and all that it reads or uses stands before it."""
     ask(node.name not in graph, f"two nodes are called {node.name}")
-    for result in inputs.values():
+    for result in (*inputs.values(), *lengths.values()):
         ask(result.node in graph, f"{node.name} reads {result.node}, which is not there")
         whole_of(result.index, 0, len(graph[result.node].types) - 1)
+    for axis, result in lengths.items():
+        known = graph.type_of(result)
+        ask(known.dtype == "length" and known.of == axis, f"{node.name} is told a length of {axis} that is none")
     kinds = {"pool": PoolNode, "router": RouterNode} if isinstance(node, RouteNode) else {}
     ask(uses.keys() == kinds.keys(), f"{node.name} uses {', '.join(uses) or 'nothing'}")
     for role, used in uses.items():
@@ -124,14 +131,14 @@ def _check_signature(graph: Graph, node: OpNode | RouteNode, slots: set[str]) ->
     except Misfit as misfit:
         raise UnreadableGraph(f"{node.name}: {misfit.reason}") from misfit
     ask(signature.results == node.types, f"{node.name} has other types than follow from what it reads")
-    count = len(slots - {"length"})
+    count = len(slots)
     if declaration.variadic:
         known = {str(at) for at in range(count)}
     else:
         names = [operand.name for operand in declaration.operands]
         known = set(names if len(names) == count else ["left", "right"][:count])
-    masked = {"length"} if declaration.masked(signature.axes) is not None else set()
-    ask(slots == known | masked, f"{node.name} has other slots than it takes")
+    ask(slots == known, f"{node.name} has other slots than it takes")
+    ask(set(graph.lengths(node.name)) == {*signature.padded()}, f"{node.name} is told other lengths than it needs")
 
 
 def _check_regions(pool: PoolNode) -> None:
@@ -154,16 +161,20 @@ def _check_scan(graph: Graph, scan: ScanNode) -> None:
     axis, *step = sequence.shape
     outside = set(region.input_types) - {scan.variable, *scan.states}
     ask(scan.variable in region.input_types, "a scan's variable is an input of its region")
-    ask(region.input_types[scan.variable] == sequence.with_shape(tuple(step)), "a scan's variable is one step")
+    ask(region.input_types[scan.variable] == sequence.with_shape(step), "a scan's variable is one step")
     ask(set(scan.states) <= set(region.input_types) - {scan.variable}, "a scan's states are inputs of its region")
-    slots = {"sequence", *outside} | ({"length"} if isinstance(axis, str) else set())
+    slots = {"sequence", *outside}
+    told = {axis.name} if axis.is_padded else set()
+    ask(set(graph.lengths(scan.name)) == told, "a scan is told other lengths than it needs")
     ask(slots <= set(given) <= slots | set(scan.states), "a scan has other slots than its region has inputs")
     for name in (*scan.states, *outside):
-        ask(types.get(name, region.input_types[name]) == region.input_types[name], f"{name} has another type inside")
+        ask(
+            types.get(name, region.input_types[name]).meets(region.input_types[name]), f"{name} has another type inside"
+        )
     results = region.outputs
     ask({*scan.stacked, *(f"next.{state}" for state in scan.states)} == {*results}, "a scan has its region's outputs")
     for state in scan.states:
-        ask(region.type_of(results[f"next.{state}"]) == region.input_types[state], f"{state} changes its type")
+        ask(region.type_of(results[f"next.{state}"]).meets(region.input_types[state]), f"{state} changes its type")
     inside = [region.type_of(results[name]) for name in scan.stacked]
     stacked = tuple(type_.with_shape((axis, *type_.shape)) for type_ in inside)
     ask(stacked == scan.types, "a scan has other types than follow from its region")

@@ -21,6 +21,8 @@ def _lines(graph: Graph, node: Node, indent: str) -> list[str]:
     head = f"{indent}{node.name}: {types} = " if types else f"{indent}{node.name} = "
     slots = [f"{slot} <- {result}" for slot, result in graph.inputs(node.name).items()]
     operands = f" ({', '.join(slots)})" if slots else ""
+    told = [f"{axis} <- {result}" for axis, result in graph.lengths(node.name).items()]
+    operands += f" lengths ({', '.join(told)})" if told else ""
     match node:
         case OpNode():
             owner = f" of {node.owner}" if node.owner != node.name else ""

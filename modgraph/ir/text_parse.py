@@ -12,10 +12,11 @@ from modgraph.ir.json_form import FORMAT, from_json
 from modgraph.ir.stored import UnreadableGraph
 
 HEAD = re.compile(r"graph (?P<name>\w*)\((?P<parameters>.*)\) \{")
-LINE = re.compile(r"(?P<name>[\w.]+)(?:: (?P<types>[^=]+))? = (?P<rest>.+)")
+LINE = re.compile(r"(?P<name>[\w.]+)(?:: (?P<types>(?:[^=]|(?<=[\w.])=(?=\d))+))? = (?P<rest>.+)")
 TYPE = re.compile(r"(?P<dtype>\w+)(?:\[(?P<inside>[^\]]*)\])?(?P<batch> over batch)?")
 DECLARED = re.compile(r"(?P<is>\w+)(?:\((?P<settings>(?:[^()\"]|\"(?:[^\"\\]|\\.)*\")*)\))?")
-SLOTS = re.compile(r" \((?P<slots>[\w.]+ <- [^)]*)\)")
+SLOTS = re.compile(r"(?<! lengths) \((?P<slots>[\w.]+ <- [^)]*)\)")
+LENGTHS = re.compile(r" lengths \((?P<lengths>[\w.]+ <- [^)]*)\)")
 POOL = re.compile(r"pool\[(?P<size>\d{1,6})\](?: grown (?P<grown>\d{1,6}))?(?P<unlike> of unlike modules)?")
 DECLARED_TAIL = re.compile(
     r"(?: of (?P<owner>[\w.]+))?(?: init (?P<kind>\w+)\((?P<scale>[^)]*)\))?(?P<frozen> frozen)?"
@@ -50,6 +51,9 @@ def _node(line: str, number: int, lines: Iterator[tuple[int, str]]) -> dict[str,
     entry: dict[str, Any] = {"name": found["name"]}
     entry["types"] = [_type(each, number) for each in re.split(r",(?![^\[]*\]) ", found["types"] or "") if each]
     rest = found["rest"]
+    if lengths := LENGTHS.search(rest):
+        entry["lengths"] = [_slot(each, number) for each in lengths["lengths"].split(", ")]
+        rest = rest[: lengths.start()] + rest[lengths.end() :]
     if slots := SLOTS.search(rest):
         entry["inputs"] = [_slot(each, number) for each in slots["slots"].split(", ")]
         rest = rest[: slots.start()] + rest[slots.end() :]
@@ -91,11 +95,20 @@ def _slot(text: str, number: int) -> list[Any]:
 
 def _type(text: str, number: int) -> dict[str, Any]:
     found = _match(TYPE, text.strip(), number)
-    inside = [int(axis) if axis.isdigit() else axis for axis in (found["inside"] or "").split(", ") if axis]
+    inside = [_axis(axis) for axis in (found["inside"] or "").split(", ") if axis]
     record: dict[str, Any] = {"dtype": found["dtype"], "shape": inside}
     if found["dtype"] in ("token", "class"):
         record |= {"shape": inside[:-1], "size": inside[-1] if inside else None}
+    if found["dtype"] == "length":
+        record |= {"shape": [], "of": inside[0] if len(inside) == 1 else None}
     return record | ({"per": "batch"} if found["batch"] else {})
+
+
+def _axis(text: str) -> Any:
+    name, equals, size = text.partition("=")
+    if equals:
+        return {"name": name, "size": int(size)}
+    return int(text) if text.isdigit() else text
 
 
 def _values(text: str, number: int) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each
 
 
-
 class Contract(Op):
     """Sum the products of two values over an axis: Σ_d left[…, d] right[…, d], padding left out.
 

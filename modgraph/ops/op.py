@@ -13,7 +13,6 @@ class Op(Declaration):
     `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
     `training_only` says that it is the identity outside training.
-    `open_ended` says that it takes any name as an argument: its setting `names` has each with its value.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     """
 
@@ -22,7 +21,6 @@ class Op(Declaration):
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
-    open_ended: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
     reads: ClassVar[tuple[str, ...]] = ("gates",)  # of a router that stands for its operand: the first that it keeps

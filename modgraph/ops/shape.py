@@ -88,14 +88,11 @@ class Rename(Op):
     """
 
     name = "rename"
-    example = (
-        "input x: float[6] pool p[3] = linear(4) h = x -> p "
-        'y = (h, h -> rename(p="other")) -> contract output y'
-    )
+    example = 'input x: float[6] pool p[3] = linear(4) h = x -> p y = (h, h -> rename(p="other")) -> contract output y'
     operands = (Operand("x", "..."),)
     module = TorchModule("torch.nn.Identity")
     affine = True
-    open_ended = True
+    takes_names = True
 
     names: tuple[str, ...] = setting((), doc="each axis, and then what it is called")
 

@@ -24,10 +24,11 @@ class InferenceOnly(Pass):
                 kept[node.name] = scan = pruned(node, live)
                 moved |= _moved(node, scan)
                 slots = {slot: result for slot, result in graph.inputs(node.name).items() if _takes(scan, slot)}
-                live |= {*slots.values()}
+                live |= {*slots.values(), *graph.lengths(node.name).values()}
             elif isinstance(node, InputNode | OutputNode) or _is_live(node, live):
                 kept[node.name] = node
-                live |= {*graph.inputs(node.name).values(), *map(Result, graph.uses(node.name).values())}
+                live |= {*graph.inputs(node.name).values(), *graph.lengths(node.name).values()}
+                live |= {*map(Result, graph.uses(node.name).values())}
         return rebuilt(graph, lambda node: kept.get(node.name), moved)
 
 

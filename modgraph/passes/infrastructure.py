@@ -32,7 +32,7 @@ def rebuilt(
         changed = change(node)
         if changed is not None:
             inputs = {slot: (moved or {}).get(result, result) for slot, result in graph.inputs(node.name).items()}
-            copy.add(changed, _kept(inputs, changed), graph.uses(node.name))
+            copy.add(changed, _kept(inputs, changed), graph.uses(node.name), graph.lengths(node.name))
     return copy
 
 
