@@ -3,7 +3,7 @@
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.json_form import from_json, to_json
-from modgraph.ir.lengths import longest, padded_axes
+from modgraph.ir.lengths import length_name, longest, padded_axes
 from modgraph.ir.node import (
     SCAN_SLOTS,
     InputNode,
@@ -44,6 +44,7 @@ __all__ = [
     "facts_of",
     "from_json",
     "grow",
+    "length_name",
     "longest",
     "padded_axes",
     "to_json",

@@ -11,6 +11,15 @@ def padded_axes(graph: Graph) -> list[str]:
     return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.padded))
 
 
+def length_name(graph: Graph, axis: str) -> str:
+    """What the input is called, or would be, that tells how long examples are along an axis."""
+    name = f"{axis}_length"
+    taken = {*graph.input_types, *graph.target_types}
+    while axis not in graph.length_inputs() and name in taken:
+        name += "_"
+    return graph.length_inputs().get(axis, name)
+
+
 def longest(graph: Graph) -> dict[str, int]:
     """Axes that cannot have any length, since a learned vector belongs to each place along them."""
     found: dict[str, int] = {}

@@ -6,6 +6,7 @@ from modgraph.nn.agreement import (
     AgreementFactorised,
     AgreementMessagePassing,
 )
+from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Softmax, Sum
 from modgraph.nn.categorical import (
     Categorical,
     Fixed,
@@ -21,7 +22,7 @@ from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool
 from modgraph.nn.kernel import KernelDense, KernelFactorised, KernelMessagePassing, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
-from modgraph.nn.padding import valid
+from modgraph.nn.padding import selected, valid, valid_along
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import (
@@ -32,7 +33,7 @@ from modgraph.nn.selected import (
     SelectedPerModule,
 )
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
-from modgraph.nn.shape import Arithmetic, Concat, Flatten, Last, LogSoftmax, Max, Mean, Softmax, Split, Sum
+from modgraph.nn.shape import Arithmetic, Concat, Flatten, Split
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
 from modgraph.nn.top_k import NoisyTopK
@@ -51,6 +52,7 @@ __all__ = [
     "Categorical",
     "ClassToken",
     "Concat",
+    "Contract",
     "Conv2d",
     "CosineTopK",
     "CrossEntropy",

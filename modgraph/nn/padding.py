@@ -1,6 +1,8 @@
-"""Padding along a symbolic axis: which places of a batch are real. B is the batch axis."""
+"""Padding along axes of any length: which places of a batch are real. B is the batch axis."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -19,3 +21,17 @@ def valid(x: Tensor, axis: int, length: Tensor | None) -> Tensor | None:
     shape = [1] * x.dim()
     shape[0], shape[axis] = mask.shape
     return mask.reshape(-1, *shape[1:])
+
+
+def valid_along(x: Tensor, lengths: Mapping[int, Tensor]) -> Tensor | None:
+    """The same along several axes, each with lengths of its own: true where a place is real along all of them."""
+    found: Tensor | None = None
+    for axis, length in lengths.items():
+        mask = valid(x, axis, length)
+        found = mask if found is None or mask is None else found & mask
+    return found
+
+
+def selected(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
+    """x where it is real. What stands in padding, be it infinite or no number, reaches neither values nor gradients."""
+    return x if real is None else x.masked_fill(~real, otherwise)

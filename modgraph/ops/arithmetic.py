@@ -50,8 +50,9 @@ class Arithmetic(Op):
             result[at] = broadcast(result[at], axis)
         lacking = tuple(at - len(outer) for at in range(len(outer)) if at not in places)
         lacks = [() if len(shape) == len(outer) else lacking for shape in shapes]
-        per = "batch" if all(type_.per == "batch" for type_ in found) else "example"
-        return TensorType("float", once_each(tuple(result), self.name), per=per), lacks
+        over_batch = all(type_.per == "batch" for type_ in found)
+        shape = once_each(tuple(result), self.name)
+        return TensorType("float", shape, per="batch" if over_batch else "example"), lacks
 
 
 class Add(Arithmetic):

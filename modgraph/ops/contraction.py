@@ -6,7 +6,7 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, setting
+from modgraph.declare import Operand, Signature, TorchModule, setting, sizes
 from modgraph.ops.along_axis import position_of
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each
@@ -22,6 +22,7 @@ class Contract(Op):
     example = "input q: float[5, 6] input k: float[7, 6] y = (q, k) -> contract output y"
     operands = (Operand("left", "..."), Operand("right", "..."))
     module = TorchModule("modgraph.nn.Contract", "equation")
+    masks_each = True
 
     axis: int | str = setting(-1, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")
 
@@ -57,4 +58,4 @@ class Contract(Op):
         return (signature.axes["over"],)
 
     def macs(self, over: int, kept: Any) -> int:
-        return over * prod(axis.size for axis in kept)
+        return over * prod(sizes(kept))

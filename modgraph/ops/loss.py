@@ -93,6 +93,7 @@ class _Balance(Op):
     """CV² of what each module got, summed over routes; their tokens may differ in number."""
 
     variadic = True
+    masks_each = True
     module = TorchModule("modgraph.nn.Importance", over="over")
 
     over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")

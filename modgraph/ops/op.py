@@ -13,6 +13,7 @@ class Op(Declaration):
     `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
     `training_only` says that it is the identity outside training.
+    `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     """
 
@@ -21,6 +22,7 @@ class Op(Declaration):
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
+    masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
     reads: ClassVar[tuple[str, ...]] = ("gates",)  # of a router that stands for its operand: the first that it keeps

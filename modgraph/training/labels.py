@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from modgraph.data import Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, Node, OpNode
+from modgraph.ir import Graph, Node, OpNode, length_name
 from modgraph.ops.loss import CrossEntropy
 from modgraph.passes import rebuilt
 from modgraph.training.errors import UnknownTarget
@@ -50,10 +50,14 @@ def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
 def _real(graph: Graph, target: str, train: Arrays) -> NDArray[Any]:
     """The labels of a target that are no padding, [S]."""
     label = train.values[target]
-    lengths = [train.values.get(f"{axis}_length") for axis in graph.target_types[target].symbolic]
-    if not lengths or lengths[0] is None:
-        return label.ravel()
-    return label[np.arange(label.shape[1]) < lengths[0][:, None]].ravel()
+    real = np.ones(label.shape, bool)
+    for at, axis in enumerate(graph.target_types[target].shape, start=1):
+        length = train.values.get(length_name(graph, axis.name)) if axis.is_padded else None
+        if length is not None:
+            beside = (-1, *[1] * (label.ndim - 1))
+            places = np.arange(label.shape[at]).reshape([-1 if axis == at else 1 for axis in range(label.ndim)])
+            real &= places < length.reshape(beside)
+    return label[real]
 
 
 def _edited(graph: Graph, changes: Mapping[str, Mapping[str, Any]]) -> Graph:

@@ -36,6 +36,11 @@ class TensorType:
         """The names of its axes of any length."""
         return tuple(axis.name for axis in self.shape if axis.is_padded)
 
+    @property
+    def dimensions(self) -> tuple[int | str, ...]:
+        """How long its axes are, and the names of those of any length."""
+        return tuple(axis.name if axis.size is None else axis.size for axis in self.shape)
+
     def with_shape(self, shape: Sequence[Axis | int]) -> TensorType:
         return replace(self, shape=shape_of(shape))
 

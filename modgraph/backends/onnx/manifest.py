@@ -16,7 +16,8 @@ from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, OpNode, Result, longest, padded_axes, to_json
-from modgraph.ops.activation import Identity, LogSoftmax, Softmax
+from modgraph.ops.activation import Identity
+from modgraph.ops.along_axis import LogSoftmax, Softmax
 from modgraph.ops.loss import CrossEntropy
 from modgraph.store.records import json_text
 from modgraph.types import TensorType
@@ -149,4 +150,5 @@ def _logits(graph: Graph, result: Result, compared: Mapping[Result, str]) -> Res
 
 
 def _port(name: str, type_: TensorType, tensor: str) -> dict[str, Any]:
-    return {"name": name, **type_.as_json(), **({} if tensor == name else {"tensor": tensor})}
+    told = {**type_.as_json(), "shape": [*type_.dimensions]}
+    return {"name": name, **told, **({} if tensor == name else {"tensor": tensor})}

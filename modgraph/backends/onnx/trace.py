@@ -101,7 +101,7 @@ def _dynamic(types: Sequence[TensorType], axes: Sequence[str]) -> tuple[dict[int
     batch = torch.export.Dim("batch", min=1)
     dims = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(axes)}
     return tuple(
-        {0: batch, **{at: dims[axis] for at, axis in enumerate(type_.shape, 1) if isinstance(axis, str)}}
+        {0: batch, **{at: dims[axis.name] for at, axis in enumerate(type_.shape, 1) if axis.is_padded}}
         for type_ in types
     )
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.run import Step, Values, begun, run
+from modgraph.declare import sizes
 from modgraph.ir import RouteNode, ScanNode
 from modgraph.nn import choice_of, choosing, scan
 
@@ -20,7 +21,7 @@ class CompiledScan:
         outputs = node.region.outputs
         self.node = node
         self.steps = steps
-        self.slots = [slot for slot in slots if slot != "length"]
+        self.slots = [*slots]
         self.wanted = [outputs[f"next.{state}"] for state in node.states] + [outputs[name] for name in node.stacked]
         self.routes = [route.name for route in node.region.of_kind(RouteNode)]
         self.model = model
@@ -49,8 +50,8 @@ class CompiledScan:
         return tuple(scan(step, (sequence, *choices.values()), states, length))
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
-        shape = self.node.region[state].types[0].shape
-        return torch.zeros(sequence.shape[0], *shape, dtype=self._dtype(sequence), device=sequence.device)  # type: ignore[arg-type]
+        shape = sizes(self.node.region[state].types[0].shape)
+        return torch.zeros(sequence.shape[0], *shape, dtype=self._dtype(sequence), device=sequence.device)
 
     def _dtype(self, sequence: Tensor) -> torch.dtype:
         """That of the sequence, or of the model's weights if it is one of ids."""

@@ -43,8 +43,7 @@ def drawn_routes(graph: Graph) -> list[DrawnRoute]:
             if router.router.draws:
                 scores, selected = (records[f"{route.name}.{record}"] for record in ("scores", "selected"))
                 *shape, modules = graph.type_of(selected).shape
-                assert isinstance(modules, int)
-                facts = route.name, router.name, router.frozen, modules, tuple(shape)
+                facts = route.name, router.name, router.frozen, modules.size or 0, tuple(shape)
                 found.append(DrawnRoute(*facts, scores, selected))
     return found
 

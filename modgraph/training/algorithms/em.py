@@ -56,7 +56,7 @@ class _EM(Learner):
 
     def _start(self, route: DrawnRoute) -> Tensor:
         """Uniformly random assignments, in as few bytes as they need."""
-        shape = [axis if isinstance(axis, int) else self._length(axis) for axis in route.shape]
+        shape = [self._length(axis.name) if axis.size is None else axis.size for axis in route.shape]
         generator = generator_for(self.given.seed, "assignments", route.name)
         kind = _narrowest(route.modules)
         refuse_beyond_memory(len(self.given.data) * math.prod(shape) * kind.itemsize)
@@ -70,9 +70,9 @@ class _EM(Learner):
         """How long a symbolic axis is in the training data."""
         types = self.given.graph.input_types
         return next(
-            int(self.given.data.values[name].shape[1 + type_.shape.index(axis)])
+            int(self.given.data.values[name].shape[1 + at])
             for name, type_ in types.items()
-            if axis in type_.shape
+            if (at := type_.position(axis)) is not None
         )
 
     def prepare(self, model: Model, step: int) -> None:
