@@ -44,5 +44,6 @@ def run(options: argparse.Namespace) -> int:
 def load_messages() -> None:
     """Import every module that declares messages: those of commands, and all called `errors`. None needs torch."""
     home = Path(modgraph.__file__).parent
-    for path in sorted([*home.rglob("errors.py"), *(home / "cli").glob("[a-z]*.py")]):
+    messages = [*home.rglob("errors.py"), *home.rglob("errors/[a-z]*.py")]
+    for path in sorted([*messages, *(home / "cli").glob("[a-z]*.py")]):
         import_module(".".join(("modgraph", *path.relative_to(home).with_suffix("").parts)))
