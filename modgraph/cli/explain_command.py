@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import modgraph
+from modgraph.declare import load_extensions
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
@@ -34,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     page = explain(options.name)
     if page is None:
-        raise ModgraphError([NothingToExplain(name=options.name, suggestion=suggestion(options.name))])
+        unknown = NothingToExplain(name=options.name, suggestion=suggestion(options.name))
+        raise ModgraphError([unknown, *load_extensions()])
     print(page)
     return 0
 

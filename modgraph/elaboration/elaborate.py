@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from modgraph.declare import load_extensions
 from modgraph.diagnostics import Report
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Abandoned, Context, Observer
@@ -37,6 +38,8 @@ def elaborate(
         report.add(NothingHere(span=file.span))
         return None
     graph = _elaborate_model(models[0], blocks, overrides, Context(report, observe))
+    if any(isinstance(each, errors.UnknownOp) for each in report.errors):
+        report.extend(load_extensions())
     return None if report.errors else graph
 
 

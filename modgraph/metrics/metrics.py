@@ -19,7 +19,7 @@ from torch import Tensor
 from modgraph.ir import Graph, OpNode, Result, TargetNode
 from modgraph.metrics.controllers import Controller, controllers
 from modgraph.metrics.means import Means
-from modgraph.nn.padding import valid
+from modgraph.nn.padding import selected, valid_along
 from modgraph.ops.loss import CrossEntropy
 
 Batch = Mapping[str, Tensor]
@@ -28,23 +28,26 @@ LARGEST_EXPONENT = 700.0  # of what a float can hold
 
 @dataclass(frozen=True)
 class Metric(ABC):
-    """Compares one result of a graph with a target. Padding and ignored labels are left out."""
+    """Compares one result of a graph with a target. Padding and ignored labels are left out: `padding` has the axes of
+    the target [B, …] that hold some, from 1, and the inputs that tell their lengths."""
 
     name: str
     result: Result
     target: str
-    length: str | None
+    padding: tuple[tuple[int, str], ...]
 
     @abstractmethod
-    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """What is averaged, summed for each example, and how much of it there is: [B] each."""
 
     def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
-        total_B, weight_B = self.sums(values[0], batch[self.target], self.length_in(batch))
+        total_B, weight_B = self.sums(values[0], batch[self.target], self.real_in(batch))
         means.add(self.name, float(total_B.sum()), float(weight_B.sum()))
 
-    def length_in(self, batch: Batch) -> Tensor | None:
-        return None if self.length is None else batch.get(self.length)
+    def real_in(self, batch: Batch) -> Tensor | None:
+        """Which places of the target [B, …] are no padding; None where all are, or lengths are not told."""
+        lengths = {axis: batch[name] for axis, name in self.padding if name in batch}
+        return valid_along(batch[self.target], lengths)
 
     @property
     def wanted(self) -> tuple[Result, ...]:
@@ -65,13 +68,13 @@ class Accuracy(Metric):
 
     ignore: int | None = None
 
-    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
-        predicted, counts = self.predictions(value, target, length)
+    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        predicted, counts = self.predictions(value, target, real)
         return _per_example((predicted == target) & counts), _per_example(counts)
 
-    def predictions(self, logits: Tensor, label: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+    def predictions(self, logits: Tensor, label: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """The predicted class of every label, and which labels count."""
-        return logits.argmax(-1), counted(label, length, self.ignore)
+        return logits.argmax(-1), counted(label, real, self.ignore)
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,8 @@ class Perplexity(Metric):
     ignore: int | None = None
     reduce: str = "mean"
 
-    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
-        count_B = _per_example(counted(target, length, self.ignore))
+    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        count_B = _per_example(counted(target, real, self.ignore))
         return (value.double() * count_B if self.reduce == "mean" else value.double()), count_B
 
     def values(self, means: Mapping[str, float]) -> dict[str, float]:
@@ -94,15 +97,15 @@ class Perplexity(Metric):
 class SquaredError(Metric):
     """The mean of (prediction − target)² over everything that examples hold."""
 
-    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
-        counts = counted(target, length)
-        return _per_example((value - target).double() ** 2 * counts), _per_example(counts)
+    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        counts = counted(target, real)
+        errors = selected((value - target).double(), None if real is None else counts)
+        return _per_example(errors**2), _per_example(counts)
 
 
-def counted(target: Tensor, length: Tensor | None, ignore: int | None = None) -> Tensor:
-    """Which places of a target [B, ...] count; with a length, the first axis after the batch holds padding."""
+def counted(target: Tensor, real: Tensor | None, ignore: int | None = None) -> Tensor:
+    """Which places of a target [B, ...] count: those that are real and not ignored."""
     counts = torch.ones_like(target, dtype=torch.bool) if ignore is None else target != ignore
-    real = valid(target, 1, length) if length is not None else None
     return counts if real is None else counts & real
 
 
@@ -118,7 +121,7 @@ def accuracies(graph: Graph) -> list[Accuracy]:
     found = {}
     for target, node, inputs in _compared(graph, "label"):
         if isinstance(node.op, CrossEntropy):
-            found[target] = (inputs["logits"], target, _length_of(inputs), node.op.ignore)
+            found[target] = (inputs["logits"], target, _padding_of(graph, target), node.op.ignore)
     return [Accuracy(_named("accuracy", target, found), *facts) for target, facts in found.items()]
 
 
@@ -127,7 +130,7 @@ def perplexities(graph: Graph) -> list[Perplexity]:
     found = {}
     for target, node, inputs in _compared(graph, "label"):
         if isinstance(node.op, CrossEntropy) and not node.op.class_weights and graph.target_types[target].shape:
-            found[target] = (Result(node.name), target, _length_of(inputs), node.op.ignore, node.op.reduce)
+            found[target] = (Result(node.name), target, _padding_of(graph, target), node.op.ignore, node.op.reduce)
     return [Perplexity(_named("perplexity", target, found), *facts) for target, facts in found.items()]
 
 
@@ -136,7 +139,7 @@ def squared_errors(graph: Graph) -> list[SquaredError]:
     found = {}
     for target, _, inputs in _compared(graph, "target"):
         if "prediction" in inputs and graph.target_types[target].dtype == "float":
-            found[target] = (inputs["prediction"], target, _length_of(inputs))
+            found[target] = (inputs["prediction"], target, _padding_of(graph, target))
     return [SquaredError(_named("mse", target, found), *facts) for target, facts in found.items()]
 
 
@@ -148,8 +151,13 @@ def _compared(graph: Graph, slot: str) -> Iterable[tuple[str, OpNode, dict[str, 
             yield inputs[slot].node, node, inputs
 
 
-def _length_of(inputs: Mapping[str, Result]) -> str | None:
-    return inputs["length"].node if "length" in inputs else None
+def _padding_of(graph: Graph, target: str) -> tuple[tuple[int, str], ...]:
+    """The axes of a target, from 1, that hold padding, each with the input that tells its lengths."""
+    told = graph.length_inputs()
+    shape = graph.target_types[target].shape
+    return tuple(
+        (at, told[axis.name]) for at, axis in enumerate(shape, start=1) if axis.is_padded and axis.name in told
+    )
 
 
 def _named(metric: str, target: str, found: Mapping[str, object]) -> str:

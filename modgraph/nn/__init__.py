@@ -103,10 +103,12 @@ __all__ = [
     "choice_of",
     "choosing",
     "scan",
+    "selected",
     "sharded",
     "squared_cv",
     "standard_gumbel",
     "standard_normal",
     "valid",
+    "valid_along",
     "whole_batch_sum",
 ]

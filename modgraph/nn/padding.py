@@ -13,8 +13,8 @@ def valid(x: Tensor, axis: int, length: Tensor | None) -> Tensor | None:
 
     `length` has the shape [B], B the first axis of x; None means that all places are real.
     """
-    if length is None:
-        return None
+    if length is None or length.dtype == torch.bool:
+        return length
     axis = axis % x.dim()
     places = torch.arange(x.shape[axis], device=x.device)
     mask = places < length.to(x.device).unsqueeze(-1)

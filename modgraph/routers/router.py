@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from modgraph.declare import Declaration, Signature
+from modgraph.declare import Declaration, Registry, Signature
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, shapes_meet
 
 
@@ -58,7 +58,7 @@ class Router(Declaration):
     `message` is the torch_geometric form, the definition that all lowerings must equal.
     """
 
-    registry: ClassVar[dict[str, type[Router]]] = {}
+    registry: ClassVar[Registry[Router]] = Registry("router")
 
     records: ClassVar[tuple[str, ...]] = ()
     reference: ClassVar[str]
@@ -67,13 +67,6 @@ class Router(Declaration):
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
     distribution: ClassVar[str | None] = None  # the record whose softmax over modules is what it chooses from
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "name" in vars(cls):
-            assert cls.name not in Router.registry, f'two routers are called "{cls.name}"'
-            assert cls.__doc__, f"{cls.name} needs a docstring"
-            Router.registry[cls.name] = cls
 
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates of one routing decision over all senders and modules, messages left out.

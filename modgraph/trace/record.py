@@ -105,7 +105,9 @@ def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Reco
     sources = (*step.operands, *step.lengths)
     found = model.results(batch, sources)
     operands, lengths = found[: len(step.operands)], found[len(step.operands) :]
-    told = {each.node: (length,) for each, length in zip(step.lengths, lengths, strict=True)}
+    told: dict[str, tuple[Tensor, ...]] = {
+        each.node: (length,) for each, length in zip(step.lengths, lengths, strict=True)
+    }
     named = step.told(operands, told)
     router = model.graph.router_of(route).router
     rounds = [

@@ -96,7 +96,7 @@ def _value(metric: Metric, compared: Tensor, batch: Batch) -> Tensor:
     if not isinstance(metric, Perplexity):
         return compared
     loss: Tensor = CrossEntropy(ignore=metric.ignore, reduce=metric.reduce)(
-        compared, batch[metric.target], metric.length_in(batch)
+        compared, batch[metric.target], metric.real_in(batch)
     )
     return loss
 

@@ -57,7 +57,7 @@ def test_inferred_types_are_those_of_the_values(name: str, training: bool) -> No
     values = {**computed.outputs, **computed.routing}
     results = {**graph.outputs, **model.routing_results()}
     for key, value in values.items():
-        assert tuple(value.shape) == (3, *graph.type_of(results[key]).shape)
+        assert tuple(value.shape) == (3, *graph.type_of(results[key]).dimensions)
     assert all(loss.shape == () for loss in computed.losses.values())
 
 

@@ -95,7 +95,7 @@ class Examples:
 
 
 def _port(name: str, type_: TensorType) -> Port:
-    return Port(name, type_.dtype, type_.dimensions, type_.size, name, of=type_.of)
+    return Port(name, type_.dtype, type_.dimensions, type_.size, name, along=type_.of)
 
 
 def _random(name: str, type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:
