@@ -65,7 +65,7 @@ def _axis_named(argument: CallArgument, site: Site) -> CallArgument:
     if isinstance(value, str):
         value = site.scope.find(value, lambda known: isinstance(known, PoolEntity)) or value
     if isinstance(value, PoolEntity):
-        value = value.path
+        value = value.axis.name
     known = site.call.axes.get(value) if site.call is not None and isinstance(value, str) else None
     return replace(argument, value=known.name if known is not None and known.name else value)
 

@@ -59,7 +59,7 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
     if isinstance(node, Poison):
         return POISON
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
-    rows = bool(outer) and outer[-1].name == pool.path
+    rows = bool(outer) and outer[-1] == pool.axis
     name, _ = site.naming.next("every_module")
     router = RouterEntity(name, EveryModule(rows=rows), False, span)
     return _route(node, router, (value,), span, site)
@@ -112,7 +112,9 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
             who = f'pool "{pool.path}"'
             site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
             return POISON
-    node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), grown=pool.grown, span=pool.span)
+    node = PoolNode(
+        name=pool.path, size=pool.size, regions=tuple(whole), grown=pool.grown, shares=pool.shares, span=pool.span
+    )
     if node.alike:
         ops = node.regions[0].of_kind(OpNode)
         site.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)

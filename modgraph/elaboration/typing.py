@@ -41,7 +41,7 @@ def _axis(axis: ast.Expression, site: Site) -> Axis | Poison:
     if isinstance(axis, ast.Name):
         known = site.scope.find(axis.name)
         if isinstance(known, PoolEntity):
-            return Axis(known.size, known.path)
+            return known.axis
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
             return Axis(None, axis.name)
     length = site.constant(axis, "an axis")

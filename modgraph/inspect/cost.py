@@ -113,7 +113,7 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
     pool, router = graph.pool_of(route), graph.router_of(route)
     operands = [_fixed(type_, lengths) for type_ in graph.signature(route).operands]
     with _fitting(route.name):
-        types = PoolTypes(pool.name, pool.size, _fixed(pool.message, lengths), _fixed(pool.result, lengths))
+        types = PoolTypes(pool.name, pool.axis, _fixed(pool.message, lengths), _fixed(pool.result, lengths))
         signature = router.router.bind_pool(types, *operands)
     decisions = product(signature.axes.lead or ())
     messages = decisions * signature.axes.fixed("N")

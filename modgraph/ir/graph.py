@@ -248,7 +248,7 @@ class Part:
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:
     """A router bound to a pool and to what it routes. Raises `Misfit`."""
-    return router.bind_pool(PoolTypes(pool.name, pool.size, pool.message, pool.result), tokens, *others)
+    return router.bind_pool(PoolTypes(pool.name, pool.axis, pool.message, pool.result), tokens, *others)
 
 
 def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:

@@ -98,6 +98,7 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
         case PoolNode():
             entry |= {"size": node.size, "regions": [_content(region) for region in node.regions]}
             entry |= {"grown": node.grown} if node.grown else {}
+            entry |= {"shares": node.shares} if node.shares else {}
         case RouteNode():
             entry["lowering"] = node.lowering
         case ScanNode():
@@ -130,7 +131,9 @@ def _node_from_json(entry: dict[str, Any]) -> Node:
         case "pool":
             size = whole_of(entry["size"], 1, MOST_MODULES)
             grown = whole_of(entry.get("grown", 0), 0, size - 1)
-            return PoolNode(**common, size=size, regions=tuple(map(_graph, entry["regions"])), grown=grown)
+            shares = name_of(entry["shares"]) if "shares" in entry else ""
+            regions = tuple(map(_graph, entry["regions"]))
+            return PoolNode(**common, size=size, regions=regions, grown=grown, shares=shares)
         case "route":
             return RouteNode(**common, lowering=name_of(entry["lowering"]))
         case "scan":

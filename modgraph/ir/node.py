@@ -9,7 +9,7 @@ from modgraph.declare import Initial
 from modgraph.diagnostics import Span
 from modgraph.ops import Op
 from modgraph.routers import Router
-from modgraph.types import TensorType
+from modgraph.types import Axis, TensorType
 
 if TYPE_CHECKING:
     from modgraph.ir.graph import Graph
@@ -59,13 +59,20 @@ class PoolNode(Node):
     """Modules of one interface: `size` copies of one region, or as many regions of unlike modules.
 
     A region is the graph of one module; its input is "x", its output "output". The last `grown` modules were added to
-    a pool that was trained before: their own weights are trained even where the pool is frozen.
+    a pool that was trained before: their own weights are trained even where the pool is frozen. `shares` names the
+    pool whose axis its modules have too, if not one of their own.
     """
 
     kind = "pool"
     size: int
     regions: tuple[Graph, ...]
     grown: int = 0
+    shares: str = ""
+
+    @property
+    def axis(self) -> Axis:
+        """That of its modules."""
+        return Axis(self.size, self.shares or self.name)
 
     @property
     def alike(self) -> bool:

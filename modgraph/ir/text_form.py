@@ -33,6 +33,7 @@ def _lines(graph: Graph, node: Node, indent: str) -> list[str]:
         case PoolNode():
             regions = [to_text(region, indent + "  ") for region in node.regions]
             grown = f" grown {node.grown}" if node.grown else ""
+            grown += f" shares {node.shares}" if node.shares else ""
             return [f"{head}pool[{node.size}]{grown}{'' if node.alike else ' of unlike modules'}", *regions]
         case RouteNode():
             uses = graph.uses(node.name)

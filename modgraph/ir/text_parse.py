@@ -17,7 +17,9 @@ TYPE = re.compile(r"(?P<dtype>\w+)(?:\[(?P<inside>[^\]]*)\])?(?P<batch> over bat
 DECLARED = re.compile(r"(?P<is>\w+)(?:\((?P<settings>(?:[^()\"]|\"(?:[^\"\\]|\\.)*\")*)\))?")
 SLOTS = re.compile(r"(?<! lengths) \((?P<slots>[\w.]+ <- [^)]*)\)")
 LENGTHS = re.compile(r" lengths \((?P<lengths>[\w.]+ <- [^)]*)\)")
-POOL = re.compile(r"pool\[(?P<size>\d{1,6})\](?: grown (?P<grown>\d{1,6}))?(?P<unlike> of unlike modules)?")
+POOL = re.compile(
+    r"pool\[(?P<size>\d{1,6})\](?: grown (?P<grown>\d{1,6}))?(?: shares (?P<shares>[\w.]+))?(?P<unlike> of unlike modules)?"
+)
 DECLARED_TAIL = re.compile(
     r"(?: of (?P<owner>[\w.]+))?(?: init (?P<kind>\w+)\((?P<scale>[^)]*)\))?(?P<frozen> frozen)?"
 )
@@ -66,6 +68,7 @@ def _node(line: str, number: int, lines: Iterator[tuple[int, str]]) -> dict[str,
             size = int(pool["size"])
             regions = [_graph(lines) for _ in range(size if pool["unlike"] else 1)]
             entry |= {"size": size, "regions": regions, "grown": int(pool["grown"] or 0)}
+            entry |= {"shares": pool["shares"]} if pool["shares"] else {}
         case "scan":
             scan = _match(SCAN, rest, number).groupdict()
             entry |= {key: text.split(", ") if text else [] for key, text in scan.items()}

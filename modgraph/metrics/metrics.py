@@ -128,7 +128,7 @@ def accuracies(graph: Graph) -> list[Accuracy]:
 def perplexities(graph: Graph) -> list[Perplexity]:
     """A perplexity for each target with several labels an example, whose cross-entropy weighs all classes alike."""
     found = {}
-    for target, node, inputs in _compared(graph, "label"):
+    for target, node, _ in _compared(graph, "label"):
         if isinstance(node.op, CrossEntropy) and not node.op.class_weights and graph.target_types[target].shape:
             found[target] = (Result(node.name), target, _padding_of(graph, target), node.op.ignore, node.op.reduce)
     return [Perplexity(_named("perplexity", target, found), *facts) for target, facts in found.items()]
@@ -154,10 +154,8 @@ def _compared(graph: Graph, slot: str) -> Iterable[tuple[str, OpNode, dict[str, 
 def _padding_of(graph: Graph, target: str) -> tuple[tuple[int, str], ...]:
     """The axes of a target, from 1, that hold padding, each with the input that tells its lengths."""
     told = graph.length_inputs()
-    shape = graph.target_types[target].shape
-    return tuple(
-        (at, told[axis.name]) for at, axis in enumerate(shape, start=1) if axis.is_padded and axis.name in told
-    )
+    axes = enumerate(graph.target_types[target].shape, start=1)
+    return tuple((at, told[axis.name]) for at, axis in axes if axis.is_padded and axis.name in told)
 
 
 def _named(metric: str, target: str, found: Mapping[str, object]) -> str:

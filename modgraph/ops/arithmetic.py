@@ -41,7 +41,8 @@ class Arithmetic(Op):
     def _broadcast(self, found: tuple[TensorType, ...]) -> tuple[TensorType, list[tuple[int, ...]]]:
         """The type of the result, and for each operand the axes it lacks, counted from the last of the result's."""
         shapes = [type_.shape for type_ in found]
-        inner, outer = min(shapes, key=len), max(shapes, key=len)
+        ordered = sorted(shapes, key=len)
+        inner, outer = ordered[0], ordered[-1]
         places = laid(inner, outer)
         if places is None:
             raise Misfit(f'the shapes {" and ".join(map(shown, shapes))} do not fit together under "{self.symbol}"')

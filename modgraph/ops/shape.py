@@ -88,7 +88,7 @@ class Rename(Op):
     """
 
     name = "rename"
-    example = 'input x: float[6] pool p[3] = linear(4) h = x -> p y = (h, h -> rename(p="other")) -> contract output y'
+    example = 'input x: float[6] pool p[3] = linear(4) y = x -> p -> rename(p="sender") output y'
     operands = (Operand("x", "..."),)
     module = TorchModule("torch.nn.Identity")
     affine = True

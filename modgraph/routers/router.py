@@ -28,14 +28,14 @@ class PoolTypes:
     """What a pool's modules take and yield, and how many there are."""
 
     name: str
-    size: int
+    axis: Axis  # that of its modules
     message: TensorType
     result: TensorType
 
     @property
-    def axis(self) -> Axis:
-        """That of its modules."""
-        return Axis(self.size, self.name)
+    def size(self) -> int:
+        assert self.axis.size is not None, "a pool has a number of modules"
+        return self.axis.size
 
 
 @dataclass(frozen=True)

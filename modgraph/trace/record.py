@@ -105,10 +105,8 @@ def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Reco
     sources = (*step.operands, *step.lengths)
     found = model.results(batch, sources)
     operands, lengths = found[: len(step.operands)], found[len(step.operands) :]
-    told: dict[str, tuple[Tensor, ...]] = {
-        each.node: (length,) for each, length in zip(step.lengths, lengths, strict=True)
-    }
-    named = step.told(operands, told)
+    told = zip((each.node for each in step.lengths), lengths, strict=True)
+    named = step.told(operands, {name: (length,) for name, length in told})
     router = model.graph.router_of(route).router
     rounds = [
         replace(full, router=_with_weights(model.graph, route, each, full.router))(*operands, **named)

@@ -64,10 +64,11 @@ def test_results_are_what_is_yielded_and_then_what_routes_record() -> None:
     scan = scan_of(graph)
     route = "states.n.transition"
     assert scan.stacked == ("states", *(f"{route}.{name}" for name in ("gates", "load", "scores", "selected")))
-    assert [type_.shape for type_ in scan.types] == [("time", 6), *[("time", 1, 3)] * 4]
+    assert [type_.dimensions for type_ in scan.types] == [("time", 6), *[("time", 1, 3)] * 4]
     assert graph.records()[f"{route}.gates"] == Result("states", 1)
     assert graph.inputs("loss2.importance") == {"0": Result("states", 1)}
-    assert graph.inputs("states") == {"sequence": Result("states.embedding"), "length": Result("time_length")}
+    assert graph.inputs("states") == {"sequence": Result("states.embedding")}
+    assert graph.lengths("states") == {"time": Result("time_length")}
 
 
 def test_a_value_from_outside_comes_in_once_and_is_the_same_at_every_step() -> None:
@@ -105,7 +106,7 @@ def test_a_step_reads_what_its_own_routes_recorded() -> None:
       output s output g loss i -> mean(axis=-1)"""
     assert codes(body) == []
     graph = loads(in_model(body)).ir
-    assert [type_.shape for type_ in scan_of(graph).types[:3]] == [("time", 4), ("time", 2), ("time",)]
+    assert [type_.dimensions for type_ in scan_of(graph).types[:3]] == [("time", 4), ("time", 2), ("time",)]
 
 
 MISTAKES = {

@@ -97,7 +97,7 @@ def test_a_pool_grows_inside_a_scan_and_types_downstream_follow() -> None:
       output s output t }"""
     grown = grow(modgraph.loads(text).ir, "p", 1)
     assert grown == modgraph.loads(text, added=1).ir
-    assert [type_.shape for type_ in scan_of(grown).types] == [("time", 4), ("time", 3, 4)]
+    assert [type_.dimensions for type_ in scan_of(grown).types] == [("time", 4), ("time", 3, 4)]
     with pytest.raises(Misfit, match="its next value would be"):
         rows = "scan x as v with h: float[2, 4] { h = v -> p yield h } as s output s"
         grow(modgraph.loads(f"model m() {{ input x: float[time, 4] pool p[2] = linear(4) {rows} }}").ir, "p", 1)
