@@ -18,7 +18,8 @@ DECLARED = re.compile(r"(?P<is>\w+)(?:\((?P<settings>(?:[^()\"]|\"(?:[^\"\\]|\\.
 SLOTS = re.compile(r"(?<! lengths) \((?P<slots>[\w.]+ <- [^)]*)\)")
 LENGTHS = re.compile(r" lengths \((?P<lengths>[\w.]+ <- [^)]*)\)")
 POOL = re.compile(
-    r"pool\[(?P<size>\d{1,6})\](?: grown (?P<grown>\d{1,6}))?(?: shares (?P<shares>[\w.]+))?(?P<unlike> of unlike modules)?"
+    r"pool\[(?P<size>\d{1,6})\](?: grown (?P<grown>\d{1,6}))?(?: shares (?P<shares>[\w.]+))?"
+    r"(?P<unlike> of unlike modules)?"
 )
 DECLARED_TAIL = re.compile(
     r"(?: of (?P<owner>[\w.]+))?(?: init (?P<kind>\w+)\((?P<scale>[^)]*)\))?(?P<frozen> frozen)?"

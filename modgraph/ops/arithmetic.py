@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from modgraph.declare import Signature, TorchModule, setting
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Misfit, TensorType, broadcast, laid, once_each, shown
+from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
 
 ARITHMETIC_MODULE = TorchModule(
     "modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", left="left", right="right"
@@ -45,7 +45,8 @@ class Arithmetic(Op):
         inner, outer = ordered[0], ordered[-1]
         places = laid(inner, outer)
         if places is None:
-            raise Misfit(f'the shapes {" and ".join(map(shown, shapes))} do not fit together under "{self.symbol}"')
+            reason = f'the shapes {" and ".join(map(shown, shapes))} do not fit together under "{self.symbol}"'
+            raise Misfit(reason, _way_out(*shapes))
         result = list(outer)
         for axis, at in zip(inner, places, strict=True):
             result[at] = broadcast(result[at], axis)
@@ -54,6 +55,15 @@ class Arithmetic(Op):
         over_batch = all(type_.per == "batch" for type_ in found)
         shape = once_each(tuple(result), self.name)
         return TensorType("float", shape, per="batch" if over_batch else "example"), lacks
+
+
+def _way_out(left: Shape, right: Shape) -> str:
+    """What to do where two values fit but for the names of their axes."""
+    for one, other in zip(reversed(left), reversed(right), strict=False):
+        if one.size == other.size and one.name != other.name and one.name and other.name:
+            meant = f'-> rename({other.name}="{one.name}")' if "." not in one.name + other.name else "rename one"
+            return f'"{one.name}" and "{other.name}" are axes of unlike things; if the same is meant: {meant}'
+    return ""
 
 
 class Add(Arithmetic):

@@ -155,7 +155,7 @@ def test_a_pool_of_unlike_modules_names_each_and_routes_alike() -> None:
 
 def test_a_pool_without_a_router_applies_every_module_and_then_deals_row_by_row() -> None:
     program = loads("model m() { input x: float[4] pool p[3] = linear(4) a = x -> p b = a -> p output a output b }")
-    assert [program.ir.type_of(result).shape for result in program.ir.outputs.values()] == [(3, 4), (3, 4)]
+    assert [program.ir.type_of(result).dimensions for result in program.ir.outputs.values()] == [(3, 4), (3, 4)]
     model = program.build()
     value = torch.randn(2, 4)
     outputs = model(value)

@@ -77,7 +77,7 @@ def test_a_value_from_outside_comes_in_once_and_is_the_same_at_every_step() -> N
     inputs = graph.inputs("s")
     assert inputs["outer.a_b.split"] == Result("a_b.split", 0)
     assert inputs["outer.a_b.split.1"] == Result("a_b.split", 1)
-    assert len(inputs) == 4
+    assert len(inputs) == 3
 
 
 def test_the_order_of_independent_statements_in_a_body_keeps_the_hash() -> None:

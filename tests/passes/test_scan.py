@@ -38,7 +38,7 @@ def test_inference_leaves_out_results_states_and_inputs_that_no_output_needs() -
     scan = scan_of(after)
     assert (scan.stacked, scan.states) == (("s",), ("helper.h",))
     assert set(scan.region.input_types) == {"helper.v", "helper.h"}
-    assert set(after.inputs("helper")) == {"sequence", "length"}
+    assert set(after.inputs("helper")) == {"sequence"}
     assert set(after.inputs("output.s")["x"].node for _ in [0]) == {"helper"}
     assert after.inputs("output.s")["x"].index == 0 != before.inputs("output.s")["x"].index
     assert set(scan.region.outputs) == {"s", "next.helper.h"}
