@@ -28,7 +28,7 @@ class Agreement(Router):
     module = TorchModule(
         "modgraph.nn.Agreement", "D", "V", "iterations", bias="bias", update="update", residual="residual"
     )
-    reference = "modgraph.nn.AgreementMessagePassing"
+    reference = "modgraph.nn.message_passing.AgreementMessagePassing"
     soft = True
     balanced = True
 

@@ -20,7 +20,7 @@ class Slots(Router):
     operands = (Operand("tokens", "... N D"),)
     results = ("... N V", "... N M", "... N slots M", "... N slots M")
     records = ("gates", "scores", "selected")
-    reference = "modgraph.nn.SelectedMessagePassing"
+    reference = "modgraph.nn.message_passing.SelectedMessagePassing"
 
     slots: int = setting(1, min=1, doc="modules for each token")
     combine: str = setting(

@@ -15,7 +15,7 @@ class TopK(Router):
     """Send each token to the k modules with the largest scores. Routers below it say what a score is."""
 
     operands = (Operand("tokens", "... N D"),)
-    reference = "modgraph.nn.SelectedMessagePassing"
+    reference = "modgraph.nn.message_passing.SelectedMessagePassing"
     balanced = True
     distribution = "scores"
 
