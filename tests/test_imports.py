@@ -39,6 +39,8 @@ HEAVY = ("torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", 
 for command in (("train", "--help"), ("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod")):
     done(*command)
     needs_none_of("numpy", *HEAVY)
+done("explain", "em")
+needs_none_of(*HEAVY)
 """
 
 TRAINING = """
