@@ -19,7 +19,7 @@ from modgraph.elaboration.entities import (
     Tensor,
 )
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.ir import Graph, InputNode, OpNode, OutputNode, PoolNode, Result, RouteNode, RouterNode, bind_route
+from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers.every_module import EveryModule
 from modgraph.syntax import ast
 from modgraph.types import Misfit, ModuleAxis, TensorType
@@ -104,10 +104,10 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, here: Here) -> 
         return POISON
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - rank :])
     regions = [_region(pool, template, message, here) for template in pool.templates]
-    whole = [region for region in regions if isinstance(region, Graph)]
+    whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):
         return POISON
-    results = [region.type_of(region.outputs["output"]) for region in whole]
+    results = [result for region in whole for result in region.result_types]
     for place, result in enumerate(results):
         if result != results[0]:
             reason = f"module {place} yields {result}, and module 0 yields {results[0]}"
@@ -117,16 +117,16 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, here: Here) -> 
             return POISON
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), grown=pool.grown, span=pool.span)
     if node.alike:
-        ops = node.regions[0].of_kind(OpNode)
+        ops = node.regions[0].graph.of_kind(OpNode)
         here.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)
     return node if here.add(node, pool.span) else POISON
 
 
-def _region(pool: PoolEntity, template: Any, message: TensorType, here: Here) -> Graph | Poison:
-    """The graph of one module of a pool."""
+def _region(pool: PoolEntity, template: Any, message: TensorType, here: Here) -> Region | Poison:
+    """One module of a pool."""
     from modgraph.elaboration.apply import apply
 
-    graph = Graph(pool.path.rpartition(".")[2])
+    graph = Graph(pool.path)
     scope = Scope(outer=here.scope, frozen=pool.frozen)
     inside = Here(here.context, graph, scope, Naming("", "", scope), region=True)
     inside.add(InputNode(name="x", types=(message,), span=pool.span), pool.span)
@@ -136,8 +136,7 @@ def _region(pool: PoolEntity, template: Any, message: TensorType, here: Here) ->
             reason = "its modules must yield one value"
             here.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason))
         return POISON
-    inside.add(OutputNode(name="output.output", types=(), span=pool.span), pool.span, {"x": result.result})
-    return graph
+    return Region(graph, ("x",), (result.result,))
 
 
 def message_rank(template: Any, here: Here) -> int:
