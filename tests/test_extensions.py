@@ -37,7 +37,7 @@ class Everyone(Router):
     results = ("... N V",)
     module = TorchModule("torch.nn.Identity")
     reference = "my_package.nn.Everyone"
-    soft = True
+    chooses_along = None
 '''
 
 NN = """

@@ -19,14 +19,20 @@ from modgraph.declare.declaration import (
     shown_value,
     uniform,
 )
+from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, Record, Role
 
 __all__ = [
+    "CHOSEN",
+    "DISTRIBUTION",
     "MISSING",
     "ONES",
+    "RANKING",
     "ZEROS",
     "Declaration",
     "Initial",
     "Operand",
+    "Record",
+    "Role",
     "Setting",
     "Signature",
     "TorchModule",

@@ -172,12 +172,12 @@ def _attribute(expression: ast.Attribute, here: Here) -> Any:
         advice = "values are reached by name, members of a family by [ ]"
         here.tell(errors.WrongKind(span=expression.target.span, needed="a router", found=found, way_out=advice))
         return POISON
-    records = target.router.records
+    records = target.router.record_names
     if expression.name not in records:
         suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
         here.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
         return POISON
-    found_records = _records_of(target, (expression.name,), expression.span, here)
+    found_records = _records_of(target, expression.name, expression.span, here)
     if len(found_records) == 1:
         return found_records[0]
     if not found_records:
@@ -238,7 +238,8 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
                 found = f"this is {described(value)}"
                 here.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
                 return POISON
-            tensors += _records_of(member, bound.op.reads, span, here)
+            read = member.router.record_as(*bound.op.reads)
+            tensors += _records_of(member, read.name, span, here) if read is not None else []
     if not tensors and routers_only:
         name = described(operands[0][0]).split('"')[1]
         here.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
@@ -246,14 +247,10 @@ def _statistic(bound: Bound, operands: list[tuple[Any, Any]], call: ast.Call, he
     return apply_op(bound, tuple(tensors), call.span, here)
 
 
-def _records_of(router: RouterEntity, names: tuple[str, ...], span: Span, here: Here) -> list[Tensor]:
-    """The first of some records that a router keeps, of every route so far that uses it; inside a scan, those of this
-    step and those outside."""
-    kept = [name for name in names if name in router.router.records]
-    if not kept:
-        return []
+def _records_of(router: RouterEntity, record: str, span: Span, here: Here) -> list[Tensor]:
+    """A record of every route so far that uses a router; inside a scan, of this step and of those outside."""
     graphs = [here.graph] if here.scan is None else [here.scan.outer.graph, here.graph]
-    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, kept[0])]
+    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, record)]
     here.context.spend(RECORD * len(results), span)
     return [Tensor(result, graph.type_of(result)) for graph, result in results]
 

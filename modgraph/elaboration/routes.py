@@ -46,7 +46,7 @@ def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, here: Here) ->
         here.tell(errors.SelectsTooMany(span=router.span, notes=(Note(text="used here", span=span),), **facts))
     elif pool.size == 1:
         here.tell(errors.SingleModule(span=span, router=router.path))
-    elif chosen == pool.size and not router.router.soft:
+    elif chosen == pool.size and router.router.chooses_along is not None:
         here.tell(errors.SelectsAll(span=router.span, router=router.path, pool=pool.name, size=pool.size))
     return chosen <= pool.size
 
