@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from modgraph.declare import Declaration, Record, Role, Signature
+from modgraph.declare import Declaration, Record, Registry, Role, Signature
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
 
@@ -53,7 +53,7 @@ class Router(Declaration):
     `reference` is the torch_geometric form, the definition that all lowerings must equal.
     """
 
-    registry: ClassVar[dict[str, type[Router]]] = {}
+    registry: ClassVar[Registry[Router]] = Registry("router")
 
     results = ("... N V",)
     one_for_each: ClassVar[Literal["sender", "module", "pair"]] = "sender"  # what a route's value has vectors for
@@ -63,13 +63,6 @@ class Router(Declaration):
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "name" in vars(cls):
-            assert cls.name not in Router.registry, f'two routers are called "{cls.name}"'
-            assert cls.__doc__, f"{cls.name} needs a docstring"
-            Router.registry[cls.name] = cls
 
     @property
     def record_names(self) -> tuple[str, ...]:
