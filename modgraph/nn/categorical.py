@@ -19,7 +19,6 @@ from modgraph.nn.selected import (
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
-    SelectedMessagePassing,
     SelectedPerModule,
 )
 from modgraph.nn.shard import standard_gumbel
@@ -151,12 +150,6 @@ class _Decided(nn.Module):
 
     def forward(self, tokens: Tensor, length: Any = None) -> SlotRecords:
         return SlotRecords(self.selected, self.selected, self.selected)
-
-
-class SlotsMessagePassing(InSlots):
-    """The definition: the module of each slot sends f_j(x_i) to the token's slot."""
-
-    form = SelectedMessagePassing
 
 
 class SlotsGrouped(InSlots):

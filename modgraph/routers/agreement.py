@@ -29,7 +29,7 @@ class Agreement(Router):
     module = TorchModule(
         "modgraph.nn.Agreement", "D", "V", "iterations", bias="bias", update="update", residual="residual"
     )
-    reference = "modgraph.nn.AgreementMessagePassing"
+    reference = "modgraph.nn.message_passing.AgreementMessagePassing"
     chooses_along = None
     balanced = True
 

@@ -11,7 +11,7 @@ from modgraph.routers.top_k import SELECTED, ChoiceForms, hard_forms
 from modgraph.types import Axes, Misfit, TensorType
 
 SIDE_BY_SIDE = ChoiceForms(  # each slot is a sender of its own
-    message_passing="modgraph.nn.SlotsMessagePassing",
+    message_passing="modgraph.nn.message_passing.SlotsMessagePassing",
     grouped="modgraph.nn.SlotsGrouped",
     per_module="modgraph.nn.SlotsPerModule",
     gathered="modgraph.nn.SlotsGathered",

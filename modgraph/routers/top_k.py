@@ -24,7 +24,7 @@ class ChoiceForms:
 
 
 SELECTED = ChoiceForms(
-    message_passing="modgraph.nn.SelectedMessagePassing",
+    message_passing="modgraph.nn.message_passing.SelectedMessagePassing",
     grouped="modgraph.nn.SelectedGrouped",
     per_module="modgraph.nn.SelectedPerModule",
     gathered="modgraph.nn.SelectedGathered",

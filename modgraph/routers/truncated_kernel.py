@@ -29,7 +29,7 @@ class TruncatedKernel(Router):
         Weight("bandwidth", "", Initial("ones")),
     )
     module = TorchModule("modgraph.nn.TruncatedKernel", "D", "V", "M", truncation="truncation", bias="bias")
-    reference = "modgraph.nn.KernelMessagePassing"
+    reference = "modgraph.nn.message_passing.KernelMessagePassing"
     chooses_along = None
 
     truncation: float | None = setting(
