@@ -157,7 +157,7 @@ class Graph:
 
     def recorded(self, route: RouteNode) -> dict[str, Result]:
         """What a route of this very graph records, by the name of the record."""
-        records = self.router_of(route).router.records
+        records = self.router_of(route).router.record_names
         return {record: Result(route.name, index) for index, record in enumerate(records, start=1)}
 
     @property

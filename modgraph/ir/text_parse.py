@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+from lark.exceptions import UnexpectedToken
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.json_form import FORMAT, from_json
@@ -38,9 +38,9 @@ def _told(error: UnexpectedInput, text: str) -> str:
     """Where a text is none of a graph, and what could stand there."""
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         return "the text ends before the graph's closing brace"
-    known = {terminal.name: terminal.pattern for terminal in grammar().terminals}
-    names = error.allowed if isinstance(error, UnexpectedCharacters) else error.expected
-    wanted = sorted(WORDS.get(name) or f'"{known[name].value}"' for name in names or () if name in known)
+    patterns = {terminal.name: terminal.pattern.value for terminal in grammar().terminals}
+    names = {*getattr(error, "allowed", ()), *getattr(error, "expected", ())} & patterns.keys()
+    wanted = sorted(WORDS.get(name) or f'"{patterns[name]}"' for name in names)
     found = text.splitlines()[error.line - 1][error.column - 1 :][:MOST_LETTERS]
     return f"line {error.line}, column {error.column}: {' or '.join(wanted)} must stand here, not {found!r}"
 
