@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import modgraph
+from modgraph.declare import load_extensions
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
@@ -34,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     page = explain(options.name)
     if page is None:
-        raise ModgraphError([NothingToExplain(name=options.name, suggestion=suggestion(options.name))])
+        unknown = NothingToExplain(name=options.name, suggestion=suggestion(options.name))
+        raise ModgraphError([unknown, *load_extensions()])
     print(page)
     return 0
 
@@ -42,5 +44,6 @@ def run(options: argparse.Namespace) -> int:
 def load_messages() -> None:
     """Import every module that declares messages: those of commands, and all called `errors`. None needs torch."""
     home = Path(modgraph.__file__).parent
-    for path in sorted([*home.rglob("errors.py"), *(home / "cli").glob("[a-z]*.py")]):
+    messages = [*home.rglob("errors.py"), *home.rglob("errors/[a-z]*.py")]
+    for path in sorted([*messages, *(home / "cli").glob("[a-z]*.py")]):
         import_module(".".join(("modgraph", *path.relative_to(home).with_suffix("").parts)))

@@ -112,6 +112,10 @@ class Report:
             self._seen.add(key)
             self.diagnostics.append(diagnostic)
 
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        for diagnostic in diagnostics:
+            self.add(diagnostic)
+
     @property
     def errors(self) -> list[Diagnostic]:
         return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]

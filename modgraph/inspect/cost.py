@@ -114,7 +114,7 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
     with _fitting(route.name):
         signature = bind_route(router.router, pool, *operands)
     decisions = product(signature.axes.lead or ())
-    messages = decisions * signature.axes["N"]
+    messages = decisions * router.router.senders_in(signature)
     modules = [_module_macs(region, lengths) for region in pool.regions]
     every = sum(modules) * (pool.size if pool.alike else 1)
     active = max(modules) * router.router.active_modules(pool.size)

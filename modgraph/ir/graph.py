@@ -144,7 +144,7 @@ class Graph:
             f"{route.name}.{record}": part.record_of(route, record)
             for part in self.parts()
             for route in part.graph.of_kind(RouteNode)
-            for record in part.graph.router_of(route).router.records
+            for record in part.graph.router_of(route).router.record_names
         }
 
     def records_of(self, router: str, record: str) -> list[Result]:
@@ -213,7 +213,7 @@ class Part:
 
     def record_of(self, route: RouteNode, record: str) -> Result:
         """Where a record of a route here is to be had outside."""
-        index = self.graph.router_of(route).router.records.index(record) + 1
+        index = self.graph.router_of(route).router.record_names.index(record) + 1
         return self.outside(f"{route.name}.{record}", Result(route.name, index))
 
     def routes_of(self, router: str) -> list[RouteNode]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from modgraph.declare import Declaration, Initial
+from modgraph.declare import Declaration, Initial, load_extensions
+from modgraph.diagnostics import ModgraphError, Note
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import (
     InputNode,
@@ -149,6 +150,7 @@ def _initial(record: dict[str, Any]) -> Initial:
 
 def _known(declaration: type[Any] | None, entry: dict[str, Any]) -> Any:
     if declaration is None:
+        _refuse_broken_extensions(entry)
         raise UnreadableGraph(f'it uses "{entry["is"]}", which this installation does not know')
     settings = declaration.settings()
     values = {}
@@ -158,6 +160,13 @@ def _known(declaration: type[Any] | None, entry: dict[str, Any]) -> Any:
             raise UnreadableGraph(f'setting "{name}" of "{entry["name"]}" {problem}')
         values[name] = settings[name].convert(plain)
     return declaration(**values)
+
+
+def _refuse_broken_extensions(entry: dict[str, Any]) -> None:
+    """Raises `ModgraphError` where an installed package may declare what is not known, and fails."""
+    notes = (Note(text=f'the graph uses "{entry["is"]}"'),)
+    if faults := load_extensions():
+        raise ModgraphError([replace(fault, notes=notes) for fault in faults])
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

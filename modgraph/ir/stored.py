@@ -168,7 +168,7 @@ def _check_scan(graph: Graph, scan: ScanNode) -> None:
     stacked = tuple(type_.with_shape((axis, *type_.shape)) for type_ in inside)
     ask(stacked == scan.types, "a scan has other types than follow from its region")
     for route in region.of_kind(RouteNode):
-        records = {f"{route.name}.{record}" for record in region.router_of(route).router.records}
+        records = {f"{route.name}.{record}" for record in region.router_of(route).router.record_names}
         ask(records <= set(scan.stacked), f"a scan lacks what {route.name} records")
 
 

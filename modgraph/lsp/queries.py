@@ -9,7 +9,7 @@ from typing import Any
 
 from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import resolved
-from modgraph.elaboration.entities import ModuleEntity, PoolEntity, RouterEntity, Several, Tensor
+from modgraph.elaboration.entities import ModuleEntity, PoolEntity, RouterEntity, Tensor, TensorTuple
 from modgraph.inspect.reference import declaration_page, signature_of
 from modgraph.lsp.analysis import Analysis
 from modgraph.ops import Op
@@ -100,7 +100,7 @@ def _described(value: Any) -> list[str]:
     match value:
         case Tensor():
             return [str(value.type)]
-        case Several():
+        case TensorTuple():
             return [", ".join(str(each.type) for each in value.tensors)]
         case RouterEntity():
             return [f"router {value.path} = {value.router}"]

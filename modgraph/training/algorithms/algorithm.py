@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from modgraph.backends.torch import Model
 from modgraph.data import Arrays
+from modgraph.declare import Registry
 from modgraph.ir import Graph, Result
 from modgraph.recipes.schema import Named
 
@@ -31,7 +32,7 @@ class Given:
 class Algorithm(Named):
     """How weights are learnt from a spec's losses."""
 
-    what = "algorithm"
+    registry: ClassVar[Registry[Algorithm]] = Registry("algorithm")
 
     @abstractmethod
     def learner(self, given: Given) -> Learner:
