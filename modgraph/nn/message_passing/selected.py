@@ -12,7 +12,7 @@ from modgraph.nn.categorical import InSlots
 from modgraph.nn.message_passing.base import MessagePassing
 from modgraph.nn.messages import edge_messages
 from modgraph.nn.pool import Pool
-from modgraph.nn.selected import flat
+from modgraph.nn.selected import Records, flat
 
 
 class SelectedMessagePassing(MessagePassing):
@@ -25,14 +25,14 @@ class SelectedMessagePassing(MessagePassing):
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *further = router(tokens, *others, length=length)
-        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
+        records: Records = router(tokens, *others, length=length)
+        tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
         token_E, module_E = selected_SM.nonzero(as_tuple=True)
         messages = edge_messages(tokens_S[token_E], module_E, pool)
         edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])
         weight = gates_SM[token_E, module_E]
         values = self.propagate(edges, messages=messages.flatten(1), weight=weight, size=size)
-        return values.reshape(*gates.shape[:-1], *messages.shape[1:]), gates, scores, selected, *further
+        return values.reshape(*records.gates.shape[:-1], *messages.shape[1:]), *records
 
     def message(self, messages: Tensor, weight: Tensor) -> Tensor:
         """What an edge carries."""
