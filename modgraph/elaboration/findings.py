@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from modgraph.diagnostics import Report
 from modgraph.elaboration import errors
 from modgraph.ir import Graph, LossNode, OpNode, OutputNode, RouteNode, RouterNode, ScanNode
@@ -14,9 +16,10 @@ def find_weaknesses(graph: Graph, report: Report) -> None:
     live = graph.ancestors(ends)
     _find_dead(graph, live, report)
     for scan in graph.of_kind(ScanNode):
-        records = {f"output.{name}" for name in scan.region.records()}
-        ends = [node.name for node in scan.region.of_kind(OutputNode) if node.name not in records]
-        _find_dead(scan.region, scan.region.ancestors(ends if scan.name in live else ()), report)
+        region = scan.region.graph
+        records = [result for route in region.of_kind(RouteNode) for result in region.recorded(route).values()]
+        ends = [result.node for result in Counter(scan.region.results) - Counter(records)]
+        _find_dead(region, region.ancestors(ends if scan.name in live else ()), report)
     if graph.losses:
         _find_unbalanced(graph, report)
 
