@@ -18,6 +18,7 @@ class NoisyTopK(TopK):
     """
 
     name = "noisy_top_k"
+    synonyms = ("top_k", "topk", "sparse", "moe")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y"
     results = ("... N V", "... N M", "... N M", "... N M", "... N M")
     records = ("gates", "scores", "selected", "load")
