@@ -46,7 +46,7 @@ class Everyone(Router):
     results = ("... N V",)
     module = TorchModule("torch.nn.Identity")
     reference = "my_package.nn.Everyone"
-    soft = True
+    chooses_along = None
 '''
 
 NN = """

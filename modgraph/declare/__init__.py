@@ -1,6 +1,7 @@
 """What a declaration is: settings, operands, results and weights, said once, and registries of all."""
 
 from modgraph.declare.declaration import Declaration, Operand, TorchModule
+from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, Record, Role
 from modgraph.declare.registry import Registered, Registry, load_extensions
 from modgraph.declare.setting import MISSING, Configurable, Setting, setting
 from modgraph.declare.signature import Signature, product
@@ -8,15 +9,20 @@ from modgraph.declare.weight import ONES, ZEROS, Initial, Weight, constant, norm
 from modgraph.declare.words import shown_briefly, shown_value
 
 __all__ = [
+    "CHOSEN",
+    "DISTRIBUTION",
     "MISSING",
     "ONES",
+    "RANKING",
     "ZEROS",
     "Configurable",
     "Declaration",
     "Initial",
     "Operand",
+    "Record",
     "Registered",
     "Registry",
+    "Role",
     "Setting",
     "Signature",
     "TorchModule",

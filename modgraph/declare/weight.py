@@ -40,7 +40,8 @@ class Weight:
     """A weight: its name in the state dict, its axes, how it starts.
 
     A `shared` weight belongs to a pool as a whole, others to each of its modules. A `buffer` is state that no
-    gradient moves. `when` names a boolean setting without which the weight is absent.
+    gradient moves. `when` names a boolean setting without which the weight is absent. `modules` names the one of its
+    axes that is the modules' of the pool that a router serves.
     """
 
     name: str
@@ -49,3 +50,4 @@ class Weight:
     when: str = ""
     shared: bool = False
     buffer: bool = False
+    modules: str = ""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
-from modgraph.ir import Graph, LossNode, Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 
 
 @dataclass(frozen=True)
 class Needed:
-    """A graph, or the region of a scan, and those of its nodes that some ends depend on."""
+    """What some ends depend on, in one graph: its nodes, and the results that these read or that are ends."""
 
     graph: Graph
     nodes: set[str]
+    results: set[Result]
 
 
 def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], report: Report) -> None:
@@ -24,23 +25,26 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], report: Repo
 
     `declared` says where routers are declared, by path.
     """
-    ends = [node.name for node in graph if isinstance(node, OutputNode | LossNode)]
-    for name, span in _dead(_needed_by(ends, graph)).items():
+    outputs, losses = set(graph.outputs.values()), set(graph.losses.values())
+    for name, span in _dead(_needed_by(outputs | losses, graph)).items():
         report.add(errors.Dead(span=span, name=name))
     if graph.losses:
         _find_unbalanced(graph, declared, report)
 
 
-def _needed_by(ends: Iterable[str], graph: Graph) -> list[Needed]:
-    """What some nodes depend on, in the graph and in the regions of its scans."""
-    nodes = graph.ancestors(ends)
-    read = {result for name in nodes for result in graph.inputs(name).values()}
-    found = [Needed(graph, nodes)]
+def _needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
+    """What some results depend on, in the graph and in the regions of its scans."""
+    whole = _needed_in(graph, ends)
+    found = [whole]
     for scan in graph.of_kind(ScanNode):
-        results = [scan.stacked[result.index] for result in read if result.node == scan.name]
-        states = [f"next.{state}" for state in scan.states] if results else []
-        found.append(Needed(scan.region, scan.region.ancestors(f"output.{name}" for name in [*results, *states])))
+        stacked = {scan.stacked[result.index] for result in whole.results if result.node == scan.name}
+        found.append(_needed_in(scan.region.graph, stacked | set(scan.following) if stacked else set()))
     return found
+
+
+def _needed_in(graph: Graph, ends: set[Result]) -> Needed:
+    nodes = graph.ancestors({result.node for result in ends})
+    return Needed(graph, nodes, ends | {result for name in nodes for result in graph.inputs(name).values()})
 
 
 def _dead(parts: list[Needed]) -> dict[str, Span | None]:
@@ -68,12 +72,12 @@ def _owners(node: Node, graph: Graph) -> Iterator[str]:
 
 
 def _has_weights(pool: PoolNode) -> bool:
-    return any(node.op.all_weights() for region in pool.regions for node in region.of_kind(OpNode))
+    return any(node.op.all_weights() for region in pool.regions for node in region.graph.of_kind(OpNode))
 
 
 def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], report: Report) -> None:
     """Warn of routers that want a balance loss and have none: no loss depends on what they record."""
-    balanced = set(_recorded(_needed_by(graph.losses, graph)))
+    balanced = set(_recorded(_needed_by(set(graph.losses.values()), graph)))
     routers = {router.name: router for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
     wanting: dict[Declared, list[str]] = {}
     for router in routers.values():
@@ -86,11 +90,11 @@ def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], report: Rep
 
 def _recorded(parts: list[Needed]) -> Iterator[str]:
     """The routers whose records are needed, beyond the values that they route."""
-    for graph, nodes in ((part.graph, part.nodes) for part in parts):
-        for result in (result for name in nodes for result in graph.inputs(name).values()):
-            node = graph[result.node]
+    for part in parts:
+        for result in part.results:
+            node = part.graph[result.node]
             if isinstance(node, RouteNode) and result.index > 0:
-                yield graph.router_of(node).name
+                yield part.graph.router_of(node).name
 
 
 def _balance_for(place: Declared) -> str:

@@ -23,12 +23,12 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
         advice = "values are reached by name, members of a family by [ ]"
         site.tell(errors.WrongKind(span=expression.target.span, needed="a router", found=found, way_out=advice))
         return POISON
-    records = target.router.records
+    records = target.router.record_names
     if expression.name not in records:
         suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
         site.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
         return POISON
-    found_records = records_of(target, (expression.name,), expression.span, site)
+    found_records = records_of(target, expression.name, expression.span, site)
     if len(found_records) == 1:
         return found_records[0]
     if not found_records and site.context.report.errors:
@@ -59,7 +59,8 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
                 found = f"this is {described(value)}"
                 site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
                 return POISON
-            tensors += records_of(member, bound.op.reads, span, site)
+            read = member.router.record_as(*bound.op.reads)
+            tensors += records_of(member, read.name, span, site) if read is not None else []
     if not tensors and routers_only:
         if site.context.report.errors:
             return POISON
@@ -69,13 +70,9 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
     return apply_op(bound, tuple(tensors), call.span, site)
 
 
-def records_of(router: RouterEntity, names: tuple[str, ...], span: Span, site: Site) -> list[Tensor]:
-    """The first of some records that a router keeps, of every route so far that uses it; inside a scan, those of this
-    step and those outside."""
-    kept = [name for name in names if name in router.router.records]
-    if not kept:
-        return []
+def records_of(router: RouterEntity, record: str, span: Span, site: Site) -> list[Tensor]:
+    """A record of every route so far that uses a router; inside a scan, of this step and of those outside."""
     graphs = [site.graph] if site.scan is None else [site.scan.outer.graph, site.graph]
-    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, kept[0])]
+    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, record)]
     site.context.spend(RECORD * len(results), span)
     return [Tensor(result, graph.type_of(result)) for graph, result in results]

@@ -45,8 +45,9 @@ def declaration_page(declaration: type[Declaration]) -> str:
     kind = "router" if issubclass(declaration, Router) else "op"
     lines = [f"{kind} {signature_of(declaration)}", "", _prose(declaration), ""]
     lines += [f"    takes   {operand.name}: {operand.dtype}[{_axes(operand.axes)}]" for operand in declaration.operands]
-    names = ("gives", *getattr(declaration, "records", ()))
-    lines += [f"    {name:7} [{_axes(axes)}]" for name, axes in zip(names, declaration.results, strict=False)]
+    lines += [f"    gives   [{_axes(axes)}]" for axes in declaration.results[:1]]
+    records = declaration.records if issubclass(declaration, Router) else ()
+    lines += [f"    {record.name:7} [{_axes(record.axes)}], {record.role.value}" for record in records]
     lines += [f"    {_setting(setting)}" for setting in declaration.settings().values()]
     lines += [f"    weight  {_weight(weight)}" for weight in declaration.weights]
     return "\n".join([*lines, "", *_example(declaration)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, Signature, TorchModule, setting
+from modgraph.declare import Operand, Role, Signature, TorchModule, setting
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
@@ -121,7 +121,7 @@ class Load(_Balance):
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y loss load(r)"
     )
-    reads = ("load",)
+    reads = (Role.LOAD,)
     operands = (Operand("load", "... N M"),)
 
 
@@ -138,5 +138,5 @@ class Importance(_Balance):
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r loss importance(r) output y"
     )
-    reads = ("probabilities", "gates")
+    reads = (Role.PROBABILITIES, Role.GATES)
     operands = (Operand("gates", "... N M"),)

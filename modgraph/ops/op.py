@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from modgraph.declare import Declaration, Registry
+from modgraph.declare import Declaration, Registry, Role
 
 
 class Op(Declaration):
@@ -23,7 +23,7 @@ class Op(Declaration):
     training_only: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
-    reads: ClassVar[tuple[str, ...]] = ("gates",)  # of a router that stands for its operand: the first that it keeps
+    reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router that stands for its operand: the first it records
 
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""

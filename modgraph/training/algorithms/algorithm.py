@@ -72,5 +72,8 @@ class Learner:
         """What a checkpoint keeps, in numbers."""
         return {}
 
-    def restore(self, tensors: Tensors, facts: Mapping[str, Any]) -> None:
-        """Take up what a checkpoint kept. Raises `ValueError` or `TypeError` if it is not of this training."""
+    def restore(self, tensors: Tensors, facts: Mapping[str, Any], complete: bool = True) -> None:
+        """Take up what a checkpoint kept; one that is not `complete` is of another graph, and may lack what is new.
+
+        Raises `ValueError` or `TypeError` if it is not of this training.
+        """

@@ -123,9 +123,11 @@ class _EM(Learner):
     def tensors(self) -> Tensors:
         return {f"assignments.{name}": table for name, table in self.table.items()}
 
-    def restore(self, tensors: Tensors, facts: Mapping[str, Any]) -> None:
+    def restore(self, tensors: Tensors, facts: Mapping[str, Any], complete: bool = True) -> None:
         for name, table in self.table.items():
             kept = tensors.get(f"assignments.{name}")
+            if kept is None and not complete:
+                continue
             if kept is None or kept.shape != table.shape or kept.is_floating_point():
                 raise ValueError(f"it has no assignments of {name} for these examples")
             if kept.numel() and not 0 <= kept.min() <= kept.max() < self.modules[name]:

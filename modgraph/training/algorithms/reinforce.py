@@ -52,5 +52,5 @@ class _Reinforce(Learner):
     def facts(self) -> dict[str, Any]:
         return {"average": self.average, "steps": self.steps}
 
-    def restore(self, tensors: Tensors, facts: Mapping[str, Any]) -> None:
+    def restore(self, tensors: Tensors, facts: Mapping[str, Any], complete: bool = True) -> None:
         self.average, self.steps = float(facts["average"]), int(facts["steps"])
