@@ -170,13 +170,13 @@ class Binding(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class Output(Statement):
-    name: str | None
+    reference: Reference | None
     value: Expression
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loss(Statement):
-    name: str | None
+    reference: Reference | None
     value: Expression
 
 
