@@ -28,6 +28,7 @@ def _target(statement: ast.Target, site: Site) -> None:
     reference = statement.reference
     if site.call is not None or site.region:
         site.tell(errors.WrongKind(span=statement.span, needed="a model's body", found="this is a block's"))
+        remember(reference, None, POISON, site)
         return
     key = member_key(reference, site)
     name = reference.name if key is None else f"{reference.name}.{key}"
@@ -39,7 +40,7 @@ def _target(statement: ast.Target, site: Site) -> None:
 def _input(statement: ast.Input, site: Site) -> None:
     if is_taken(statement.name, statement.span, site):
         return
-    if site.call is not None:
+    if site.call is not None and site.call.operands is not None:
         type_ = elaborate_type(statement.type, site)
         given = POISON if isinstance(type_, Poison) else take_operand(type_, statement.span, site)
         site.scope.declare(statement.name, given)

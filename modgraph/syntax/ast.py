@@ -285,6 +285,14 @@ class File(Tree):
     imports: tuple[Import, ...]
     definitions: tuple[Definition, ...]
 
+    @property
+    def models(self) -> tuple[Definition, ...]:
+        return tuple(each for each in self.definitions if each.keyword == "model")
+
+    @property
+    def blocks(self) -> tuple[Definition, ...]:
+        return tuple(each for each in self.definitions if each.keyword == "block")
+
 
 def _declared(statement: Statement) -> tuple[str, ...]:
     match statement:
