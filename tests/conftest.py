@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Several tests run beside each other: threads of one would only wait for those of another, and burn time as they do.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
