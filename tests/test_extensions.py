@@ -1,11 +1,20 @@
-"""Ops and routers of the user's own package, found by entry point."""
+"""Ops, routers, data sets and algorithms of users' packages, found by entry point; and packages that fail."""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import json
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import modgraph
+from modgraph.cli import main
+from modgraph.declare import Registry, load_extensions
+from modgraph.training import load_run
 
 OPS = '''
 from modgraph.declare import Operand, TorchModule, Weight, setting, uniform
@@ -37,7 +46,7 @@ class Everyone(Router):
     results = ("... N V",)
     module = TorchModule("torch.nn.Identity")
     reference = "my_package.nn.Everyone"
-    soft = True
+    chooses_along = None
 '''
 
 NN = """
@@ -59,32 +68,208 @@ class Everyone(nn.Module):
         return pool.all(tokens).mean(-2)
 """
 
-USE = """
-import modgraph, torch
-text = "model m() { input x: float[5, 4] pool p[3] = bend(6) router r = everyone y = x -> p by r -> bend(2) output y }"
-program = modgraph.loads(text)
-assert program.cost().parameters == 3 * 24 + 12
-assert program.build()(torch.zeros(2, 5, 4)).shape == (2, 5, 2)
-modgraph.export(program.build(), "m.onnx")
-try:
-    modgraph.loads(text.replace("bend(6)", "bend(6, strngth=1)"))
-except modgraph.ModgraphError as error:
-    assert 'did you mean "strength"' in str(error)
-else:
-    raise SystemExit("the mistake was not told")
-"""
+TRAINING = '''
+import numpy as np
+from modgraph.data import Arrays, DataSet
+from modgraph.declare import setting
+from modgraph.training.algorithms import Algorithm, Learner
+from modgraph.training.optimizers import Optimizer
+
+class Doubles(DataSet):
+    """Numbers and their doubles."""
+
+    name = "doubles"
+    count: int = setting(8, min=1, doc="how many")
+
+    def splits(self, graph):
+        x = np.arange(self.count, dtype=np.float32).reshape(-1, 1) / self.count
+        return {split: Arrays({"x": x, "y": 2 * x}) for split in ("train", "test")}
+
+class Careful(Algorithm):
+    """Descend on a share of the losses."""
+
+    name = "careful"
+    share: float = setting(0.5, min=0, max=1, doc="of the losses")
+
+    def learner(self, given):
+        return _Careful(given.graph, self.share)
+
+class _Careful(Learner):
+    def __init__(self, graph, share):
+        super().__init__(graph)
+        self.share = share
+
+    def objective(self, losses, found, examples):
+        return {name: self.share * loss for name, loss in losses.items()}
+
+class Plain(Optimizer):
+    """Stochastic gradient descent with nothing else."""
+
+    name = "plain"
+    torch = "torch.optim.SGD"
+    lr: float = setting(0.1, min=0, doc="learning rate")
+'''
+
+Install = Callable[..., Path]
 
 
-def test_a_package_of_the_users_own_brings_ops_and_routers(tmp_path: Path) -> None:
-    package = tmp_path / "my_package"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "ops.py").write_text(OPS)
-    (package / "nn.py").write_text(NN)
-    installed = tmp_path / "my_package-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
-    (installed / "entry_points.txt").write_text("[modgraph]\nmine = my_package.ops\n")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", USE], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs packages in a folder: modules by name, each an entry point unless it is `nn`."""
+    before = {kind: dict(registry) for kind, registry in Registry.all.items()}
+    packages = []
+
+    def installed(package: str = "my_package", **modules: str) -> Path:
+        packages.append(package)
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+        for name, text in modules.items():
+            (tmp_path / package / f"{name}.py").write_text(text)
+        information = tmp_path / f"{package}-1.0.dist-info"
+        information.mkdir()
+        shown_name = package.replace("_", "-")
+        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {shown_name}\nVersion: 1.0\n")
+        points = "".join(f"{name} = {package}.{name}\n" for name in modules if name != "nn")
+        (information / "entry_points.txt").write_text(f"[modgraph]\n{points}")
+        return tmp_path
+
+    load_extensions.cache_clear()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    yield installed
+    load_extensions.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
+        del sys.modules[name]
+    for kind, registry in Registry.all.items():
+        registry.clear()
+        registry.update(before[kind])
+
+
+# ---------------------------------------------------------------- what a package adds
+
+SPEC = "model m() { input x: float[5, 4] pool p[3] = bend(6) router r = everyone y = x -> p by r -> bend(2) output y }"
+
+
+def test_a_package_of_the_users_own_brings_ops_and_routers(install: Install) -> None:
+    install(ops=OPS, nn=NN)
+    program = modgraph.loads(SPEC)
+    assert program.cost().parameters == 3 * 24 + 12
+    assert program.build()(torch.zeros(2, 5, 4)).shape == (2, 5, 2)
+    modgraph.export(program.build(), "m.onnx")
+    with pytest.raises(modgraph.ModgraphError, match='did you mean "strength"'):
+        modgraph.loads(SPEC.replace("bend(6)", "bend(6, strngth=1)"))
+
+
+def test_a_recipe_trains_with_the_data_and_the_algorithm_of_a_package(
+    install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = install(training=TRAINING)
+    recipe = "train: {epochs: 2, batch: 4, algorithm: {name: careful, share: 0}, optimizer: plain}\n"
+    (folder / "m.yaml").write_text("data: {name: doubles, count: 12}\n" + recipe)
+    (folder / "m.mod").write_text(
+        "model m() { input x: float[1] target y: float[1] z = x -> linear(1) output z loss task = (z, y) -> mse }"
+    )
+    assert main(["train", "m.mod", "--out", "run"]) == 0, capsys.readouterr().err
+    metrics = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert metrics["steps"] == 6
+    start = modgraph.load("m.mod").build(0).state_dict()
+    found = load_run("run").checkpoint().weights
+    assert all(found[name].equal(start[name]) for name in start)  # a share of nothing moves nothing
+    assert np.isfinite(metrics["test.mse"])
+    assert main(["eval", "run"]) == 0
+
+
+def test_what_a_package_adds_has_a_page_and_is_suggested(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    install(ops=OPS, training=TRAINING)
+    for name, words in (
+        ("bend", "of the bend"),
+        ("doubles", "how many"),
+        ("careful", "share: 0.5"),
+        ("plain", "optimizer"),
+    ):
+        assert main(["explain", name]) == 0
+        assert words in capsys.readouterr().out
+    assert main(["explain", "--all"]) == 0
+    reference = capsys.readouterr().out
+    assert all(f"`{title}" in reference for title in ("op bend", "data set doubles", "algorithm careful"))
+    assert main(["explain", "dubles"]) == 1
+    assert 'did you mean "doubles"' in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- packages that fail
+
+BROKEN = {
+    "import": ("import no_such_library", "ModuleNotFoundError: No module named 'no_such_library'"),
+    "syntax": ("def f(:", "SyntaxError"),
+    "exit": ("raise SystemExit(7)", "SystemExit: 7"),
+    "taken": (OPS.replace('"bend"', '"linear"'), 'TypeError: two declarations of kind op are called "linear"'),
+    "without words": (OPS.replace('"""y = W x', '"".join(""), """'), 'op "bend" needs a docstring'),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_package_that_fails_is_named_beside_the_unknown_name(
+    install: Install, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, words = BROKEN[kind]
+    folder = install(broken=text)
+    (folder / "m.mod").write_text("model m() { input x: float[4] y = x -> benn(3) -> bent(3) output y }")
+    assert main(["check", "m.mod"]) == 1
+    told = capsys.readouterr().err
+    assert told.count("error[MG133]") == 1
+    assert told.count("error[MG202]") == 2
+    assert '"my-package"' in told and '"my_package.broken"' in told
+    assert words in told
+    assert "help: update or mend the package, or remove it: pip uninstall my-package" in told
+
+
+def test_it_is_told_at_whatever_command(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = install(ops=OPS, nn=NN)
+    (folder / "m.mod").write_text(SPEC)
+    record = modgraph.load("m.mod").ir
+    install("other_package", broken="raise OSError(5, 'a disk')")
+    load_extensions.cache_clear()
+    (folder / "n.mod").write_text(SPEC.replace("everyone", "anyone"))
+    (folder / "r.yaml").write_text("data: nothing\ntrain: {algorithm: nothing}")
+    for command in (
+        ["check", "n.mod"],
+        ["cost", "n.mod"],
+        ["compile", "n.mod"],
+        ["train", "m.mod", "--recipe", "r.yaml"],
+        ["explain", "anyone"],
+    ):
+        assert main(command) == 1
+        told = capsys.readouterr().err
+        assert told.count("error[MG133]") == 1, command
+        assert "OSError: [Errno 5] a disk" in told
+        assert "fault of modgraph" not in told
+    assert main(["check", "m.mod"]) == 0  # what the other package adds is known
+    assert record == modgraph.load("m.mod").ir
+
+
+def test_a_stored_graph_that_needs_a_package_which_fails_names_it(install: Install) -> None:
+    install(ops=OPS, nn=NN)
+    from modgraph.ir import UnreadableGraph, from_json, to_json
+
+    stored = to_json(modgraph.loads(SPEC).ir)
+    for kind in ("op", "router"):
+        Registry.all[kind].pop("bend", None)
+    load_extensions.cache_clear()
+    sys.modules.pop("my_package.ops")
+    Registry.all["router"].pop("everyone")
+    Path("my_package/ops.py").write_text("import no_such_library")
+    with pytest.raises(modgraph.ModgraphError, match="MG133") as caught:
+        from_json(stored)
+    assert "the graph uses" in str(caught.value)
+    Path("my_package-1.0.dist-info/entry_points.txt").write_text("")
+    load_extensions.cache_clear()
+    with pytest.raises(UnreadableGraph, match="does not know"):
+        from_json(stored)
+
+
+def test_what_a_package_declared_before_it_failed_is_taken_back(install: Install) -> None:
+    install(broken=OPS + "\nimport no_such_library\n")
+    with pytest.raises(modgraph.ModgraphError, match="MG133"):
+        modgraph.loads(SPEC)
+    assert "bend" not in Registry.all["op"] and "everyone" not in Registry.all["router"]
+    assert modgraph.loads("model m() { input x: float[4] y = x -> linear(3) output y }")

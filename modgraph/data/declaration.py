@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.errors import DataDoesNotFit
+from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, OpNode
 from modgraph.ops.loss import CrossEntropy
@@ -76,7 +77,7 @@ class Arrays:
 class DataSet(Named):
     """A data set. The split `train` is learnt from, `validation` watched meanwhile; every other is tested on."""
 
-    what = "data set"
+    registry: ClassVar[Registry[DataSet]] = Registry("data set")
     exact: ClassVar[bool] = True  # its numbers are read; those that are computed differ in their last bits elsewhere
 
     @abstractmethod

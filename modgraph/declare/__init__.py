@@ -1,37 +1,34 @@
-"""What a declaration is: settings, operands, results and weights, said once."""
+"""What a declaration is: settings, operands, results and weights, said once, and registries of all."""
 
-from modgraph.declare.declaration import (
-    MISSING,
-    ONES,
-    ZEROS,
-    Declaration,
-    Initial,
-    Operand,
-    Setting,
-    Signature,
-    TorchModule,
-    Weight,
-    constant,
-    normal,
-    product,
-    setting,
-    shown_briefly,
-    shown_value,
-    uniform,
-)
+from modgraph.declare.declaration import Declaration, Operand, TorchModule
+from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, Record, Role
+from modgraph.declare.registry import Registered, Registry, load_extensions
+from modgraph.declare.setting import MISSING, Configurable, Setting, setting
+from modgraph.declare.signature import Signature, product
+from modgraph.declare.weight import ONES, ZEROS, Initial, Weight, constant, normal, uniform
+from modgraph.declare.words import shown_briefly, shown_value
 
 __all__ = [
+    "CHOSEN",
+    "DISTRIBUTION",
     "MISSING",
     "ONES",
+    "RANKING",
     "ZEROS",
+    "Configurable",
     "Declaration",
     "Initial",
     "Operand",
+    "Record",
+    "Registered",
+    "Registry",
+    "Role",
     "Setting",
     "Signature",
     "TorchModule",
     "Weight",
     "constant",
+    "load_extensions",
     "normal",
     "product",
     "setting",

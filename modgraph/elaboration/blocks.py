@@ -7,124 +7,121 @@ from typing import Any
 
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.calls import Given, label_of
-from modgraph.elaboration.context import BLOCK, BlockCall, Here
+from modgraph.elaboration.calls import CallArgument, label_of
+from modgraph.elaboration.context import BLOCK
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
     BlockUse,
     Entity,
     Poison,
-    Several,
     Tensor,
+    TensorTuple,
     described,
 )
 from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.site import BlockCall, Site
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
 
-def use_block(block: BlockEntity, given: list[Given], here: Here, span: Span) -> BlockUse | Poison:
+def use_block(block: BlockEntity, given: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:
     """A block with its arguments bound to its parameters; told mistakes give poison."""
-    active = here.context.active_blocks
+    active = site.context.active_blocks
     if id(block.definition) in active:
-        here.tell(errors.RecursiveBlock(span=span, name=block.definition.name))
+        site.tell(errors.RecursiveBlock(span=span, name=block.definition.name))
         return POISON
     names = [parameter.name for parameter in block.definition.parameters]
-    here.context.spend(len(names), span)
+    site.context.spend(len(names), span)
     values: dict[str, Any] = {}
     label: Any = None
     positional = iter(names)
     for argument in given:
         if argument.name == "name" and "name" not in names:
-            label = label_of(argument, here)
+            label = label_of(argument, site)
             continue
         name = argument.name or next(positional, None)
-        value = _argument(block, name, argument, values, here)
+        value = _argument(block, name, argument, values, site)
         if name is not None:
             values[name] = value
     scope = Scope(outer=block.scope)
     active.append(id(block.definition))  # a default may speak of blocks too
     for parameter in block.definition.parameters:
         if parameter.name not in values:
-            values[parameter.name] = _default(block, parameter, here.within(scope), span)
+            values[parameter.name] = _default(block, parameter, site.within(scope), span)
         scope.declare(parameter.name, values[parameter.name])
     active.pop()
     return POISON if POISON in values.values() or label is POISON else BlockUse(block, values, label)
 
 
-def _argument(block: BlockEntity, name: str | None, argument: Given, values: dict[str, Any], here: Here) -> Any:
+def _argument(block: BlockEntity, name: str | None, argument: CallArgument, values: dict[str, Any], site: Site) -> Any:
     callee = block.definition.name
     names = [parameter.name for parameter in block.definition.parameters]
     if name is None:
         known = ", ".join(names) or "none"
-        here.tell(errors.TooManyArguments(span=argument.span, callee=callee, most=len(names), names=known))
+        site.tell(errors.TooManyArguments(span=argument.span, callee=callee, most=len(names), names=known))
     elif name not in names:
         suggestion = did_you_mean(name, names, f"{callee} takes: {{known}}")
-        here.tell(errors.UnknownArgument(span=argument.span, callee=callee, name=name, suggestion=suggestion))
+        site.tell(errors.UnknownArgument(span=argument.span, callee=callee, name=name, suggestion=suggestion))
     elif name in values:
-        here.tell(errors.DuplicateArgument(span=argument.span, callee=callee, name=name))
+        site.tell(errors.DuplicateArgument(span=argument.span, callee=callee, name=name))
     elif isinstance(argument.value, Entity) and not isinstance(argument.value, Poison):
         found = described(argument.value)
-        here.tell(errors.NotConstant(span=argument.span, what=f"{name} of {callee}", found=found))
+        site.tell(errors.NotConstant(span=argument.span, what=f"{name} of {callee}", found=found))
     else:
         return argument.value
     return POISON
 
 
-def _default(block: BlockEntity, parameter: ast.Parameter, here: Here, span: Span) -> Any:
-    from modgraph.elaboration.expressions import constant
-
+def _default(block: BlockEntity, parameter: ast.Parameter, site: Site, span: Span) -> Any:
     if parameter.default is not None:
-        return constant(parameter.default, here, "a default")
+        return site.constant(parameter.default, "a default")
     meaning = "a parameter of the block without a default"
     callee = block.definition.name
-    here.tell(errors.MissingArgument(span=span, callee=callee, name=parameter.name, meaning=meaning))
+    site.tell(errors.MissingArgument(span=span, callee=callee, name=parameter.name, meaning=meaning))
     return POISON
 
 
-def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, here: Here) -> Any:
+def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     """The outputs of a block's body, elaborated with these operands as its inputs."""
-    from modgraph.elaboration.statements import elaborate_body
-
     definition = use.block.definition
-    context = here.context
-    node, owner = here.naming.next(definition.name, use.label)
-    scope = Scope(owner, node, use.block.scope, frozen=here.scope.frozen)
+    context = site.context
+    node, owner = site.naming.next(definition.name, use.label)
+    scope = Scope(owner, node, use.block.scope, frozen=site.scope.frozen)
     for name, value in use.parameters.items():
         scope.declare(name, value)
     call = BlockCall(definition.name, list(tensors))
     inputs = sum(isinstance(statement, ast.Input) for statement in definition.body.statements)
     if inputs != len(tensors):
-        here.tell(errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors)))
+        site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors)))
         return POISON
     context.spend(BLOCK + len(definition.parameters) + 2 * inputs, span)
     context.active_blocks.append(id(definition))
     context.enter(span)
-    elaborate_body(definition.body, replace(here, scope=scope, naming=Naming(node, owner, scope), call=call))
+    replace(site, scope=scope, naming=Naming(node, owner, scope), call=call).elaborate(definition.body)
     context.leave()
     context.active_blocks.pop()
-    return _results(call, definition, here)
+    return _results(call, definition, site)
 
 
-def _results(call: BlockCall, definition: ast.Definition, here: Here) -> Any:
+def _results(call: BlockCall, definition: ast.Definition, site: Site) -> Any:
     if POISON in call.outputs:
         return POISON
     if not call.outputs:
-        if not here.context.report.errors:
-            here.tell(errors.NoOutput(span=definition.name_span, model=definition.name))
+        if not site.context.report.errors:
+            site.tell(errors.NoOutput(span=definition.name_span, model=definition.name))
         return POISON
-    return call.outputs[0] if len(call.outputs) == 1 else Several(tuple(call.outputs))
+    return call.outputs[0] if len(call.outputs) == 1 else TensorTuple(tuple(call.outputs))
 
 
-def take_operand(declared: TensorType, span: Span, here: Here) -> Tensor | Poison:
+def take_operand(declared: TensorType, span: Span, site: Site) -> Tensor | Poison:
     """The next operand of a block, held against the type of its input."""
-    assert here.call is not None
-    tensor = here.call.operands.pop(0)
-    reason = _misfit(declared, tensor.type, here.call.axes)
+    assert site.call is not None
+    tensor = site.call.operands.pop(0)
+    reason = _misfit(declared, tensor.type, site.call.axes)
     if reason is None:
         return tensor
-    here.tell(errors.DoesNotFit(span=span, who=f'block "{here.call.name}"', reason=reason))
+    site.tell(errors.DoesNotFit(span=span, who=f'block "{site.call.name}"', reason=reason))
     return POISON
 
 

@@ -8,13 +8,14 @@ from typing import Any
 from modgraph.declare import Declaration, Initial, Setting
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import CALL, Here
-from modgraph.elaboration.entities import POISON, Bound, Entity, Poison, described
+from modgraph.elaboration.context import CALL
+from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, described
+from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
 
 @dataclass(frozen=True)
-class Given:
+class CallArgument:
     """One argument of a call, evaluated."""
 
     name: str | None
@@ -22,27 +23,27 @@ class Given:
     span: Span
 
 
-def settle(declaration: type[Declaration], given: list[Given], here: Here, span: Span) -> Bound | Poison:
+def settle(declaration: type[Declaration], given: list[CallArgument], site: Site, span: Span) -> OpUse | Poison:
     """A declaration with the arguments of a call as its settings; told mistakes give poison."""
-    here.context.spend(CALL, span)
+    site.context.spend(CALL, span)
     settings = declaration.settings()
     values: dict[str, Any] = {}
-    common, given = _common(given, here)
+    common, given = _common(given, site)
     sound = POISON not in common.values()
     positional = iter(settings.items())
     for argument in given:
-        setting = _setting_for(argument, declaration, positional, here)
+        setting = _setting_for(argument, declaration, positional, site)
         if setting is None:
             sound = False
         elif setting.name in values:
-            here.tell(errors.DuplicateArgument(span=argument.span, callee=declaration.name, name=setting.name))
+            site.tell(errors.DuplicateArgument(span=argument.span, callee=declaration.name, name=setting.name))
             sound = False
         else:
             values[setting.name] = argument.value
-            sound = _accepts(setting, argument, declaration, here) and sound
+            sound = _accepts(setting, argument, declaration, site) and sound
     for setting in settings.values():
         if setting.required and setting.name not in values:
-            here.tell(
+            site.tell(
                 errors.MissingArgument(
                     span=span, callee=declaration.name, name=setting.name, meaning=setting.bounds["doc"]
                 )
@@ -51,16 +52,16 @@ def settle(declaration: type[Declaration], given: list[Given], here: Here, span:
     if not sound:
         return POISON
     converted = {name: settings[name].convert(value) for name, value in values.items()}
-    return Bound(declaration(**converted), common.get("name"), common.get("init"))
+    return OpUse(declaration(**converted), common.get("name"), common.get("init"))
 
 
-def _common(given: list[Given], here: Here) -> tuple[dict[str, Any], list[Given]]:
+def _common(given: list[CallArgument], site: Site) -> tuple[dict[str, Any], list[CallArgument]]:
     """The arguments that every op takes, `name=` and `init=`, checked; and the others."""
     common: dict[str, Any] = {}
     rest = []
     for argument in given:
         if argument.name == "name":
-            common["name"] = label_of(argument, here)
+            common["name"] = label_of(argument, site)
         elif argument.name == "init":
             common["init"] = argument.value
         else:
@@ -68,19 +69,19 @@ def _common(given: list[Given], here: Here) -> tuple[dict[str, Any], list[Given]
     return common, rest
 
 
-def _setting_for(argument: Given, declaration: type[Declaration], positional: Any, here: Here) -> Setting | None:
+def _setting_for(argument: CallArgument, declaration: type[Declaration], positional: Any, site: Site) -> Setting | None:
     settings = declaration.settings()
     if argument.name is None:
         _, setting = next(positional, (None, None))
         if setting is None:
             names = ", ".join(settings) or "none"
-            here.tell(
+            site.tell(
                 errors.TooManyArguments(span=argument.span, callee=declaration.name, most=len(settings), names=names)
             )
         return setting
     if argument.name not in settings:
         suggestion = did_you_mean(argument.name, settings, f"{declaration.name} takes: {{known}}")
-        here.tell(
+        site.tell(
             errors.UnknownArgument(
                 span=argument.span, callee=declaration.name, name=argument.name, suggestion=suggestion
             )
@@ -88,16 +89,16 @@ def _setting_for(argument: Given, declaration: type[Declaration], positional: An
     return settings.get(argument.name)
 
 
-def _accepts(setting: Setting, argument: Given, declaration: type[Declaration], here: Here) -> bool:
+def _accepts(setting: Setting, argument: CallArgument, declaration: type[Declaration], site: Site) -> bool:
     if isinstance(argument.value, Poison):
         return False
     what = f"{setting.name} of {declaration.name}"
     if isinstance(argument.value, Entity):
-        here.tell(errors.NotConstant(span=argument.span, what=what, found=described(argument.value)))
+        site.tell(errors.NotConstant(span=argument.span, what=what, found=described(argument.value)))
         return False
     problem = setting.problem(argument.value)
     if problem is not None:
-        here.tell(
+        site.tell(
             errors.BadSetting(
                 span=argument.span,
                 callee=declaration.name,
@@ -109,7 +110,7 @@ def _accepts(setting: Setting, argument: Given, declaration: type[Declaration], 
     return problem is None
 
 
-def label_of(argument: Given, here: Here) -> str | Poison:
+def label_of(argument: CallArgument, site: Site) -> str | Poison:
     """The word given as `name=`."""
     value = argument.value
     if isinstance(value, Poison):
@@ -118,36 +119,33 @@ def label_of(argument: Given, here: Here) -> str | Poison:
         return value
     problem = "must be a word of letters, digits and underscores"
     meaning = "how this op and its weights are called"
-    here.tell(errors.BadSetting(span=argument.span, callee="an op", name="name", problem=problem, meaning=meaning))
+    site.tell(errors.BadSetting(span=argument.span, callee="an op", name="name", problem=problem, meaning=meaning))
     return POISON
 
 
-def arguments_of(call: ast.Call, here: Here) -> list[Given]:
+def arguments_of(call: ast.Call, site: Site) -> list[CallArgument]:
     """The arguments of a call, evaluated in order."""
-    from modgraph.elaboration.expressions import evaluate
-
     given = []
     for argument in call.arguments:
-        read = initial_of if argument.name == "init" else evaluate
-        given.append(Given(argument.name, read(argument.value, here), argument.span))
+        initial = argument.name == "init"
+        value = initial_of(argument.value, site) if initial else site.evaluate(argument.value)
+        given.append(CallArgument(argument.name, value, argument.span))
     return given
 
 
 STARTS = {"zeros": 0, "ones": 0, "normal": 1, "uniform": 1}
 
 
-def initial_of(expression: ast.Expression, here: Here) -> Initial | Poison:
+def initial_of(expression: ast.Expression, site: Site) -> Initial | Poison:
     """What `init=` says: zeros, ones, normal(deviation) or uniform(bound)."""
-    from modgraph.elaboration.expressions import constant
-
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     arguments = expression.arguments if isinstance(expression, ast.Call) else ()
     name = callee.name if isinstance(callee, ast.Name) else ""
-    scales = [constant(argument.value, here, "a start") for argument in arguments]
+    scales = [site.constant(argument.value, "a start") for argument in arguments]
     if POISON in scales:
         return POISON
     sound = all(type(scale) in (int, float) and scale >= 0 for scale in scales)
     if STARTS.get(name) != len(scales) or not sound:
-        here.tell(errors.UnknownStart(span=expression.span))
+        site.tell(errors.UnknownStart(span=expression.span))
         return POISON
     return Initial(name, float(scales[0]) if scales else 1.0)

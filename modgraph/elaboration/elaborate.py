@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from modgraph.declare import load_extensions
 from modgraph.diagnostics import Report
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Abandoned, Context, Here, Observer
+from modgraph.elaboration.context import Abandoned, Context, Observer
 from modgraph.elaboration.entities import Family, ModuleEntity, PoolEntity, RouterEntity
 from modgraph.elaboration.findings import find_weaknesses
 from modgraph.elaboration.imports import Imports
+from modgraph.elaboration.language import RULES
 from modgraph.elaboration.parameters import bind_parameters
 from modgraph.elaboration.scope import Scope
-from modgraph.elaboration.statements import elaborate_body
+from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OutputNode
 from modgraph.syntax import ast
 from modgraph.syntax.errors import NothingHere, SeveralModels
@@ -36,23 +38,25 @@ def elaborate(
         report.add(NothingHere(span=file.span))
         return None
     graph = _elaborate_model(models[0], blocks, overrides, Context(report, observe))
+    if any(isinstance(each, errors.UnknownOp) for each in report.errors):
+        report.extend(load_extensions())
     return None if report.errors else graph
 
 
 def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], context: Context) -> Graph:
     report, scope = context.report, Scope(outer=blocks)
     graph = Graph(model.name)
-    here = Here(context, graph, scope, scope.next_binding(""))
+    site = Site(context, RULES, graph, scope, scope.next_binding(""))
     try:
-        graph.parameters = bind_parameters(model, overrides, here)
-        elaborate_body(model.body, here)
+        graph.parameters = bind_parameters(model, overrides, site)
+        site.elaborate(model.body)
     except Abandoned:
         return graph
     if not report.errors:
         if not graph.of_kind(OutputNode):
             report.add(errors.NoOutput(span=model.name_span, model=model.name))
         _warn_of_unused(scope, context)
-        find_weaknesses(graph, report)
+        find_weaknesses(graph, context.declared, report)
     return graph
 
 

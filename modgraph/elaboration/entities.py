@@ -6,17 +6,15 @@ A constant is a plain Python value: int, float, bool, str, tuple or range.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modgraph.declare import Initial, shown_briefly
 from modgraph.diagnostics import Span
+from modgraph.elaboration.scope import Scope
 from modgraph.ir import Result
 from modgraph.routers import Router
 from modgraph.syntax import ast
 from modgraph.types import TensorType
-
-if TYPE_CHECKING:
-    from modgraph.elaboration.scope import Scope
 
 Constant = int | float | bool | str | tuple | range  # type: ignore[type-arg]
 
@@ -43,14 +41,14 @@ class Tensor(Entity):
 
 
 @dataclass(frozen=True)
-class Several(Entity):
+class TensorTuple(Entity):
     """Values that go together: a tuple of operands, or the results of one op."""
 
     tensors: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Bound(Entity):
+class OpUse(Entity):
     """An op or router with its settings, not applied yet; `label` and `initial` are the user's `name=` and `init=`."""
 
     op: Any
@@ -133,9 +131,9 @@ def described(value: Any) -> str:
     match value:
         case Tensor():
             return f"a value of type {value.type}"
-        case Several():
+        case TensorTuple():
             return f"{len(value.tensors)} values"
-        case Bound() | Template() | BlockUse() | BlockEntity():
+        case OpUse() | Template() | BlockUse() | BlockEntity():
             return "an op that is not applied to anything"
         case ModuleEntity():
             return f'the module "{value.path}"'
@@ -147,3 +145,16 @@ def described(value: Any) -> str:
             return f'the family "{value.name}"'
         case _:
             return f"the constant {shown_briefly(value)}"
+
+
+def is_callable(value: Any) -> bool:
+    """What may stand right of an arrow."""
+    return isinstance(value, ModuleEntity | PoolEntity | Template | OpUse | BlockEntity)
+
+
+def is_value(value: Any) -> bool:
+    return not is_callable(value)
+
+
+def is_block(value: Any) -> bool:
+    return isinstance(value, BlockEntity)

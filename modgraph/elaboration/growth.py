@@ -6,44 +6,43 @@ from dataclasses import replace
 
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Here
 from modgraph.elaboration.entities import Poison, PoolEntity, described
-from modgraph.elaboration.expressions import constant
+from modgraph.elaboration.site import Site
 from modgraph.ir import MOST_MODULES
 from modgraph.syntax import ast
 
 
-def elaborate_grow_by(statement: ast.GrowBy, here: Here) -> None:
-    pool = _pool(statement, here)
-    by = constant(statement.by, here, "the number of modules to add")
+def elaborate_grow_by(statement: ast.GrowBy, site: Site) -> None:
+    pool = _pool(statement, site)
+    by = site.constant(statement.by, "the number of modules to add")
     if pool is None or isinstance(by, Poison):
         return
-    reason = _problem(pool, by, here)
+    reason = _problem(pool, by, site)
     if reason is not None:
-        here.tell(errors.CannotGrow(span=statement.span, pool=statement.pool, reason=reason[0], way_out=reason[1]))
+        site.tell(errors.CannotGrow(span=statement.span, pool=statement.pool, reason=reason[0], way_out=reason[1]))
     elif by:
-        here.scope.rebind(statement.pool, replace(pool, size=pool.size + by, grown=pool.grown + by))
+        site.scope.rebind(statement.pool, replace(pool, size=pool.size + by, grown=pool.grown + by))
 
 
-def _pool(statement: ast.GrowBy, here: Here) -> PoolEntity | None:
-    found = here.scope.find(statement.pool)
+def _pool(statement: ast.GrowBy, site: Site) -> PoolEntity | None:
+    found = site.scope.find(statement.pool)
     if isinstance(found, PoolEntity):
         return found
     if found is None:
-        known = here.visible(statement.span, lambda value: isinstance(value, PoolEntity))
+        known = site.visible(statement.span, lambda value: isinstance(value, PoolEntity))
         suggestion = did_you_mean(statement.pool, known, "the pools here: {known}")
-        here.tell(errors.UnknownName(span=statement.span, name=statement.pool, suggestion=suggestion))
+        site.tell(errors.UnknownName(span=statement.span, name=statement.pool, suggestion=suggestion))
     elif not isinstance(found, Poison):
         needed, what = "a pool", f"{statement.pool} is {described(found)}"
-        here.tell(errors.WrongKind(span=statement.span, needed=needed, found=what))
+        site.tell(errors.WrongKind(span=statement.span, needed=needed, found=what))
     return None
 
 
-def _problem(pool: PoolEntity, by: object, here: Here) -> tuple[str, str] | None:
+def _problem(pool: PoolEntity, by: object, site: Site) -> tuple[str, str] | None:
     """Why a pool cannot grow by so many, and the way out."""
     if type(by) is not int or not 0 <= by <= MOST_MODULES - pool.size:
         return "it grows by a whole number of modules", f"0 to {MOST_MODULES - pool.size}"
-    if pool.path in here.context.named:
+    if pool.path in site.context.named:
         return "it has been used already, with the modules it had", "let it grow before its first use"
     if len(pool.templates) > 1:
         return "its modules are unlike, so a new one is none of them", "add the module to the pool's list"

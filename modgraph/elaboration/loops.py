@@ -5,46 +5,45 @@ from __future__ import annotations
 from typing import Any
 
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Here
 from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, described
-from modgraph.elaboration.expressions import constant
 from modgraph.elaboration.scope import Scope
+from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
 
-def elaborate_repeat(statement: ast.Repeat, here: Here) -> None:
+def elaborate_repeat(statement: ast.Repeat, site: Site) -> None:
     """Each iteration in a scope with a path of its own: `blocks.8`."""
-    if isinstance(here.scope.bound(statement.name), PoolEntity):  # whose modules are called `pool.0` too
-        here.tell(errors.DuplicateName(span=statement.span, name=statement.name))
-        poison_declared(statement.body, here)
+    if isinstance(site.scope.bound(statement.name), PoolEntity):  # whose modules are called `pool.0` too
+        site.tell(errors.DuplicateName(span=statement.span, name=statement.name))
+        poison_declared(statement.body, site)
         return
-    _iterate(statement, statement.variable, here, lambda key: here.scope.inside(path=f"{statement.name}.{key}"))
+    _iterate(statement, statement.variable, site, lambda key: site.scope.inside(path=f"{statement.name}.{key}"))
 
 
-def elaborate_for(statement: ast.For, here: Here) -> None:
+def elaborate_for(statement: ast.For, site: Site) -> None:
     """Each iteration's names end in its key: `s.0`."""
-    _iterate(statement, statement.variable, here, lambda key: here.scope.inside(suffix=f".{key}"))
+    _iterate(statement, statement.variable, site, lambda key: site.scope.inside(suffix=f".{key}"))
 
 
-def _iterate(statement: ast.Repeat | ast.For, variable: str, here: Here, scope_of: Any) -> None:
-    domain = constant(statement.domain, here, "what a loop runs over")
+def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_of: Any) -> None:
+    domain = site.constant(statement.domain, "what a loop runs over")
     if not isinstance(domain, range | tuple):
         if not isinstance(domain, Poison):
             problem = f"a loop runs over a range or a list, not {described(domain)}"
             advice = "for example: 0..4"
-            here.tell(errors.Arithmetic(span=statement.domain.span, problem=problem, way_out=advice))
-        poison_declared(statement.body, here)
+            site.tell(errors.Arithmetic(span=statement.domain.span, problem=problem, way_out=advice))
+        poison_declared(statement.body, site)
         return
-    families = _families([statement.body], here)
+    families = _families([statement.body], site)
     for place, value in enumerate(domain):
-        here.context.count_iteration(statement.span)
+        site.context.count_iteration(statement.span)
         scope: Scope = scope_of(value if _names_well(value) else place)
         scope.declare(variable, value)
-        _elaborate(statement.body, here.within(scope))
+        site.within(scope).elaborate(statement.body)
         for name, members in families.items():
             if name in scope.names:
                 _gather(members, value, scope.names[name])
-    _declare_families(families, here)
+    _declare_families(families, site)
 
 
 def _names_well(key: Any) -> bool:
@@ -52,48 +51,42 @@ def _names_well(key: Any) -> bool:
     return type(key) is int or (isinstance(key, str) and key.isidentifier())
 
 
-def elaborate_if(statement: ast.If, here: Here) -> None:
+def elaborate_if(statement: ast.If, site: Site) -> None:
     """The branch that the condition, a constant, chooses. What it declares is what its names mean afterwards."""
-    condition = constant(statement.condition, here, "a condition")
+    condition = site.constant(statement.condition, "a condition")
     bodies = [statement.then] + ([statement.otherwise] if statement.otherwise else [])
     if not isinstance(condition, bool):
         if not isinstance(condition, Poison):
             problem = f"a condition is true or false, not {described(condition)}"
             advice = "compare it: x == 1"
-            here.tell(errors.Arithmetic(span=statement.condition.span, problem=problem, way_out=advice))
+            site.tell(errors.Arithmetic(span=statement.condition.span, problem=problem, way_out=advice))
         for body in bodies:
-            poison_declared(body, here)
+            poison_declared(body, site)
         return
     taken = statement.then if condition else statement.otherwise
-    families = _families(bodies, here)
-    scope = here.scope.inside()
+    families = _families(bodies, site)
+    scope = site.scope.inside()
     if taken is not None:
-        _elaborate(taken, here.within(scope))
+        site.within(scope).elaborate(taken)
     for name, members in families.items():
-        if name in scope.names and name not in here.scope.names:
-            here.scope.declare(name, scope.names[name])
+        if name in scope.names and name not in site.scope.names:
+            site.scope.declare(name, scope.names[name])
         elif name in scope.names:
             _gather(members, 0, scope.names[name])
-    _declare_families(families, here)
+    _declare_families(families, site)
 
 
-def elaborate_frozen(statement: ast.Frozen, here: Here) -> None:
+def elaborate_frozen(statement: ast.Frozen, site: Site) -> None:
     """A body whose weights are not trained. Its names are those of the body around it."""
-    scope = here.scope.inside(frozen=True)
-    scope.names = here.scope.names
-    _elaborate(statement.body, here.within(scope))
+    scope = site.scope.inside(frozen=True)
+    scope.names = site.scope.names
+    site.within(scope).elaborate(statement.body)
 
 
-def _elaborate(body: ast.Body, here: Here) -> None:
-    from modgraph.elaboration.statements import elaborate_body
-
-    elaborate_body(body, here)
-
-
-def _families(bodies: list[ast.Body], here: Here) -> dict[str, dict[Any, Any]]:
+def _families(bodies: list[ast.Body], site: Site) -> dict[str, dict[Any, Any]]:
     """An empty family for every name that some bodies declare."""
     names = [name for body in bodies for name in body.declared]
-    here.context.spend(len(names), bodies[0].span)
+    site.context.spend(len(names), bodies[0].span)
     return {name: {} for name in names}
 
 
@@ -106,17 +99,17 @@ def _gather(members: dict[Any, Any], key: Any, entity: Any) -> None:
         members[key] = entity
 
 
-def _declare_families(families: dict[str, dict[Any, Any]], here: Here) -> None:
+def _declare_families(families: dict[str, dict[Any, Any]], site: Site) -> None:
     for name, members in families.items():
-        known = here.scope.names.get(name)
+        known = site.scope.names.get(name)
         if isinstance(known, Family):
             round_ = len(known.members)
             known.members.update({(round_, key): each for key, each in members.items()})
         elif known is None:
-            here.scope.declare(name, Family(name, members))
+            site.scope.declare(name, Family(name, members))
 
 
-def poison_declared(body: ast.Body, here: Here) -> None:
+def poison_declared(body: ast.Body, site: Site) -> None:
     """Nothing follows from the names of a body that could not be elaborated."""
     for name in body.declared:
-        here.scope.declare(name, POISON)
+        site.scope.declare(name, POISON)

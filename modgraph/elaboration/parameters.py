@@ -8,41 +8,42 @@ from typing import Any
 from modgraph.declare import shown_briefly
 from modgraph.diagnostics import Report, Source, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Abandoned, Context, Here
+from modgraph.elaboration.context import Abandoned, Context
 from modgraph.elaboration.entities import POISON, Poison
-from modgraph.elaboration.expressions import constant
+from modgraph.elaboration.language import RULES
 from modgraph.elaboration.scope import Scope
+from modgraph.elaboration.site import Site
 from modgraph.ir import Graph
 from modgraph.syntax import ast, parse
 
 
-def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], here: Here) -> dict[str, Any]:
+def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], site: Site) -> dict[str, Any]:
     """Every parameter with its value, declared in the model's scope; mistakes are told."""
     known = [parameter.name for parameter in model.parameters]
     for name in overrides:
         if name not in known:
             suggestion = did_you_mean(name, known, "its parameters are: {known}")
-            here.tell(errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion))
+            site.tell(errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion))
     values: dict[str, Any] = {}
     for parameter in model.parameters:
         if parameter.name in values:
-            here.tell(errors.DuplicateName(span=parameter.span, name=parameter.name))
+            site.tell(errors.DuplicateName(span=parameter.span, name=parameter.name))
             continue
-        values[parameter.name] = _value(parameter, overrides, here)
-        here.scope.declare(parameter.name, values[parameter.name])
+        values[parameter.name] = _value(parameter, overrides, site)
+        site.scope.declare(parameter.name, values[parameter.name])
     return values
 
 
-def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], here: Here) -> Any:
-    default = POISON if parameter.default is None else constant(parameter.default, here, "a default")
+def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], site: Site) -> Any:
+    default = POISON if parameter.default is None else site.constant(parameter.default, "a default")
     if parameter.name not in overrides:
         if parameter.default is None:
-            here.tell(errors.ParameterWithoutValue(span=parameter.span, name=parameter.name))
+            site.tell(errors.ParameterWithoutValue(span=parameter.span, name=parameter.name))
         return default
     value = _plain(overrides[parameter.name])
     if isinstance(default, Poison) or _same_kind(default, value):
         return float(value) if isinstance(default, float) else value
-    here.tell(
+    site.tell(
         errors.BadParameter(
             span=parameter.span,
             name=parameter.name,
@@ -82,8 +83,9 @@ def read_value(text: str) -> Any:
     default = file.definitions[0].parameters[0].default
     if default is None:
         return text
+    site = Site(Context(report), RULES, Graph(""), Scope(), Scope().next_binding(""))
     try:
-        value = constant(default, Here(Context(report), Graph(""), Scope(), Scope().next_binding("")), "a value")
+        value = site.constant(default, "a value")
     except Abandoned:
         return text
     return text if isinstance(value, Poison) or report.errors else value

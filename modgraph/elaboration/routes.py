@@ -6,12 +6,12 @@ from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Here
+from modgraph.elaboration.apply import origins
 from modgraph.elaboration.entities import (
     POISON,
     BlockUse,
-    Bound,
     ModuleEntity,
+    OpUse,
     Poison,
     PoolEntity,
     RouterEntity,
@@ -19,140 +19,134 @@ from modgraph.elaboration.entities import (
     Tensor,
 )
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.ir import Graph, InputNode, OpNode, OutputNode, PoolNode, Result, RouteNode, RouterNode, bind_route
+from modgraph.elaboration.site import Site
+from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers.every_module import EveryModule
 from modgraph.syntax import ast
 from modgraph.types import Misfit, ModuleAxis, TensorType
 
 
 def apply_route(
-    pool: PoolEntity, router: RouterEntity, others: tuple[Tensor, ...], tokens: Tensor, span: Span, here: Here
+    pool: PoolEntity, router: RouterEntity, others: tuple[Tensor, ...], tokens: Tensor, span: Span, site: Site
 ) -> Any:
     """A value routed through a pool; the route's value, or poison after a told mistake."""
-    here.context.used |= {pool.path, router.path}
-    node = _pool_node(pool, tokens.type, span, here)
+    site.context.used |= {pool.path, router.path}
+    node = _pool_node(pool, tokens.type, span, site)
     if isinstance(node, Poison):
         return POISON
-    if not _can_choose(node, router, span, here):
+    if not _can_choose(node, router, span, site):
         return POISON
-    return _route(node, router, (tokens, *others), span, here)
+    return _route(node, router, (tokens, *others), span, site)
 
 
-def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, here: Here) -> bool:
+def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, site: Site) -> bool:
     """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
     chosen = router.router.active_modules(pool.size)
     if chosen > pool.size:
         facts: Any = {"router": router.path, "k": chosen, "pool": pool.name, "size": pool.size}
-        here.tell(errors.SelectsTooMany(span=router.span, notes=(Note(text="used here", span=span),), **facts))
+        site.tell(errors.SelectsTooMany(span=router.span, notes=(Note(text="used here", span=span),), **facts))
     elif pool.size == 1:
-        here.tell(errors.SingleModule(span=span, router=router.path))
-    elif chosen == pool.size and not router.router.soft:
-        here.tell(errors.SelectsAll(span=router.span, router=router.path, pool=pool.name, size=pool.size))
+        site.tell(errors.SingleModule(span=span, router=router.path))
+    elif chosen == pool.size and router.router.chooses_along is not None:
+        site.tell(errors.SelectsAll(span=router.span, router=router.path, pool=pool.name, size=pool.size))
     return chosen <= pool.size
 
 
-def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, here: Here) -> Any:
+def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) -> Any:
     """A pool without a router: every module on the value, or each on its row if the value has an axis of them."""
-    here.context.used.add(pool.path)
-    node = _pool_node(pool, value.type, span, here)
+    site.context.used.add(pool.path)
+    node = _pool_node(pool, value.type, span, site)
     if isinstance(node, Poison):
         return POISON
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
     rows = bool(outer) and isinstance(outer[-1], ModuleAxis) and outer[-1].pool == pool.path
-    name, _ = here.naming.next("every_module")
+    name, _ = site.naming.next("every_module")
     router = RouterEntity(name, EveryModule(rows=rows), False, span)
-    return _route(node, router, (value,), span, here)
+    return _route(node, router, (value,), span, site)
 
 
-def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, here: Here) -> Any:
+def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     who = f'router "{router.path}" over pool "{pool.name}"'
     try:
         signature = bind_route(router.router, pool, *(value.type for value in values))
         shapes = signature.weight_shapes()
     except Misfit as misfit:
-        from modgraph.elaboration.apply import origins
-
         notes = origins(values, misfit.operand)
-        here.tell(errors.DoesNotFit(span=span, notes=notes, who=who, reason=misfit.reason, way_out=misfit.help))
+        site.tell(errors.DoesNotFit(span=span, notes=notes, who=who, reason=misfit.reason, way_out=misfit.help))
         return POISON
-    if not here.agree_on_weights(router.path, shapes, span):
+    if not site.agree_on_weights(router.path, shapes, span):
         return POISON
-    if not here.shares(router.path):
+    if not site.shares(router.path):
         frozen = router.frozen
-        here.add(RouterNode(name=router.path, router=router.router, span=router.span, frozen=frozen), span)
-    name, _ = here.naming.next(pool.name.rpartition(".")[2])
+        site.add(RouterNode(name=router.path, router=router.router, span=router.span, frozen=frozen), span)
+    name, _ = site.naming.next(pool.name.rpartition(".")[2])
     slots = [operand.name for operand in router.router.operands]
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
     if (axis := router.router.masked(signature.axes)) is not None:
-        inputs["length"] = here.length_of(axis, span)
+        inputs["length"] = site.length_of(axis, span)
     route = RouteNode(name=name, types=signature.results, span=span)
-    if not here.add(route, span, inputs, {"pool": pool.name, "router": router.path}):
+    if not site.add(route, span, inputs, {"pool": pool.name, "router": router.path}):
         return POISON
     return Tensor(Result(name), signature.results[0], span)
 
 
-def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, here: Here) -> PoolNode | Poison:
+def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> PoolNode | Poison:
     """The node of a pool, made when it is first used: its message type is known from then on."""
-    if here.shares(pool.path):
-        node = here.graph[pool.path]
+    if site.shares(pool.path):
+        node = site.graph[pool.path]
         assert isinstance(node, PoolNode)
         return node
-    rank = max(message_rank(template, here) for template in pool.templates)
+    rank = max(message_rank(template, site) for template in pool.templates)
     if len(tokens.shape) < rank:
         reason = f"its modules take {rank} axes, and this value is {tokens}"
-        here.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
+        site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
         return POISON
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - rank :])
-    regions = [_region(pool, template, message, here) for template in pool.templates]
-    whole = [region for region in regions if isinstance(region, Graph)]
+    regions = [_region(pool, template, message, site) for template in pool.templates]
+    whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):
         return POISON
-    results = [region.type_of(region.outputs["output"]) for region in whole]
+    results = [result for region in whole for result in region.result_types]
     for place, result in enumerate(results):
         if result != results[0]:
             reason = f"module {place} yields {result}, and module 0 yields {results[0]}"
             advice = "give the modules of a pool one type of result"
             who = f'pool "{pool.path}"'
-            here.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
+            site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
             return POISON
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), grown=pool.grown, span=pool.span)
     if node.alike:
-        ops = node.regions[0].of_kind(OpNode)
-        here.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)
-    return node if here.add(node, pool.span) else POISON
+        ops = node.regions[0].graph.of_kind(OpNode)
+        site.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)
+    return node if site.add(node, pool.span) else POISON
 
 
-def _region(pool: PoolEntity, template: Any, message: TensorType, here: Here) -> Graph | Poison:
-    """The graph of one module of a pool."""
-    from modgraph.elaboration.apply import apply
-
-    graph = Graph(pool.path.rpartition(".")[2])
-    scope = Scope(outer=here.scope, frozen=pool.frozen)
-    inside = Here(here.context, graph, scope, Naming("", "", scope), region=True)
+def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) -> Region | Poison:
+    """One module of a pool."""
+    graph = Graph(pool.path)
+    scope = Scope(outer=site.scope, frozen=pool.frozen)
+    inside = Site(site.context, site.rules, graph, scope, Naming("", "", scope), region=True)
     inside.add(InputNode(name="x", types=(message,), span=pool.span), pool.span)
-    result = apply(template, (Tensor(Result("x"), message),), pool.span, inside)
+    result = inside.apply(template, (Tensor(Result("x"), message),), pool.span)
     if not isinstance(result, Tensor):
         if not isinstance(result, Poison):
             reason = "its modules must yield one value"
-            here.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason))
+            site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason))
         return POISON
-    inside.add(OutputNode(name="output.output", types=(), span=pool.span), pool.span, {"x": result.result})
-    return graph
+    return Region(graph, ("x",), (result.result,))
 
 
-def message_rank(template: Any, here: Here) -> int:
+def message_rank(template: Any, site: Site) -> int:
     """How many trailing axes the modules of a pool take: as many as the first op that says so."""
-    from modgraph.elaboration.apply import callable_of
-
     terms: list[Any] = [template]
     seen: set[str] = set()
     while terms:
         term = terms.pop(0)
-        if isinstance(term, Bound) and term.op.message_rank is not None:
+        if isinstance(term, OpUse) and term.op.message_rank is not None:
             return int(term.op.message_rank)
         if isinstance(term, Template):
-            inside = here.within(term.scope)
-            terms = [callable_of(stage.term, inside) for stage in term.stages] + terms
+            inside = site.within(term.scope)
+            terms = [inside.callable(stage.term) for stage in term.stages] + terms
         if isinstance(term, ModuleEntity) and term.path not in seen:
             seen.add(term.path)
             terms.insert(0, term.template)

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from modgraph.elaboration.entities import BlockEntity, Bound, ModuleEntity, PoolEntity, Template
-
 MOST_SUGGESTED = 1000
 
 
@@ -144,12 +142,3 @@ def join(path: str, name: str) -> str:
 
 def ordinal(word: str, count: int) -> str:
     return word if count == 1 else f"{word}{count}"
-
-
-def is_callable(value: Any) -> bool:
-    """What may stand right of an arrow."""
-    return isinstance(value, ModuleEntity | PoolEntity | Template | Bound | BlockEntity)
-
-
-def is_value(value: Any) -> bool:
-    return not is_callable(value)

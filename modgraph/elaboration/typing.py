@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Here
 from modgraph.elaboration.entities import POISON, Entity, Poison, PoolEntity, described
-from modgraph.elaboration.expressions import constant
+from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.types import Axis, ModuleAxis, TensorType
 
@@ -14,37 +13,37 @@ SIZED = {"token": "vocabulary", "class": "number of classes"}
 LONGEST_AXIS = 2**31 - 1
 
 
-def elaborate_type(type_: ast.TypeOf, here: Here) -> TensorType | Poison:
+def elaborate_type(type_: ast.TypeOf, site: Site) -> TensorType | Poison:
     """`float[axes…]`, `token[axes…, vocabulary]`, `class[axes…, classes]`."""
     if type_.dtype != "float" and type_.dtype not in SIZED:
         suggestion = did_you_mean(type_.dtype, ["float", *SIZED], "types are: {known}")
-        here.tell(errors.UnknownType(span=type_.span, name=type_.dtype, suggestion=suggestion))
+        site.tell(errors.UnknownType(span=type_.span, name=type_.dtype, suggestion=suggestion))
         return POISON
-    axes = [_axis(axis, here) for axis in type_.axes]
+    axes = [_axis(axis, site) for axis in type_.axes]
     if POISON in axes:
         return POISON
     if type_.dtype == "float":
         return TensorType("float", tuple(axes))  # type: ignore[arg-type]
     if not axes or not isinstance(axes[-1], int):
         problem = f"{type_.dtype} needs its {SIZED[type_.dtype]} as its last number"
-        here.tell(errors.BadAxis(span=type_.span, problem=problem, way_out=f"for example: {type_.dtype}[10]"))
+        site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out=f"for example: {type_.dtype}[10]"))
         return POISON
     return TensorType(type_.dtype, tuple(axes[:-1]), size=axes[-1])  # type: ignore[arg-type]
 
 
-def _axis(axis: ast.Expression, here: Here) -> Axis | Poison:
+def _axis(axis: ast.Expression, site: Site) -> Axis | Poison:
     """A length, the name of a pool for an axis of its modules, or a name that nothing else has: a symbolic axis."""
     if isinstance(axis, ast.Name):
-        known = here.scope.find(axis.name)
+        known = site.scope.find(axis.name)
         if isinstance(known, PoolEntity):
             return ModuleAxis.of(known.size, known.path)
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
             return axis.name
-    length = constant(axis, here, "an axis")
+    length = site.constant(axis, "an axis")
     if isinstance(length, Poison):
         return POISON
     if type(length) is not int or not 1 <= length <= LONGEST_AXIS:
         problem = f"an axis cannot be {described(length).removeprefix('the constant ')}"
-        here.tell(errors.BadAxis(span=axis.span, problem=problem))
+        site.tell(errors.BadAxis(span=axis.span, problem=problem))
         return POISON
     return length

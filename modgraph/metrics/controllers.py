@@ -1,4 +1,5 @@
-"""What the controllers of a graph do: routers whose scores are a distribution over modules (Kirsch et al., 2018).
+"""What the controllers of a graph do: routers that record what they choose from, a distribution over modules, and their
+choice (Kirsch et al., 2018).
 
 H_a is the mean over decisions of the controller's entropy, low if it is sure; H_b the entropy of its mean distribution,
 low if every decision is the same. Both in nats. Axis letters: D decisions, K slots of one, M modules.
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from modgraph.declare import CHOSEN, DISTRIBUTION, Role
 from modgraph.ir import Graph, Part, Result, RouteNode
 from modgraph.metrics.means import Means
+from modgraph.routers import Router
 
 
 @dataclass(frozen=True)
@@ -91,14 +94,19 @@ class Controller:
 def controllers(graph: Graph) -> list[Controller]:
     """The controllers of a graph, in scans too; of several, names begin with that of the route."""
     routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
-    chosen = [(part, route) for part, route in routes if part.graph.router_of(route).router.distribution is not None]
+    chosen = [(part, route) for part, route in routes if is_controller(part.graph.router_of(route).router)]
     return [_controller(graph, part, route, f"{route.name}." if len(chosen) > 1 else "") for part, route in chosen]
 
 
 def _controller(graph: Graph, part: Part, route: RouteNode, prefix: str) -> Controller:
     router = part.graph.router_of(route).router
-    assert router.distribution is not None, "only controllers are measured"
-    axes = router.results[1 + router.records.index(router.distribution)].split()
+    distribution, choice = router.record_as(*DISTRIBUTION), router.record_as(*CHOSEN)
+    assert distribution is not None and choice is not None, "only controllers are measured"
     records = graph.records()
-    wanted = records[f"{route.name}.{router.distribution}"], records[f"{route.name}.selected"]
-    return Controller(route.name, prefix, wanted, axes[-2] != "N", part.graph.pool_of(route).size)
+    wanted = records[f"{route.name}.{distribution.name}"], records[f"{route.name}.{choice.name}"]
+    return Controller(route.name, prefix, wanted, choice.role is Role.SLOTS, part.graph.pool_of(route).size)
+
+
+def is_controller(router: Router) -> bool:
+    """Whether a router records both what it chooses from and what it chose."""
+    return router.record_as(*DISTRIBUTION) is not None and router.record_as(*CHOSEN) is not None

@@ -4,7 +4,6 @@ from modgraph.nn.agreement import (
     Agreement,
     AgreementDense,
     AgreementFactorised,
-    AgreementMessagePassing,
 )
 from modgraph.nn.categorical import (
     Categorical,
@@ -12,13 +11,12 @@ from modgraph.nn.categorical import (
     SlotsGathered,
     SlotsGrouped,
     SlotsMasked,
-    SlotsMessagePassing,
     SlotsPerModule,
 )
 from modgraph.nn.choices import DRAW, choice_of, choosing
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
-from modgraph.nn.kernel import KernelDense, KernelFactorised, KernelMessagePassing, TruncatedKernel
+from modgraph.nn.kernel import KernelDense, KernelFactorised, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
 from modgraph.nn.padding import valid
@@ -28,7 +26,6 @@ from modgraph.nn.selected import (
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
-    SelectedMessagePassing,
     SelectedPerModule,
 )
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
@@ -43,7 +40,6 @@ __all__ = [
     "Agreement",
     "AgreementDense",
     "AgreementFactorised",
-    "AgreementMessagePassing",
     "Arithmetic",
     "Attention",
     "AvgPool2d",
@@ -66,7 +62,6 @@ __all__ = [
     "Importance",
     "KernelDense",
     "KernelFactorised",
-    "KernelMessagePassing",
     "Last",
     "Linear",
     "LinearTopK",
@@ -85,13 +80,11 @@ __all__ = [
     "SelectedGathered",
     "SelectedGrouped",
     "SelectedMasked",
-    "SelectedMessagePassing",
     "SelectedPerModule",
     "Shard",
     "SlotsGathered",
     "SlotsGrouped",
     "SlotsMasked",
-    "SlotsMessagePassing",
     "SlotsPerModule",
     "Softmax",
     "Split",

@@ -1,7 +1,7 @@
-"""Agreement routing (Hu et al., Scalable Modular Network, ICLR 2024, Algorithm 1), in three equal forms.
+"""Agreement routing (Hu et al., Scalable Modular Network, ICLR 2024, Algorithm 1), in dense forms.
 
-Shape suffixes: B examples, N tokens, M modules, D token width, V width of a message, E edges; an edge runs from a
-token to a module. The message passing form is the definition; the dense forms compute the same faster.
+Shape suffixes: N tokens, M modules, D token width, V width of a message. They compute what
+`modgraph.nn.message_passing.AgreementMessagePassing` defines, and faster.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from abc import ABC, abstractmethod
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
-from torch_geometric.utils import scatter, softmax
 
-from modgraph.nn.keys import SMALL, Keys, unit
-from modgraph.nn.message_passing import MessagePassing
-from modgraph.nn.messages import WeightedSum, edge_messages, factorised, kept, matrix
+from modgraph.nn.keys import SMALL, Keys
+from modgraph.nn.messages import WeightedSum, factorised, kept
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
 
@@ -49,64 +47,6 @@ class Agreement(Keys):
 def normalised(values: Tensor, total: Tensor) -> Tensor:
     """Values over the gates that came in; a module that no token reaches keeps its zero."""
     return values / torch.where(total > 0, total + SMALL, 1.0).unsqueeze(-1)
-
-
-class AgreementMessagePassing(MessagePassing):
-    """The definition: tokens send f_j(s_i) to modules along every edge, weighted by c_ij, round after round."""
-
-    def __init__(self) -> None:
-        super().__init__(aggr="add", node_dim=0)
-
-    def forward(self, tokens: Tensor, pool: Pool, router: Agreement, length: Tensor | None = None) -> Routed:
-        """Tokens [..., N, D] give results [..., M, V], gates [..., N, M] and scores [..., N, M]."""
-        *outer, N, D = tokens.shape
-        M = len(pool)
-        tokens_SD = tokens.reshape(-1, D)
-        edges = complete(tokens, M, length)
-        size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
-        sender_E, receiver_E = edges
-        module_E = receiver_E % M
-
-        messages = edge_messages(tokens_SD[sender_E], module_E, pool)
-        score_E = messages.new_zeros(messages.shape[0])
-        gate_E = torch.full_like(score_E, 1 / M)
-        first = self.propagate(edges, messages=messages, weight=shares(receiver_E, size[1], messages), size=size)
-        keys, values = router.keys(tokens_SD), first
-        for _ in range(router.iterations):
-            score_E = score_E + self.edge_updater(edges, keys=keys, values=unit(values), size=size)
-            gate_E = softmax(score_E, sender_E, num_nodes=size[0])
-            values = self.propagate(edges, messages=messages, weight=gate_E, size=size)
-            if router.normalised:
-                total = scatter(gate_E, receiver_E, dim_size=size[1])
-                values = normalised(values, total)
-        result = router.finish(first, values).reshape(*outer, M, -1)
-        gates, scores = (matrix(x_E, sender_E, module_E, (*outer, N, M)) for x_E in (gate_E, score_E))
-        return result, gates, scores
-
-    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
-        """What an edge carries."""
-        return messages * weight.unsqueeze(-1)
-
-    def edge_update(self, keys_j: Tensor, values_i: Tensor) -> Tensor:
-        """The agreement of a token's key with a module's value: their cosine."""
-        return (keys_j * values_i).sum(-1)
-
-
-def complete(tokens: Tensor, M: int, length: Tensor | None) -> Tensor:
-    """An edge from every real token to every module of its example: [2, E]."""
-    outer = tokens.shape[:-1]
-    mask = valid(tokens, -2, length)
-    real = torch.ones(outer, dtype=torch.bool) if mask is None else mask.squeeze(-1).expand(outer)
-    sender_E = real.reshape(-1).nonzero().squeeze(1).repeat_interleave(M).to(tokens.device)
-    module_E = torch.arange(M, device=tokens.device).repeat(sender_E.numel() // M)
-    return torch.stack((sender_E, sender_E // tokens.shape[-2] * M + module_E))
-
-
-def shares(receiver_E: Tensor, receivers: int, like: Tensor) -> Tensor:
-    """One over the number of edges into the receiver, on every edge."""
-    ones = torch.ones(receiver_E.shape, dtype=like.dtype, device=like.device)
-    total: Tensor = scatter(ones, receiver_E, dim_size=receivers)
-    return ones / total[receiver_E]
 
 
 class _AgreementDense(nn.Module, ABC):

@@ -6,7 +6,7 @@ Shape suffixes: N tokens, K slots, M modules; `...` any outer axes. A token is a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
@@ -19,12 +19,17 @@ from modgraph.nn.selected import (
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
-    SelectedMessagePassing,
     SelectedPerModule,
 )
 from modgraph.nn.shard import standard_gumbel
 
 IMPROBABLE = 1e4  # exp(−1e4) is zero
+
+
+class SlotRecords(NamedTuple):
+    gates: Tensor
+    scores: Tensor
+    selected: Tensor
 
 
 class Slots(nn.Module, ABC):
@@ -41,7 +46,7 @@ class Slots(nn.Module, ABC):
     def log_probabilities(self, tokens: Tensor) -> Tensor:
         """Tokens [..., N, message] give log p(module) [..., N, K, M]."""
 
-    def forward(self, tokens: Tensor, choice: Tensor | None = None, length: Tensor | None = None) -> tuple[Tensor, ...]:
+    def forward(self, tokens: Tensor, choice: Tensor | None = None, length: Tensor | None = None) -> SlotRecords:
         """Gates [..., N, M], how many slots hold a module, and log-probabilities and choices [..., N, K, M].
 
         Padding gets zeros. In training modules are drawn, otherwise the most probable are taken; a choice [..., N, K]
@@ -52,10 +57,10 @@ class Slots(nn.Module, ABC):
         gates = selected.amax(-2) if self.dedupe else selected.sum(-2)
         real = valid(tokens, -self.rank - 1, length)
         if real is None:
-            return gates, scores, selected
+            return SlotRecords(gates, scores, selected)
         real_N = real.reshape(real.shape[: real.dim() - self.rank])
         mask_N1, mask_N11 = real_N.unsqueeze(-1), real_N[..., None, None]
-        return gates * mask_N1, scores * mask_N11, selected * mask_N11
+        return SlotRecords(gates * mask_N1, scores * mask_N11, selected * mask_N11)
 
     def _chosen(self, scores: Tensor, choice: Tensor | None) -> Tensor:
         """The module in each slot, [..., N, K]."""
@@ -124,14 +129,14 @@ class InSlots(nn.Module):
         length: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, K·first axis, ...], and the router's records."""
-        gates, scores, selected = router(tokens, *others, length=length)
-        outer = selected.shape[:-1]  # [..., N, K]
+        records: SlotRecords = router(tokens, *others, length=length)
+        outer = records.selected.shape[:-1]  # [..., N, K]
         message = tokens.shape[tokens.dim() - pool.rank :]
         each = tokens.unsqueeze(-pool.rank - 1).expand(*outer, *message)
         senders = each.flatten(len(outer) - 2, len(outer) - 1)
-        values = self.inner(senders, pool, _Decided(selected.flatten(-3, -2)))[0]
+        values = self.inner(senders, pool, _Decided(records.selected.flatten(-3, -2)))[0]
         side_by_side = values.reshape(*outer, *values.shape[len(outer) - 1 :]).flatten(len(outer) - 1, len(outer))
-        return side_by_side, gates, scores, selected
+        return side_by_side, *records
 
 
 class _Decided(nn.Module):
@@ -143,14 +148,8 @@ class _Decided(nn.Module):
         super().__init__()
         self.selected = selected
 
-    def forward(self, tokens: Tensor, length: Any = None) -> tuple[Tensor, Tensor, Tensor]:
-        return self.selected, self.selected, self.selected
-
-
-class SlotsMessagePassing(InSlots):
-    """The definition: the module of each slot sends f_j(x_i) to the token's slot."""
-
-    form = SelectedMessagePassing
+    def forward(self, tokens: Tensor, length: Any = None) -> SlotRecords:
+        return SlotRecords(self.selected, self.selected, self.selected)
 
 
 class SlotsGrouped(InSlots):

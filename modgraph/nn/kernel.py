@@ -11,10 +11,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.agreement import complete, shares
-from modgraph.nn.keys import Keys, unit
-from modgraph.nn.message_passing import MessagePassing
-from modgraph.nn.messages import WeightedSum, edge_messages, factorised, kept, matrix
+from modgraph.nn.keys import Keys
+from modgraph.nn.messages import WeightedSum, factorised, kept
 from modgraph.nn.padding import valid
 from modgraph.nn.pool import Pool
 
@@ -37,33 +35,6 @@ class TruncatedKernel(Keys):
         distance = 1 - cosine
         kernel = torch.exp(-distance / self.bandwidth)
         return kernel if self.truncation is None else kernel * (distance <= self.truncation)
-
-
-class KernelMessagePassing(MessagePassing):
-    """The definition: every token sends f_j(s_i) to every module, weighted by their affinity."""
-
-    def __init__(self) -> None:
-        super().__init__(aggr="add", node_dim=0)
-
-    def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, length: Tensor | None = None) -> Routed:
-        """Tokens [..., N, D] give results [..., M, V] and gates [..., N, M]."""
-        *outer, N, D = tokens.shape
-        M = len(pool)
-        tokens_SD = tokens.reshape(-1, D)
-        edges = complete(tokens, M, length)
-        size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
-        sender_E, receiver_E = edges
-        module_E = receiver_E % M
-        cosine_E = (router.keys(tokens_SD)[sender_E] * unit(router.signature)[module_E]).sum(-1)
-        affinity_E = router.affinity(cosine_E)
-        messages = edge_messages(tokens_SD[sender_E], module_E, pool)
-        weight = affinity_E * shares(receiver_E, size[1], messages)
-        values = self.propagate(edges, messages=messages, weight=weight, size=size)
-        return values.reshape(*outer, M, -1), matrix(affinity_E, sender_E, module_E, (*outer, N, M))
-
-    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
-        """What an edge carries."""
-        return messages * weight.unsqueeze(-1)
 
 
 class _KernelDense(nn.Module, ABC):

@@ -1,41 +1,30 @@
 """Routes that send each token to the modules chosen for it, in equal forms.
 
 Shape suffixes: S tokens of all examples, M modules, E edges (a token and a module chosen for it).
-A router gives, for tokens [..., N, D], the gates, scores, choices and further records of all modules, [..., N, M].
+A router gives `Records` of all modules for tokens [..., N, D], in the order in which its declaration names them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Protocol
+
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.message_passing import MessagePassing
-from modgraph.nn.messages import edge_messages
 from modgraph.nn.pool import Gathered, Pool
 
 
-class SelectedMessagePassing(MessagePassing):
-    """The definition: chosen modules send f_j(x_i) to the token, weighted by its gate."""
+class Records(Protocol):
+    """A named tuple: gates and choices [..., N, M], choices of several slots [..., N, K, M], and others."""
 
-    def __init__(self) -> None:
-        super().__init__(aggr="add", node_dim=0)
+    @property
+    def gates(self) -> Tensor: ...
 
-    def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
-    ) -> tuple[Tensor, ...]:
-        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *further = router(tokens, *others, length=length)
-        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
-        token_E, module_E = selected_SM.nonzero(as_tuple=True)
-        messages = edge_messages(tokens_S[token_E], module_E, pool)
-        edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])
-        weight = gates_SM[token_E, module_E]
-        values = self.propagate(edges, messages=messages.flatten(1), weight=weight, size=size)
-        return values.reshape(*gates.shape[:-1], *messages.shape[1:]), gates, scores, selected, *further
+    @property
+    def selected(self) -> Tensor: ...
 
-    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
-        """What an edge carries."""
-        return messages * weight.unsqueeze(-1)
+    def __iter__(self) -> Iterator[Tensor]: ...
 
 
 class SelectedGrouped(nn.Module):
@@ -48,8 +37,8 @@ class SelectedGrouped(nn.Module):
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *further = router(tokens, *others, length=length)
-        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
+        records: Records = router(tokens, *others, length=length)
+        tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
         module_E, token_E = selected_SM.t().nonzero(as_tuple=True)  # of the transposed: in the order of modules
         counts = module_E.bincount(minlength=len(pool)).tolist()
         slices = torch.split(tokens_S.index_select(0, token_E), counts)
@@ -57,7 +46,7 @@ class SelectedGrouped(nn.Module):
         weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
         weighted = values.flatten(1) * weight.unsqueeze(-1)
         total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)
-        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *further
+        return total.reshape(*records.gates.shape[:-1], *values.shape[1:]), *records
 
 
 class SelectedPerModule(nn.Module):
@@ -70,14 +59,14 @@ class SelectedPerModule(nn.Module):
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *further = router(tokens, *others, length=length)
-        tokens_S, gates_SM, selected_SM = flat(tokens, gates, selected, pool)
+        records: Records = router(tokens, *others, length=length)
+        tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
         places = [selected_SM[:, j].nonzero().squeeze(1) for j in range(len(pool))]
         values = torch.cat([pool.expert(j)(tokens_S.index_select(0, at)) for j, at in enumerate(places)])
         weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(places)])
         weighted = values.flatten(1) * weight.unsqueeze(-1)
         total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, torch.cat(places), weighted)
-        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *further
+        return total.reshape(*records.gates.shape[:-1], *values.shape[1:]), *records
 
 
 class SelectedGathered(nn.Module):
@@ -93,9 +82,9 @@ class SelectedGathered(nn.Module):
         self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *further = router(tokens, *others, length=length)
+        records: Records = router(tokens, *others, length=length)
         gathered = pool if isinstance(pool, Gathered) else pool.gathered()
-        tokens_S, gates_SM, left_SM = flat(tokens, gates, selected, pool)
+        tokens_S, gates_SM, left_SM = flat(tokens, records, pool)
         total = None
         for _ in range(int(router.k)):  # type: ignore[arg-type]
             best = left_SM.argmax(-1, keepdim=True)
@@ -105,7 +94,7 @@ class SelectedGathered(nn.Module):
             part = values.flatten(1) * weight
             total = part if total is None else total + part
         assert total is not None
-        return total.reshape(*gates.shape[:-1], *values.shape[1:]), gates, scores, selected, *further
+        return total.reshape(*records.gates.shape[:-1], *values.shape[1:]), *records
 
 
 class SelectedMasked(nn.Module):
@@ -115,15 +104,15 @@ class SelectedMasked(nn.Module):
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        gates, scores, selected, *further = router(tokens, *others, length=length)
+        records: Records = router(tokens, *others, length=length)
         values = pool.all(tokens)
-        weight = gates.reshape(*gates.shape, *[1] * pool.result_rank)
-        return (values * weight).sum(-pool.result_rank - 1), gates, scores, selected, *further
+        weight = records.gates.reshape(*records.gates.shape, *[1] * pool.result_rank)
+        return (values * weight).sum(-pool.result_rank - 1), *records
 
 
-def flat(tokens: Tensor, gates: Tensor, selected: Tensor, pool: Pool | Gathered) -> tuple[Tensor, Tensor, Tensor]:
+def flat(tokens: Tensor, records: Records, pool: Pool | Gathered) -> tuple[Tensor, Tensor, Tensor]:
     """Tokens of all examples [S, message], and their gates and choices [S, M], slots taken together."""
-    M = len(pool)
+    M, gates, selected = len(pool), records.gates, records.selected
     if selected.dim() > gates.dim():
         selected = selected.amax(-2)
     return tokens.reshape(-1, *tokens.shape[-pool.rank :]), gates.reshape(-1, M), selected.reshape(-1, M)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
@@ -43,6 +44,14 @@ def within_capacity(scores: Tensor, selected: Tensor, places: int) -> Tensor:
     return selected & kept.reshape(selected.shape)
 
 
+class SoftmaxRecords(NamedTuple):
+    gates: Tensor
+    scores: Tensor
+    selected: Tensor
+    load: Tensor
+    probabilities: Tensor
+
+
 class SoftmaxTopK(TopK):
     """What these routers have in common: gates, load and capacity. A router says how it scores."""
 
@@ -59,13 +68,14 @@ class SoftmaxTopK(TopK):
     def scored(self, tokens: Tensor) -> tuple[Tensor, float]:
         return self.logits(tokens), self.noise
 
-    def records(self, choice: Choice) -> tuple[Tensor, ...]:
+    def records(self, choice: Choice) -> SoftmaxRecords:
         gates = choice.softmax_of_all() if self.k == 1 else choice.softmax_of_chosen()
         selected = choice.selected
         if self.capacity and self.training:
             selected = self._placed(choice)
             gates = gates * selected
-        return gates, choice.scores, selected, load_of(choice, self.load), choice.scores.softmax(-1)
+        load = load_of(choice, self.load)
+        return SoftmaxRecords(gates, choice.scores, selected, load, choice.scores.softmax(-1))
 
     def _placed(self, choice: Choice) -> Tensor:
         """The choices for which there is a place: k · int(capacity · ⌈S / M⌉) in each module over the batch."""

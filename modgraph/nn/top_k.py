@@ -14,6 +14,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.padding import valid
+from modgraph.nn.selected import Records
 from modgraph.nn.shard import standard_normal
 
 LEAST_NOISE = 0.01
@@ -77,17 +78,24 @@ class TopK(nn.Module, ABC):
         """Scores of tokens [..., N, D], and the standard deviation of their noise."""
 
     @abstractmethod
-    def records(self, choice: Choice) -> tuple[Tensor, ...]:
-        """Gates, scores, choices, and what else the router keeps."""
+    def records(self, choice: Choice) -> Records:
+        """What the router keeps of its choice."""
 
-    def forward(self, tokens: Tensor, length: Tensor | None = None) -> tuple[Tensor, ...]:
-        """Gates, scores (without noise), choices and further records, [..., N, M]; zero for padding."""
+    def forward(self, tokens: Tensor, length: Tensor | None = None) -> Records:
+        """Records [..., N, M], scores without noise; zero for padding."""
         scores, deviation = self.scored(tokens)
         noisy = scores + standard_normal(scores) * deviation if self.noisy and self.training else scores
         real = valid(tokens, -2, length)
         records = self.records(Choice(self.k, scores, deviation, noisy, top_k_mask(noisy, self.k), real))
         mask = 1 if real is None else real.to(scores.dtype)
-        return tuple(record.to(scores.dtype) * mask for record in records)
+        return type(records)(*(record.to(scores.dtype) * mask for record in records))
+
+
+class NoisyRecords(NamedTuple):
+    gates: Tensor
+    scores: Tensor
+    selected: Tensor
+    load: Tensor
 
 
 class NoisyTopK(TopK):
@@ -103,6 +111,6 @@ class NoisyTopK(TopK):
         deviation = F.softplus(F.linear(tokens, self.noise_weight)) + LEAST_NOISE
         return F.linear(tokens, self.weight), deviation
 
-    def records(self, choice: Choice) -> tuple[Tensor, ...]:
+    def records(self, choice: Choice) -> NoisyRecords:
         gates = choice.softmax_of_all() if self.softmax_first else choice.softmax_of_chosen()
-        return gates, choice.scores, choice.selected, choice.chance_to_stay()
+        return NoisyRecords(gates, choice.scores, choice.selected, choice.chance_to_stay())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, Signature, TorchModule, setting
+from modgraph.declare import Operand, Role, Signature, TorchModule, setting
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
@@ -28,6 +28,7 @@ class CrossEntropy(_Likelihood):
     """
 
     name = "cross_entropy"
+    synonyms = ("softmax_cross_entropy", "categorical_cross_entropy", "cross_entropy_loss", "nll", "ce")
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)
@@ -53,6 +54,7 @@ class Gaussian(_Likelihood):
     """
 
     name = "gaussian"
+    synonyms = ("gaussian_nll", "normal_nll")
     example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
     operands = (Operand("prediction", "... D"), Operand("target", "... D"))
     results = ("",)
@@ -66,6 +68,7 @@ class MSE(Op):
     """Squared error, averaged over everything an example holds."""
 
     name = "mse"
+    synonyms = ("l2", "squared_error", "mean_squared_error", "mse_loss")
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
     operands = (Operand("prediction", "..."), Operand("target", "..."))
     results = ("",)
@@ -118,7 +121,7 @@ class Load(_Balance):
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y loss load(r)"
     )
-    reads = ("load",)
+    reads = (Role.LOAD,)
     operands = (Operand("load", "... N M"),)
 
 
@@ -131,8 +134,9 @@ class Importance(_Balance):
     """
 
     name = "importance"
+    synonyms = ("balance", "load_balancing", "load_balance", "aux_loss")
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r loss importance(r) output y"
     )
-    reads = ("probabilities", "gates")
+    reads = (Role.PROBABILITIES, Role.GATES)
     operands = (Operand("gates", "... N M"),)

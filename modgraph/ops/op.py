@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from modgraph.declare import Declaration
+from modgraph.declare import Declaration, Registry, Role
 
 
 class Op(Declaration):
@@ -16,21 +16,14 @@ class Op(Declaration):
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     """
 
-    registry: ClassVar[dict[str, type[Op]]] = {}
+    registry: ClassVar[Registry[Op]] = Registry("op")
 
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
-    reads: ClassVar[tuple[str, ...]] = ("gates",)  # of a router that stands for its operand: the first that it keeps
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "name" in vars(cls):
-            assert cls.name not in Op.registry, f'two ops are called "{cls.name}"'
-            assert cls.__doc__, f"{cls.name} needs a docstring"
-            Op.registry[cls.name] = cls
+    reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router that stands for its operand: the first it records
 
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
-from modgraph.declare import Setting, setting
+from modgraph.declare import Configurable, Registered, Setting, load_extensions, setting
 from modgraph.diagnostics import Report, did_you_mean
 from modgraph.recipes import errors
 from modgraph.recipes.yaml_tree import Branch, Leaf
@@ -26,7 +26,7 @@ class _Declared:
         dataclass(frozen=True, kw_only=True)(cls)
 
 
-class Section(_Declared):
+class Section(_Declared, Configurable):
     """A mapping of a recipe. A field that is a section itself is a mapping within."""
 
     def contradiction(self) -> str | None:
@@ -42,19 +42,8 @@ class Section(_Declared):
         return record
 
 
-class Named(Section):
+class Named(Section, Registered):
     """A section that is one of several kinds, told by its key `name`: an optimizer, a data set."""
-
-    what: ClassVar[str]
-    kinds: ClassVar[dict[str, type[Named]]]
-    name: ClassVar[str]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "what" in vars(cls):
-            cls.kinds = {}
-        elif "name" in vars(cls):
-            cls.kinds[cls.name] = cls
 
     def plain(self) -> dict[str, Any]:
         return {"name": self.name, **super().plain()}
@@ -117,15 +106,17 @@ def _hints(kind: type[Section]) -> dict[str, Any]:
 def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:
     leaf = tree.items.get("name")
     if not isinstance(leaf, Leaf):
-        known = ", ".join(sorted(kind.kinds))
+        load_extensions()
+        known = ", ".join(sorted(kind.registry))
         report.add(errors.MissingKey(span=tree.span, section=path, key="name", meaning=f"one of {known}"))
         return None
-    if leaf.value not in kind.kinds:
-        suggestion = did_you_mean(str(leaf.value), kind.kinds)
-        name = str(leaf.value)
-        report.add(errors.UnknownChoice(span=leaf.span, what=kind.what, name=name, suggestion=suggestion))
-        return None
-    return kind.kinds[leaf.value]
+    name = str(leaf.value)
+    found: type[Named] | None = kind.registry.find(name)
+    if found is None:
+        suggestion = did_you_mean(name, kind.registry)
+        report.add(errors.UnknownChoice(span=leaf.span, what=kind.registry.kind, name=name, suggestion=suggestion))
+        report.extend(load_extensions())
+    return found
 
 
 def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> Any:

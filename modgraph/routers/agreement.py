@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import Operand, Record, Role, TorchModule, Weight, setting, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
 from modgraph.types import Axes
 
@@ -17,10 +17,12 @@ class Agreement(Router):
     """
 
     name = "agreement"
+    synonyms = ("routing_by_agreement", "dynamic_routing", "capsule")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r output y"
     operands = (Operand("tokens", "... N D"),)
-    results = ("... M V", "... N M", "... N M")
-    records = ("gates", "scores")
+    results = ("... M V",)
+    one_for_each = "module"
+    records = (Record("gates", "... N M", Role.GATES), Record("scores", "... N M", Role.SCORES))
     weights = (
         Weight("weight", "V D", uniform("D")),
         Weight("bias", "V", uniform("D"), when="bias"),
@@ -28,8 +30,8 @@ class Agreement(Router):
     module = TorchModule(
         "modgraph.nn.Agreement", "D", "V", "iterations", bias="bias", update="update", residual="residual"
     )
-    reference = "modgraph.nn.AgreementMessagePassing"
-    soft = True
+    reference = "modgraph.nn.message_passing.AgreementMessagePassing"
+    chooses_along = None
     balanced = True
 
     iterations: int = setting(4, min=0, max=1000, doc="rounds of agreement; 0 leaves the mean")

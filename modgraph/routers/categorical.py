@@ -5,10 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Signature, TorchModule, Weight, product, setting, uniform
-from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
-from modgraph.routers.top_k import hard_forms
+from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Weight, product, setting, uniform
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
+from modgraph.routers.top_k import SELECTED, ChoiceForms, hard_forms
 from modgraph.types import Axes, Misfit, TensorType
+
+SIDE_BY_SIDE = ChoiceForms(  # each slot is a sender of its own
+    message_passing="modgraph.nn.message_passing.SlotsMessagePassing",
+    grouped="modgraph.nn.SlotsGrouped",
+    per_module="modgraph.nn.SlotsPerModule",
+    gathered="modgraph.nn.SlotsGathered",
+    masked="modgraph.nn.SlotsMasked",
+)
+
+
+def _records(scores: Role) -> tuple[Record, ...]:
+    return (
+        Record("gates", "... N M", Role.GATES),
+        Record("scores", "... N slots M", scores),
+        Record("selected", "... N slots M", Role.SLOTS),
+    )
 
 
 class Slots(Router):
@@ -18,9 +34,7 @@ class Slots(Router):
     """
 
     operands = (Operand("tokens", "... N D"),)
-    results = ("... N V", "... N M", "... N slots M", "... N slots M")
-    records = ("gates", "scores", "selected")
-    reference = "modgraph.nn.SelectedMessagePassing"
+    records: ClassVar[tuple[Record, ...]] = _records(Role.SCORES)
 
     slots: int = setting(1, min=1, doc="modules for each token")
     combine: str = setting(
@@ -66,15 +80,15 @@ class Slots(Router):
         return min(self.slots, size)
 
     @property
+    def _forms(self) -> ChoiceForms:
+        return SIDE_BY_SIDE if self.combine == "concat" else SELECTED
+
+    @property
     def reference_form(self) -> Lowering:
-        return self._in_slots(super().reference_form)
+        return definition(self._forms.message_passing)
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
-        return tuple(map(self._in_slots, hard_forms(pool, super().reference_form)))
-
-    def _in_slots(self, form: Lowering) -> Lowering:
-        """The form for slots side by side: each slot is a sender of its own."""
-        return replace(form, route=form.route.replace(".Selected", ".Slots")) if self.combine == "concat" else form
+        return hard_forms(pool, self._forms)
 
 
 def _width(type_: TensorType) -> int:
@@ -94,18 +108,19 @@ class Categorical(Slots):
     """
 
     name = "categorical"
+    synonyms = ("gumbel", "sample", "reinforce")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = categorical(slots=2) y = x -> p by r output y"
     weights = (
-        Weight("weight", "slots M features", uniform("features")),
-        Weight("bias", "slots M"),
+        Weight("weight", "slots M features", uniform("features"), modules="M"),
+        Weight("bias", "slots M", modules="M"),
         Weight("conv.weight", "channels C kernel kernel", uniform("C kernel kernel"), when="convolves"),
         Weight("conv.bias", "channels", uniform("C kernel kernel"), when="convolves"),
     )
     module = TorchModule(
         "modgraph.nn.Categorical", "M", "features", "slots", "message_rank", dedupe="dedupe", image="image"
     )
-    draws: ClassVar[bool] = True
-    distribution = "scores"
+    draws = True
+    records = _records(Role.LOG_PROBABILITIES)
 
     controller: str = setting("linear", choices=("linear", "conv"), doc="what makes logits of a message")
     channels: int = setting(16, min=1, doc="of the controller's convolution")
@@ -138,6 +153,7 @@ class Fixed(Slots):
     """Fill slot k with module k, whatever the input: the baseline without selection."""
 
     name = "fixed"
+    synonyms = ("none", "identity")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = fixed(slots=2) y = x -> p by r output y"
     module = TorchModule("modgraph.nn.Fixed", "M", "slots", "message_rank", "dedupe")
 

@@ -15,11 +15,14 @@ class EveryModule(Router):
     """
 
     name = "every_module"
+    synonyms = ("all", "dense", "ensemble", "soft")
     example = "input x: float[5, 6] pool p[3] = linear(4) y = x -> p output y"
     operands = (Operand("tokens", "..."),)
+    results = ("...",)
     module = TorchModule("modgraph.nn.EveryModule", "rows")
     reference = "modgraph.nn.EveryModuleRoute"
-    soft = True
+    one_for_each = "pair"
+    chooses_along = None
     senders = False
 
     rows: bool = setting(False, doc="the value has an axis of modules: module j gets row j")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import ZEROS, TorchModule, Weight, setting
+from modgraph.declare import ZEROS, Record, Role, TorchModule, Weight, setting
 from modgraph.routers.router import Router
 from modgraph.routers.top_k import TopK
 
@@ -18,10 +18,10 @@ class NoisyTopK(TopK):
     """
 
     name = "noisy_top_k"
+    synonyms = ("top_k", "topk", "sparse", "moe")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y"
-    results = ("... N V", "... N M", "... N M", "... N M", "... N M")
-    records = ("gates", "scores", "selected", "load")
-    weights = (Weight("weight", "M D", ZEROS), Weight("noise_weight", "M D", ZEROS))
+    records = (*TopK.records, Record("load", "... N M", Role.LOAD))
+    weights = (Weight("weight", "M D", ZEROS, modules="M"), Weight("noise_weight", "M D", ZEROS, modules="M"))
     module = TorchModule("modgraph.nn.NoisyTopK", "D", "M", "k", noise="noise", softmax="softmax")
 
     noise: bool = setting(True, doc="add noise in training")

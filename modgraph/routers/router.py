@@ -6,10 +6,10 @@ Axis letters: N senders (tokens), M modules of the pool, D width of a token, V w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from modgraph.declare import Declaration, Signature
-from modgraph.types import Axis, Misfit, TensorType
+from modgraph.declare import Declaration, Record, Registry, Role, Signature
+from modgraph.types import Axes, Axis, Misfit, TensorType
 
 
 @dataclass(frozen=True)
@@ -49,26 +49,28 @@ class Lowering:
 class Router(Declaration):
     """Scores edges between senders and receivers, selects some, and reduces the messages they carry.
 
-    `results` are the axis patterns of what a route yields: first its value, then what `records` names.
-    `message` is the torch_geometric form, the definition that all lowerings must equal.
+    `results` are the axes of a route's value; it yields its `records` after it, in their order.
+    `reference` is the torch_geometric form, the definition that all lowerings must equal.
     """
 
-    registry: ClassVar[dict[str, type[Router]]] = {}
+    registry: ClassVar[Registry[Router]] = Registry("router")
 
-    records: ClassVar[tuple[str, ...]] = ()
+    results = ("... N V",)
+    one_for_each: ClassVar[Literal["sender", "module", "pair"]] = "sender"  # what a route's value has vectors for
+    records: ClassVar[tuple[Record, ...]] = ()
     reference: ClassVar[str]
-    soft: ClassVar[bool] = False  # every module takes part in every decision
+    chooses_along: ClassVar[Literal["modules"] | None] = "modules"  # None: every module takes part in every decision
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
-    distribution: ClassVar[str | None] = None  # the record whose softmax over modules is what it chooses from
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "name" in vars(cls):
-            assert cls.name not in Router.registry, f'two routers are called "{cls.name}"'
-            assert cls.__doc__, f"{cls.name} needs a docstring"
-            Router.registry[cls.name] = cls
+    @property
+    def record_names(self) -> tuple[str, ...]:
+        return tuple(record.name for record in self.records)
+
+    def record_as(self, *roles: Role) -> Record | None:
+        """What it records in the first of these roles that it has a record for."""
+        return next((record for role in roles for record in self.records if record.role is role), None)
 
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates of one routing decision over all senders and modules, messages left out.
@@ -85,7 +87,7 @@ class Router(Declaration):
         known: dict[str, Axis] = {"M": pool.size}
         if len(pool.result.shape) == 1:
             known["V"] = pool.result.shape[0]
-        elif "V" in " ".join(self.results).split():
+        else:
             reason = f'it needs modules that yield vectors, and those of "{pool.name}" yield {pool.result}'
             raise Misfit(reason, "end the pool's modules with: -> flatten")
         signature = self.bind(tokens, *others, **known)
@@ -101,14 +103,18 @@ class Router(Declaration):
     def _for_one(self, results: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The results for a value without an axis of senders, whose own result has none either."""
         value, *records = results
-        if self.one_for_each_sender:
+        if self.one_for_each == "sender":
             value = value.with_shape((*value.shape[:-2], value.shape[-1]))
         return (value, *records)
 
-    @property
-    def one_for_each_sender(self) -> bool:
-        """Whether a route yields a vector for each sender, rather than for each module."""
-        return bool(self.senders and self.results[0].split()[-2:] == ["N", "V"])
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The types of the value and of the records."""
+        records = (TensorType("float", axes.shape(record.axes)) for record in self.records)
+        return (*super().infer(axes, found), *records)
+
+    def senders_in(self, signature: Signature) -> Any:
+        """How many senders a route has, outer axes left out."""
+        return signature.axes["N"]
 
     def deterministic(self) -> Router:
         """The same router without noise, sampling and capacity: for inference."""
@@ -129,4 +135,9 @@ class Router(Declaration):
 
     @property
     def reference_form(self) -> Lowering:
-        return Lowering("message_passing", self.reference, "torch_geometric message passing, the definition")
+        return definition(self.reference)
+
+
+def definition(route: str) -> Lowering:
+    """The form that all others must equal, by the import path of its torch module."""
+    return Lowering("message_passing", route, "torch_geometric message passing, the definition")

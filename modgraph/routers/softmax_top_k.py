@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from modgraph.declare import TorchModule, Weight, constant, normal, setting, uniform
+from modgraph.declare import Record, Role, TorchModule, Weight, constant, normal, setting, uniform
 from modgraph.routers.router import Router
 from modgraph.routers.top_k import TopK
 
@@ -13,8 +13,11 @@ from modgraph.routers.top_k import TopK
 class SoftmaxTopK(TopK):
     """Weight the chosen modules by the softmax over all of the noisy logits. Routers below it say what a logit is."""
 
-    results = ("... N V", "... N M", "... N M", "... N M", "... N M", "... N M")
-    records = ("gates", "scores", "selected", "load", "probabilities")
+    records = (
+        *TopK.records,
+        Record("load", "... N M", Role.LOAD),
+        Record("probabilities", "... N M", Role.PROBABILITIES),
+    )
 
     noise: float = setting(0.0, min=0, doc="standard deviation of the noise that training adds to the logits")
     load: str = setting(
@@ -37,11 +40,12 @@ class Cosine(SoftmaxTopK):
     """
 
     name = "cosine"
+    synonyms = ("gmoe",)
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = cosine(k=2, width=4) y = x -> p by r output y"
     weights = (
         Weight("weight", "width D", uniform("D")),
         Weight("bias", "width", uniform("D")),
-        Weight("keys", "width M", normal(0.01)),
+        Weight("keys", "width M", normal(0.01), modules="M"),
         Weight("scale", "", constant(math.log(2))),
     )
     module = TorchModule(
@@ -61,8 +65,9 @@ class Linear(SoftmaxTopK):
     """
 
     name = "linear"
+    synonyms = ("switch", "softmax")
     example = "input x: float[5, 6] pool p[3] = scale router r = linear(k=1) y = x -> p by r output y"
-    weights = (Weight("weight", "M D", uniform("D")),)
+    weights = (Weight("weight", "M D", uniform("D"), modules="M"),)
     module = TorchModule("modgraph.nn.LinearTopK", "D", "M", "k", noise="noise", load="load", capacity="capacity")
 
     def macs(self, N: int, M: int, D: int) -> int:

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from modgraph.declare import Operand, Signature, setting
-from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
+from modgraph.declare import Operand, Record, Role, Signature, setting
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
 from modgraph.types import Axes, Misfit, TensorType
 
 FEW_WEIGHTS = 2**14  # of a module: in a scan, copying them for every token costs less than sorting tokens at every step
+
+
+@dataclass(frozen=True)
+class ChoiceForms:
+    """The torch modules that compute a route along what was chosen, by the form that each is."""
+
+    message_passing: str
+    grouped: str
+    per_module: str
+    gathered: str
+    masked: str
+
+
+SELECTED = ChoiceForms(
+    message_passing="modgraph.nn.message_passing.SelectedMessagePassing",
+    grouped="modgraph.nn.SelectedGrouped",
+    per_module="modgraph.nn.SelectedPerModule",
+    gathered="modgraph.nn.SelectedGathered",
+    masked="modgraph.nn.SelectedMasked",
+)
 
 
 class TopK(Router):
     """Send each token to the k modules with the largest scores. Routers below it say what a score is."""
 
     operands = (Operand("tokens", "... N D"),)
-    reference = "modgraph.nn.SelectedMessagePassing"
+    records: ClassVar[tuple[Record, ...]] = (
+        Record("gates", "... N M", Role.GATES),
+        Record("scores", "... N M", Role.LOGITS),
+        Record("selected", "... N M", Role.CHOICE),
+    )
+    reference = SELECTED.message_passing
     balanced = True
-    distribution = "scores"
 
     k: int = setting(1, min=1, doc="modules for each token")
 
@@ -34,30 +59,31 @@ class TopK(Router):
         return self.k
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
-        return hard_forms(pool, self.reference_form)
+        return hard_forms(pool, SELECTED)
 
 
-def hard_forms(pool: PoolFacts, reference: Lowering) -> tuple[Lowering, ...]:
+def hard_forms(pool: PoolFacts, paths: ChoiceForms) -> tuple[Lowering, ...]:
     """The forms that compute a route of which each token reaches some modules only."""
     sorted_ = "edges are sorted by module, and each module runs once, on its slice"
     each = "each module runs once, on the tokens that chose it"
-    grouped = Lowering("grouped", "modgraph.nn.SelectedGrouped", sorted_, exportable=False)
-    per_module = Lowering("per_module", "modgraph.nn.SelectedPerModule", each)
+    grouped = Lowering("grouped", paths.grouped, sorted_, exportable=False)
+    per_module = Lowering("per_module", paths.per_module, each)
+    reference = definition(paths.message_passing)
     if not pool.in_scan:
         return grouped, per_module, reference
     rest = (replace(form, exportable=False) for form in (per_module, reference))
-    bundled = in_bundled_scan(pool)
+    bundled = in_bundled_scan(pool, paths)
     if pool.gathers and pool.weights <= FEW_WEIGHTS:
         return (*bundled, grouped, *rest)
     return (grouped, *bundled, *rest)
 
 
-def in_bundled_scan(pool: PoolFacts) -> tuple[Lowering, ...]:
+def in_bundled_scan(pool: PoolFacts, paths: ChoiceForms) -> tuple[Lowering, ...]:
     """The forms for a bundle, which has one step of a scan for all: no size in it may depend on what is chosen."""
     reason = "every module runs and is masked, selection saves nothing: "
     reason += "in an exported scan modules are taken by index, and these cannot be"
-    masked = Lowering("masked", "modgraph.nn.SelectedMasked", reason)
+    masked = Lowering("masked", paths.masked, reason)
     if not pool.gathers:
         return (masked,)
     reason = "the weights of the chosen modules are taken by index, at each step of the scan"
-    return (Lowering("gathered", "modgraph.nn.SelectedGathered", reason), masked)
+    return (Lowering("gathered", paths.gathered, reason), masked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Initial, Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import Initial, Operand, Record, Role, TorchModule, Weight, setting, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
 from modgraph.types import Axes
 
@@ -15,21 +15,23 @@ class TruncatedKernel(Router):
     """
 
     name = "truncated_kernel"
+    synonyms = ("kernel", "rbf")
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = truncated_kernel(truncation=1) y = x -> p by r output y"
     )
     operands = (Operand("tokens", "... N D"),)
-    results = ("... M V", "... N M")
-    records = ("gates",)
+    results = ("... M V",)
+    one_for_each = "module"
+    records = (Record("gates", "... N M", Role.GATES),)
     weights = (
         Weight("weight", "V D", uniform("D")),
         Weight("bias", "V", uniform("D"), when="bias"),
-        Weight("signature", "M V", uniform("V")),
+        Weight("signature", "M V", uniform("V"), modules="M"),
         Weight("bandwidth", "", Initial("ones")),
     )
     module = TorchModule("modgraph.nn.TruncatedKernel", "D", "V", "M", truncation="truncation", bias="bias")
-    reference = "modgraph.nn.KernelMessagePassing"
-    soft = True
+    reference = "modgraph.nn.message_passing.KernelMessagePassing"
+    chooses_along = None
 
     truncation: float | None = setting(
         None, min=0, max=2, doc="distance beyond which the kernel is zero; none if not given"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from modgraph.declare import DISTRIBUTION
 from modgraph.trace.record import RouteTrace
 
 
@@ -13,9 +14,10 @@ def entropies(route: RouteTrace, at: int) -> NDArray[np.float64]:
 
     It is that of the distribution that a router chooses from, or of the gates, scaled to sum to one.
     """
-    if route.router.distribution is None:
+    logits = route.recorded(*DISTRIBUTION)
+    if logits is None:
         return _entropy(np.asarray(route.gates[at], np.float64))
-    scores = np.asarray(route.records[route.router.distribution][at], np.float64)
+    scores = np.asarray(logits[at], np.float64)
     of_each = _entropy(np.exp(scores - scores.max(-1, keepdims=True)))
     return of_each if of_each.ndim < route.gates.ndim - 1 else of_each.mean(-1)
 

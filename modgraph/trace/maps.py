@@ -64,7 +64,7 @@ def _laid_out(record: NDArray[Any], places: Places) -> NDArray[Any]:
 
 def _chosen(route: RouteTrace, places: Places) -> NDArray[np.int64] | None:
     """The modules that were chosen after the last round, if the router leaves any out."""
-    if "selected" not in route.records:
+    if not route.selects:
         return None
     selected = _laid_out(route.chosen, places)[-1] > 0
     most = int(selected.sum(-1).max())

@@ -39,7 +39,7 @@ def successive(trace: Trace) -> list[list[RouteTrace]]:
     """Routes that choose, two or more that decide for the same tokens, in the order of work."""
     found: dict[tuple[int, ...], list[RouteTrace]] = {}
     for route in trace.routes:
-        if "selected" in route.records:
+        if route.selects:
             found.setdefault(route.gates.shape[1:-1], []).append(route)
     return [routes for routes in found.values() if len(routes) > 1]
 

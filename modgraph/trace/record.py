@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from modgraph.backends.torch import CompiledRoute, Model
 from modgraph.backends.torch.construct import construct
 from modgraph.data import Arrays
+from modgraph.declare import CHOSEN, Role
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, RouteNode, ScanNode, bind_route
 from modgraph.metrics.evaluation import batches
@@ -28,22 +29,37 @@ Records = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class RouteTrace:
-    """What one route recorded: arrays [R, B, ..., N, M] by the name of the record, `gates` among them."""
+    """What one route recorded: arrays [R, B, ..., N, M] by the name of the record, gates among them."""
 
     name: str
     pool: str
     router: Router
     records: Mapping[str, NDArray[Any]]
 
+    def recorded(self, *roles: Role) -> NDArray[Any] | None:
+        """What was recorded in the first of these roles that the router has a record for."""
+        record = self.router.record_as(*roles)
+        return None if record is None else self.records[record.name]
+
     @property
     def gates(self) -> NDArray[Any]:
-        return self.records["gates"]
+        gates = self.recorded(Role.GATES)
+        assert gates is not None, "only routes with gates are traced"
+        return gates
+
+    @property
+    def selects(self) -> bool:
+        """Whether each module is chosen or not."""
+        return self.router.record_as(*CHOSEN) is not None
 
     @property
     def chosen(self) -> NDArray[Any]:
         """How many slots each module was selected for, or the gates where a router selects nothing."""
-        chosen = self.records.get("selected", self.gates)
-        return chosen if chosen.ndim == self.gates.ndim else chosen.sum(-2)
+        slots, choice = self.recorded(Role.SLOTS), self.recorded(Role.CHOICE)
+        if slots is not None:
+            counts: NDArray[Any] = slots.sum(-2)
+            return counts
+        return self.gates if choice is None else choice
 
     @property
     def rounds(self) -> int:
@@ -59,19 +75,14 @@ class RouteTrace:
 
 def routes_with_gates(graph: Graph) -> list[RouteNode]:
     """The routes of a graph whose router records a gate for each module, those in scans too, in the order of work."""
-    homes = (node.region if isinstance(node, ScanNode) else graph for node in graph)
+    homes = (node.region.graph if isinstance(node, ScanNode) else graph for node in graph)
     found = []
     for node, home in zip(graph, homes, strict=True):
         routes = home.of_kind(RouteNode) if isinstance(node, ScanNode) else [node]
         found += [
-            each for each in routes if isinstance(each, RouteNode) and _records_gates(home.router_of(each).router)
+            each for each in routes if isinstance(each, RouteNode) and home.router_of(each).router.record_as(Role.GATES)
         ]
     return found
-
-
-def _records_gates(router: Router) -> bool:
-    axes = dict(zip(router.records, router.results[1:], strict=True)).get("gates", "")
-    return axes.endswith(" M")
 
 
 def route_called(graph: Graph, name: str) -> RouteNode:
@@ -111,9 +122,10 @@ def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Reco
         replace(full, router=_with_weights(model.graph, route, each, full.router))(*operands, **named)
         for each in router.rounds
     ]
+    records = zip(*(kept for _, *kept in rounds), strict=True)
     return {
-        name: np.stack([results[index].numpy() for results in rounds])
-        for index, name in enumerate(router.records, start=1)
+        name: np.stack([each.numpy() for each in of_rounds])
+        for name, of_rounds in zip(router.record_names, records, strict=True)
     }
 
 

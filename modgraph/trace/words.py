@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from modgraph.declare import CHOSEN
 from modgraph.trace.record import RouteTrace
 from modgraph.trace.trace import Trace
 
@@ -45,9 +46,10 @@ def typical_words(trace: Trace) -> dict[str, list[list[TypicalWord]]]:
 
 def _source(trace: Trace, route: RouteTrace) -> str | None:
     """The input of tokens whose places are those of a route's decisions, if each module is chosen or not."""
-    places = trace.graph.type_of(trace.graph.records()[f"{route.name}.gates"]).shape[0]
-    if "selected" not in route.records:
+    choice = route.router.record_as(*CHOSEN)
+    if choice is None:
         return None
+    places = trace.graph.type_of(trace.graph.records()[f"{route.name}.{choice.name}"]).shape[0]
     inputs = trace.graph.input_types.items()
     return next((name for name, type_ in inputs if type_.dtype == "token" and type_.shape == (places,)), None)
 

@@ -7,14 +7,14 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from modgraph.declare import setting
+from modgraph.declare import Registry, setting
 from modgraph.recipes.schema import Named
 
 
 class Optimizer(Named):
     """How a gradient moves the weights."""
 
-    what = "optimizer"
+    registry: ClassVar[Registry[Optimizer]] = Registry("optimizer")
     torch: ClassVar[str]
 
     def arguments(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class AdamW(Adam):
 class Schedule(Named):
     """The share of the learning rate at each step, a function of the step alone."""
 
-    what = "schedule"
+    registry: ClassVar[Registry[Schedule]] = Registry("schedule")
     warmup: int = setting(0, min=0, doc="steps over which the rate rises to its full value")
 
     def share(self, step: int, steps: int, steps_per_epoch: int) -> float:

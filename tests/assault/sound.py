@@ -183,7 +183,7 @@ class _Model:
         return None
 
     def _has(self, router: Router, op: str) -> bool:
-        return any(record in router.records for record in Op.registry[op].reads)
+        return router.record_as(*Op.registry[op].reads) is not None
 
     def _repeat(self) -> None:
         source, type_ = self._value()

@@ -16,11 +16,11 @@ from modgraph.nn import (
     Agreement,
     AgreementDense,
     AgreementFactorised,
-    AgreementMessagePassing,
     ModulatedLinear,
     Pool,
     Tokens,
 )
+from modgraph.nn.message_passing import AgreementMessagePassing
 
 Array = NDArray[np.float64]
 FORMS = (AgreementMessagePassing(), AgreementDense(), AgreementFactorised())

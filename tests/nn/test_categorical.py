@@ -19,15 +19,14 @@ from modgraph.nn import (
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
-    SelectedMessagePassing,
     SelectedPerModule,
     SlotsGathered,
     SlotsGrouped,
     SlotsMasked,
-    SlotsMessagePassing,
     SlotsPerModule,
     choosing,
 )
+from modgraph.nn.message_passing import SelectedMessagePassing, SlotsMessagePassing
 
 SUM = (SelectedMessagePassing, SelectedGrouped, SelectedPerModule, SelectedGathered, SelectedMasked)
 CONCAT = (SlotsMessagePassing, SlotsGrouped, SlotsPerModule, SlotsGathered, SlotsMasked)

@@ -18,7 +18,6 @@ from modgraph.nn import (
     Importance,
     KernelDense,
     KernelFactorised,
-    KernelMessagePassing,
     Linear,
     LinearTopK,
     NoisyTopK,
@@ -26,10 +25,10 @@ from modgraph.nn import (
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
-    SelectedMessagePassing,
     SelectedPerModule,
     TruncatedKernel,
 )
+from modgraph.nn.message_passing import KernelMessagePassing, SelectedMessagePassing
 from modgraph.nn.top_k import top_k_mask
 
 

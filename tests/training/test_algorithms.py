@@ -21,7 +21,7 @@ from modgraph.data import Arrays
 from modgraph.nn import choosing
 from modgraph.training.algorithms import EM, Backprop, Reinforce
 from modgraph.training.algorithms.algorithm import Given, Learner
-from modgraph.training.algorithms.em import _EM
+from modgraph.training.algorithms.em import ViterbiEM
 from modgraph.training.run import finish, started
 from tests.children import told_by_a_child
 from tests.small_runs import begin, final_weights, go_on, interrupt_at
@@ -200,7 +200,7 @@ def toy(tmp_path: Path) -> Path:
 
 def dies_in_an_e_step(calls: int, arguments: list[str]) -> int:
     """A training that is killed as it tries candidates for this time, from 1, with half of its table spoiled."""
-    original, left = _EM._candidates, iter(range(calls - 1))
+    original, left = ViterbiEM._candidates, iter(range(calls - 1))
 
     def dying(self: Any, kept: Any) -> Any:
         if next(left, None) is None:
@@ -209,7 +209,7 @@ def dies_in_an_e_step(calls: int, arguments: list[str]) -> int:
             os.kill(os.getpid(), signal.SIGKILL)
         return original(self, kept)
 
-    _EM._candidates = dying  # type: ignore[method-assign]
+    ViterbiEM._candidates = dying  # type: ignore[method-assign]
     return main(arguments)
 
 

@@ -95,14 +95,15 @@ class _Tally:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.counts = {route.name: np.zeros(2, int) for route in decided_routes(graph) if route.comparable}
+        self.choices = {route.name: route.choice for route in decided_routes(graph) if route.choice is not None}
+        self.counts = {name: np.zeros(2, int) for name in self.choices}
         self.outputs = dict.fromkeys(graph.outputs, 0.0)
         self.alone = 0.0
 
     def see_routes(self, was: Values, is_: Values) -> None:
         """Padding, which goes nowhere, is left out."""
         for name, counts in self.counts.items():
-            old, new = (values[f"{name}.selected"] != 0 for values in (was, is_))
+            old, new = (values[self.choices[name]] != 0 for values in (was, is_))
             counts += (old != new).any(-1).sum(), (old | new).any(-1).sum()
 
     def see_outputs(self, was: Values, is_: Values) -> None:

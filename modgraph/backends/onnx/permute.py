@@ -19,15 +19,14 @@ Axes = Mapping[str, int]  # of modules, by the name of a router's weight
 
 def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[str, int]:
     """The weights of routers that select, of some pools or all, which have an axis of modules; and its place."""
-    found = {}
+    found: dict[str, int] = {}
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
             node = part.graph.router_of(route)
-            wanted = not node.router.soft and (pools is None or part.graph.pool_of(route).name in pools)
-            for weight in node.router.all_weights() if wanted else ():
-                axes = weight.axes.split()
-                if "M" in axes:
-                    found[f"{node.name}.{weight.name}"] = axes.index("M")
+            served = pools is None or part.graph.pool_of(route).name in pools
+            if node.router.chooses_along is not None and served:
+                weights = [weight for weight in node.router.all_weights() if weight.modules]
+                found |= {f"{node.name}.{each.name}": each.axes.split().index(each.modules) for each in weights}
     return found
 
 

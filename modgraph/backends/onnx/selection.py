@@ -1,7 +1,7 @@
 """Discrete routing decisions: which modules were chosen, and how close the call was.
 
-A router that is not soft records `selected` [B, ..., N, M], not zero where sender n's message goes to module m, and
-may record the `scores` of the same shape that it chose by, the larger the sooner.
+A router that chooses among modules records its choice (of slots: that of each), not zero where sender n's message goes
+to module m, and may record what it ranks modules by, in the same shape.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.torch import Model
+from modgraph.declare import CHOSEN, RANKING, Role
 from modgraph.ir import Graph, PoolNode, RouteNode
 from modgraph.routers import Router
 
@@ -30,8 +31,22 @@ class DecidedRoute:
     router: Router
 
     @property
-    def comparable(self) -> bool:
-        return not self.router.soft and "selected" in self.router.records
+    def chooses(self) -> bool:
+        return self.router.chooses_along is not None
+
+    @property
+    def choice(self) -> str | None:
+        """The record of what was chosen, under its full name."""
+        return self._recorded(CHOSEN)
+
+    @property
+    def ranking(self) -> str | None:
+        """The record of what modules were ranked by."""
+        return self._recorded(RANKING)
+
+    def _recorded(self, roles: tuple[Role, ...]) -> str | None:
+        record = self.router.record_as(*roles) if self.chooses else None
+        return None if record is None else f"{self.name}.{record.name}"
 
 
 def decided_routes(graph: Graph) -> list[DecidedRoute]:
@@ -53,17 +68,17 @@ class Decisions:
 
     def __post_init__(self) -> None:
         routes = decided_routes(self.model.graph)
-        self.routes = [route for route in routes if route.comparable]
+        self.choices = {route.choice: route for route in routes if route.choice is not None}
         self.reached = {name: set() for name in self.model.graph.pools()}
         for route in routes:
-            if route.router.soft:
+            if not route.chooses:
                 self.reached[route.pool.name].update(range(route.pool.size))
 
     def clear_calls(self, examples: Examples, size: int, lengths: Lengths) -> dict[str, Tensor]:
         """A batch of examples whose decisions hang on no rounding; others are replaced, and counted."""
         batch = examples.draw(0, size, lengths)
         drawn = size
-        for _ in range(ROUNDS if self.routes else 0):
+        for _ in range(ROUNDS if self.choices else 0):
             close = self._close(batch)
             count = int(close.sum())
             if count == 0:
@@ -78,9 +93,8 @@ class Decisions:
 
     def see(self, routing: Mapping[str, Tensor]) -> None:
         """Note the modules that a batch reached."""
-        for route in self.routes:
-            selected = routing[f"{route.name}.selected"]
-            modules = selected.bool().flatten(0, -2).any(0).nonzero().flatten().tolist()
+        for choice, route in self.choices.items():
+            modules = routing[choice].bool().flatten(0, -2).any(0).nonzero().flatten().tolist()
             self.reached[route.pool.name].update(modules)
 
     def unreached(self) -> dict[str, list[int]]:
@@ -91,8 +105,8 @@ class Decisions:
     def _close(self, batch: Mapping[str, Tensor]) -> Tensor:
         """Which examples have a close call: [B]."""
         routing = self.model.compute(batch, losses=False, routing=True).routing
-        scored = [route.name for route in self.routes if f"{route.name}.scores" in routing]
-        gaps = [gap(routing[f"{name}.selected"], routing[f"{name}.scores"]) for name in scored]
+        ranked = [(choice, route.ranking) for choice, route in self.choices.items() if route.ranking is not None]
+        gaps = [gap(routing[choice], routing[ranking]) for choice, ranking in ranked]
         size = len(next(iter(batch.values())))
         return smallest(gaps, size) < CLOSE
 

@@ -185,8 +185,8 @@ def _arrays(tensors: Mapping[str, Tensor]) -> Values:
 def _otherwise(decisions: Decisions, expected: Values, found: Values, batch: int) -> list[Diagnostic]:
     """Routes that choose other modules."""
     wrong: list[Diagnostic] = []
-    for route in decisions.routes:
-        theirs, ours = (values[f"{route.name}.selected"].reshape(batch, -1) != 0 for values in (expected, found))
+    for choice, route in decisions.choices.items():
+        theirs, ours = (values[choice].reshape(batch, -1) != 0 for values in (expected, found))
         count = int((theirs != ours).any(1).sum())
         if count:
             wrong.append(SelectsOtherwise(route=route.name, count=count, batch=batch))

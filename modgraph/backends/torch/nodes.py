@@ -53,8 +53,8 @@ class Nodes:
             router=self._once(router.name, partial(construct, graph.signature(node))),
             single=router.router.senders and len(tokens.shape) == len(pool.message.shape),
             result_rank=len(pool.result.shape),
-            one_for_each_sender=router.router.one_for_each_sender,
+            one_for_each_sender=router.router.one_for_each == "sender",
         )
 
     def _scan(self, graph: Graph, node: ScanNode) -> CompiledScan:
-        return CompiledScan(node, self.steps(Part(node.region, node)), list(graph.inputs(node.name)), self.model)
+        return CompiledScan(node, self.steps(Part(node.region.graph, node)), list(graph.inputs(node.name)), self.model)

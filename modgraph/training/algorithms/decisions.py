@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from modgraph.declare import DISTRIBUTION, Role
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, Result, RouteNode
-from modgraph.passes import rebuilt
+from modgraph.ir import Graph, OpNode, Result, RouteNode, rewritten
 from modgraph.training.errors import NoLikelihood, NothingDrawn
 from modgraph.types import Axis
 
@@ -29,8 +29,13 @@ class DrawnRoute:
     frozen: bool
     modules: int
     shape: tuple[Axis, ...]
-    scores: Result
-    selected: Result
+    distribution: Result
+    role: Role
+    choice: Result
+
+    def log_probabilities(self, distribution: Tensor) -> Tensor:
+        """Of all modules, from what the router records: [B, ..., K, M]."""
+        return distribution if self.role is Role.LOG_PROBABILITIES else distribution.log_softmax(-1)
 
 
 def drawn_routes(graph: Graph) -> list[DrawnRoute]:
@@ -41,11 +46,14 @@ def drawn_routes(graph: Graph) -> list[DrawnRoute]:
         for route in part.graph.of_kind(RouteNode):
             router = part.graph.router_of(route)
             if router.router.draws:
-                scores, selected = (records[f"{route.name}.{record}"] for record in ("scores", "selected"))
-                *shape, modules = graph.type_of(selected).shape
+                distribution, slots = router.router.record_as(*DISTRIBUTION), router.router.record_as(Role.SLOTS)
+                assert distribution is not None and slots is not None, f"{router.router.name} draws unseen"
+                choice = records[f"{route.name}.{slots.name}"]
+                *shape, modules = graph.type_of(choice).shape
                 assert isinstance(modules, int)
                 facts = route.name, router.name, router.frozen, modules, tuple(shape)
-                found.append(DrawnRoute(*facts, scores, selected))
+                from_ = records[f"{route.name}.{distribution.name}"]
+                found.append(DrawnRoute(*facts, from_, distribution.role, choice))
     return found
 
 
@@ -66,7 +74,7 @@ class Judged:
         routes = drawn_routes(graph)
         if not routes:
             raise ModgraphError([NothingDrawn(algorithm=algorithm)])
-        copy = rebuilt(graph)
+        copy = rewritten(graph)
         likelihoods = {}
         for loss, node in _likelihoods(graph):
             summed = f"{loss}:sum"
@@ -80,7 +88,7 @@ class Judged:
     @property
     def wanted(self) -> tuple[Result, ...]:
         """The results that `log_likelihood`, `log_probability` and `choices` take, in this order."""
-        records = [result for route in self.routes for result in (route.scores, route.selected)]
+        records = [result for route in self.routes for result in (route.distribution, route.choice)]
         return (*self.likelihoods.values(), *records)
 
     def log_likelihood(self, found: Sequence[Tensor]) -> Tensor:
@@ -89,7 +97,9 @@ class Judged:
 
     def log_probability(self, found: Sequence[Tensor]) -> Tensor:
         """log p(a|x) of what was chosen, over all routes, steps, senders and slots; padding counts nothing: [B]."""
-        return torch.stack([(scores * selected).flatten(1).sum(1) for scores, selected in self._records(found)]).sum(0)
+        pairs = zip(self.routes, self._records(found), strict=True)
+        chosen = [route.log_probabilities(distribution) * choice for route, (distribution, choice) in pairs]
+        return torch.stack([each.flatten(1).sum(1) for each in chosen]).sum(0)
 
     def objective(self, losses: Mapping[str, Tensor], joint: Tensor) -> dict[str, Tensor]:
         """The losses that are no likelihood, and what takes the place of those that are: [B]."""
@@ -99,7 +109,7 @@ class Judged:
     def chosen(self, found: Sequence[Tensor]) -> dict[str, Tensor]:
         """The modules that each route chose: [B, ..., K]."""
         pairs = zip(self.routes, self._records(found), strict=True)
-        return {route.name: selected.argmax(-1) for route, (_, selected) in pairs}
+        return {route.name: choice.argmax(-1) for route, (_, choice) in pairs}
 
     def _records(self, found: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         records = found[len(self.likelihoods) :]

@@ -21,7 +21,7 @@ from modgraph.backends.onnx.selection import gap
 from modgraph.backends.onnx.trace import Traced, trace
 from modgraph.backends.onnx.verify import relative_errors, verify
 from modgraph.backends.torch import Model
-from modgraph.declare import Operand, TorchModule, Weight, normal, setting
+from modgraph.declare import Operand, Record, Role, TorchModule, Weight, normal, setting
 from modgraph.ir import RouteNode, facts_of
 from modgraph.passes import Lower
 from modgraph.routers import Router
@@ -63,9 +63,8 @@ def discrete() -> Iterator[None]:
 
         name = "best_of"
         operands = (Operand("tokens", "... N D"),)
-        results = ("... N V", "... N M", "... N M")
-        records = ("selected", "scores")
-        weights = (Weight("weight", "M D", normal(1.0)),)
+        records = (Record("selected", "... N M", Role.CHOICE), Record("scores", "... N M", Role.SCORES))
+        weights = (Weight("weight", "M D", normal(1.0), modules="M"),)
         module = TorchModule(f"{__name__}.BestOf", "D", "M", "last")
         reference = f"{__name__}.BestOfRoute"
         last: bool = setting(True, doc="the last module may be chosen")

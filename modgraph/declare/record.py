@@ -1,0 +1,33 @@
+"""What a router keeps of its decisions, and what each record means to those who read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Role(Enum):
+    """What a record means. Each is a number for every sender and module, [..., N, M], unless it says otherwise."""
+
+    GATES = "what the message of each module is weighted by"
+    CHOICE = "one where a module is chosen, zero elsewhere and in padding"
+    SLOTS = "one where a slot holds a module, zero elsewhere and in padding: [..., N, slots, M]"
+    SCORES = "what modules are ranked by, the larger the sooner"
+    LOGITS = "their softmax is the distribution that modules are chosen from"
+    LOG_PROBABILITIES = "the logarithm of the distribution that modules are chosen from"
+    PROBABILITIES = "a distribution over all modules, before noise and choice"
+    LOAD = "how likely a module is to be chosen, smooth in training"
+
+
+CHOSEN = (Role.CHOICE, Role.SLOTS)
+DISTRIBUTION = (Role.LOGITS, Role.LOG_PROBABILITIES)
+RANKING = (Role.SCORES, *DISTRIBUTION)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A value that a route records: its name for users, its axes, its role."""
+
+    name: str
+    axes: str
+    role: Role

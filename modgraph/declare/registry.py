@@ -1,0 +1,102 @@
+"""Everything that is declared by name: ops, routers, data sets, …: each kind in a registry that its classes fill.
+
+Installed packages add to them. One offers an entry point of the group `modgraph` that names a module; importing it
+declares what it adds. That is done when a name is not known otherwise, so that nobody pays for what they do not use.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from modgraph.declare.errors import BrokenExtension
+from modgraph.declare.setting import Configurable
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "modgraph"
+
+D = TypeVar("D", bound="Registered")
+
+
+class Registry(dict[str, type[D]], Generic[D]):
+    """The declarations of one kind (`op`, `data set`) by name."""
+
+    all: ClassVar[dict[str, Registry[Any]]] = {}
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        Registry.all[kind] = self
+
+    def add(self, declared: type[D]) -> None:
+        """Raises `TypeError` where the name is taken, or nothing says what is declared."""
+        if declared.name in self:
+            raise TypeError(f'two declarations of kind {self.kind} are called "{declared.name}"')
+        if not sys.flags.optimize and not vars(declared).get("__doc__"):
+            raise TypeError(f'{self.kind} "{declared.name}" needs a docstring: it is what `explain` prints')
+        self[declared.name] = declared
+
+    def find(self, name: str) -> type[D] | None:
+        """The declaration of a name, one of an installed package included."""
+        if name not in self:
+            load_extensions()
+        return self.get(name)
+
+    def every(self) -> list[type[D]]:
+        """All declarations by name, those of installed packages included."""
+        load_extensions()
+        return [self[name] for name in sorted(self)]
+
+
+class Registered(Configurable):
+    """A class that has a `name` of its own is registered among its kind."""
+
+    registry: ClassVar[Registry[Any]]
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in vars(cls):
+            cls.registry.add(cls)
+
+
+@cache
+def load_extensions() -> tuple[BrokenExtension, ...]:
+    """Import what installed packages add, once; the faults of those that fail, which add nothing."""
+    from importlib.metadata import entry_points  # at use: it takes as long as reading a spec
+
+    entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))
+    return tuple(fault for entry in entries if (fault := _fault_of(entry)) is not None)
+
+
+def _fault_of(entry: EntryPoint) -> BrokenExtension | None:
+    """Import one package's declarations; what came of it if it failed."""
+    known = {id(declared) for registry in Registry.all.values() for declared in registry.values()}
+    try:
+        entry.load()
+    except (Exception, SystemExit) as error:  # code of others, which can fail in any way
+        _take_back(known, entry.module.partition(".")[0])
+        package = entry.dist.name if entry.dist is not None else entry.module.partition(".")[0]
+        return BrokenExtension(package=package, entry=entry.value, problem=_problem(error))
+    return None
+
+
+def _take_back(known: set[int], package: str) -> None:
+    """Forget what a package declared before it failed."""
+    for registry in Registry.all.values():
+        for name, declared in [*registry.items()]:
+            if id(declared) not in known and declared.__module__.partition(".")[0] == package:
+                del registry[name]
+
+
+def _problem(error: BaseException) -> str:
+    """An exception, and the line of the package that raised it."""
+    words = (str(error).splitlines() or [""])[0].rstrip(". ")
+    told = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
+    inner = [frame for frame in frames if "importlib" not in frame.filename][-1:]
+    return told + "".join(f" ({frame.filename}, line {frame.lineno})" for frame in inner if frame.filename != __file__)

@@ -1,0 +1,119 @@
+"""Settings: what may be given for the fields of a declaration or of a section of a recipe."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from modgraph.declare.words import shown_briefly, shown_value
+
+MISSING = dataclasses.MISSING
+
+
+def setting(
+    default: Any = MISSING,
+    *,
+    min: float | None = None,
+    max: float | None = None,
+    below: float | None = None,
+    choices: tuple[str, ...] = (),
+    path: bool = False,
+    doc: str = "",
+) -> Any:
+    """A setting of a declaration, with the values it takes (`min`, `max` inclusive, `below` exclusive).
+
+    Of a recipe it may be the `path` of a file or folder, or several.
+    """
+    metadata = {"min": min, "max": max, "below": below, "choices": choices, "path": path, "doc": doc}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What may be given for one setting."""
+
+    name: str
+    kinds: tuple[type, ...]
+    optional: bool
+    default: Any
+    bounds: dict[str, Any]
+    item: type = int  # of a list
+
+    @classmethod
+    def of(cls, field: dataclasses.Field[Any], hint: Any) -> Setting:
+        options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+        kinds = tuple(typing.get_origin(option) or option for option in options if option is not type(None))
+        items = [typing.get_args(option)[0] for option in options if typing.get_origin(option) is tuple]
+        return cls(field.name, kinds, type(None) in options, field.default, dict(field.metadata), *items)
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+    def problem(self, value: Any) -> str | None:
+        """What is wrong with a value, or None."""
+        if not self._is_of_kind(value):
+            return f"must be {self.described()}, not {shown_briefly(value)}"
+        bounds = self.bounds
+        if isinstance(value, str):
+            return self._choice_problem(value)
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                return f"must be a finite number, not {number}"
+            if bounds.get("min") is not None and number < bounds["min"]:
+                return f"must be at least {bounds['min']}, not {number}"
+            if bounds.get("max") is not None and number > bounds["max"]:
+                return f"must be at most {bounds['max']}, not {number}"
+            if bounds.get("below") is not None and number >= bounds["below"]:
+                return f"must be below {bounds['below']}, not {number}"
+        return None
+
+    def _choice_problem(self, value: str) -> str | None:
+        choices = self.bounds.get("choices", ())
+        if not choices or value in choices:
+            return None
+        return f"must be one of {', '.join(map(shown_value, choices))}, not {shown_briefly(value)}"
+
+    def convert(self, value: Any) -> Any:
+        """A whole number where a real one is meant becomes one."""
+        if isinstance(value, tuple) and self.item is float:
+            return tuple(map(float, value))
+        return float(value) if float in self.kinds and type(value) is int else value
+
+    def _is_of_kind(self, value: Any) -> bool:
+        if isinstance(value, bool):
+            return bool in self.kinds
+        if isinstance(value, int):
+            return int in self.kinds or float in self.kinds
+        if isinstance(value, tuple):
+            kinds = (int, float) if self.item is float else (self.item,)
+            return tuple in self.kinds and all(type(item) in kinds for item in value)
+        return isinstance(value, self.kinds)
+
+    def described(self) -> str:
+        words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
+        items = {int: "whole numbers", float: "numbers", str: "strings"}
+        return " or ".join(words.get(kind, f"a list of {items[self.item]}") for kind in self.kinds)
+
+
+class Configurable:
+    """A frozen dataclass whose fields are its settings."""
+
+    @classmethod
+    @cache
+    def settings(cls) -> dict[str, Setting]:
+        """The settings by name, in order."""
+        hints = typing.get_type_hints(cls)
+        fields = dataclasses.fields(typing.cast(Any, cls))
+        return {field.name: Setting.of(field, hints[field.name]) for field in fields}
+
+    def values(self) -> dict[str, Any]:
+        """The settings that are not at their default, by name."""
+        return {
+            name: value for name, known in self.settings().items() if (value := getattr(self, name)) != known.default
+        }

@@ -1,0 +1,32 @@
+"""Constants as the language writes them, whole or as much as a message shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MOST_LETTERS = 60  # of a constant that a message shows
+MOST_MEMBERS = 8
+
+
+def shown_value(value: Any) -> str:
+    """A constant as the language writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown_value, value))}]"
+    if isinstance(value, range):
+        return f"{value.start}..{value.stop}"
+    return str(value)
+
+
+def shown_briefly(value: Any) -> str:
+    """A constant in a message: its first members, its first letters."""
+    if isinstance(value, str):
+        return shown_value(value if len(value) <= MOST_LETTERS else value[:MOST_LETTERS] + "…")
+    if isinstance(value, list | tuple):
+        inner = [shown_briefly(item) for item in value[:MOST_MEMBERS]]
+        text = ", ".join([*inner, "…"] if len(value) > MOST_MEMBERS else inner)
+        return f"[{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'}]"
+    return shown_value(value)

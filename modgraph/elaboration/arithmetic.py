@@ -1,0 +1,118 @@
+"""Operators, ranges, members and functions of constants; and operators on values, which are ops."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from modgraph.declare import shown_briefly
+from modgraph.elaboration import constants, errors
+from modgraph.elaboration.apply import MULTIPLY, apply_op
+from modgraph.elaboration.constants import ConstantProblem
+from modgraph.elaboration.entities import POISON, Entity, Family, OpUse, Poison, Template, Tensor, described
+from modgraph.elaboration.site import Site
+from modgraph.ops.shape import ARITHMETIC
+from modgraph.syntax import ast
+
+MOST_LISTED = 20  # members of a family, in a message
+
+
+def evaluate_range(expression: ast.Range, site: Site) -> Any:
+    ends = site.constant(expression.start, "a bound"), site.constant(expression.stop, "a bound")
+    return folded(expression, site, constants.range_of, *ends)
+
+
+def constant_call(name: str, call: ast.Call, site: Site) -> Any:
+    values = [site.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
+    if POISON in values:
+        return POISON
+    longest = max((len(value) for value in values if isinstance(value, tuple | range)), default=0)
+    site.context.spend(min(longest, constants.LONGEST_LIST), call.span)
+    return folded(call, site, constants.call, name, values)
+
+
+def evaluate_unary(expression: ast.Unary, site: Site) -> Any:
+    value = site.evaluate(expression.operand)
+    if isinstance(value, Tensor) and expression.operator == "-":
+        return apply_op(OpUse(MULTIPLY(left=-1.0)), (value,), expression.span, site)
+    if isinstance(value, Entity):
+        return _not_arithmetic(expression, (value,), site)
+    return folded(expression, site, constants.unary, expression.operator, value)
+
+
+def evaluate_binary(expression: ast.Binary, site: Site) -> Any:
+    left, right = site.evaluate(expression.left), site.evaluate(expression.right)
+    if not isinstance(left, Entity) and not isinstance(right, Entity):
+        if not counted((left, right), expression, site):
+            return POISON
+        return folded(expression, site, constants.binary, expression.operator, left, right)
+    op: Any = ARITHMETIC.get(expression.operator)
+    values = (left, right)
+    plain = all(isinstance(value, Tensor) or type(value) in (int, float) for value in values)
+    if op is None or not plain:
+        return _not_arithmetic(expression, values, site)
+    constants_given = {
+        side: float(value)
+        for side, value in zip(("left", "right"), values, strict=True)
+        if not isinstance(value, Tensor)
+    }
+    tensors = tuple(value for value in values if isinstance(value, Tensor))
+    return apply_op(OpUse(op(**constants_given)), tensors, expression.span, site)
+
+
+def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poison:
+    culprit = next((value for value in values if isinstance(value, Entity)), values[0])
+    if POISON not in values:
+        culprit = next((v for v in values if isinstance(v, Entity) and not isinstance(v, Tensor)), culprit)
+        way_out = ""
+        if isinstance(culprit, Template):
+            way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
+        found = described(culprit)
+        site.tell(
+            errors.Arithmetic(
+                span=expression.span,
+                problem=f'"{expression.operator}" cannot be taken of {found}',
+                way_out=way_out,
+            )
+        )
+    return POISON
+
+
+def evaluate_index(expression: ast.Index, site: Site) -> Any:
+    target = site.evaluate(expression.target)
+    index = site.constant(expression.index, "an index")
+    if isinstance(target, Poison) or isinstance(index, Poison):
+        return POISON
+    if isinstance(target, Family):
+        if index in target.members:
+            return target.members[index]
+        known = [shown_briefly(key) for key in islice(target.members, MOST_LISTED)]
+        listed = ", ".join(known) + (", …" if len(target.members) > MOST_LISTED else "")
+        problem = f'"{target.name}" has no member {shown_briefly(index)}'
+        site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=f"it has: {listed or 'none'}"))
+        return POISON
+    if isinstance(target, Entity):
+        problem = f"{described(target)} has no members"
+        way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
+        site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=way_out))
+        return POISON
+    return folded(expression, site, constants.item_of, target, index)
+
+
+def folded(expression: ast.Tree, site: Site, function: Any, *values: Any) -> Any:
+    """A constant computed from constants, its problems told."""
+    if POISON in values:
+        return POISON
+    try:
+        return function(*values)
+    except ConstantProblem as problem:
+        kind = errors.BadIndex if isinstance(expression, ast.Index) else errors.Arithmetic
+        site.tell(kind(span=expression.span, problem=problem.problem, way_out=problem.way_out))
+        return POISON
+
+
+def counted(value: Any, expression: ast.Expression, site: Site) -> bool:
+    """Count the work with a list, whose lists within may be long too; false, with a message, if it is too long."""
+    count, depth = constants.extent(value)
+    site.context.spend(count, expression.span)
+    return not isinstance(folded(expression, site, constants.check_extent, count, depth), Poison)

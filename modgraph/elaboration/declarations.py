@@ -1,0 +1,107 @@
+"""Modules, pools and routers, as they are declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modgraph.elaboration import errors
+from modgraph.elaboration.bindings import is_taken
+from modgraph.elaboration.calls import arguments_of, settle
+from modgraph.elaboration.context import Declared
+from modgraph.elaboration.entities import (
+    POISON,
+    ModuleEntity,
+    Poison,
+    PoolEntity,
+    RouterEntity,
+    Template,
+    described,
+)
+from modgraph.elaboration.site import Site
+from modgraph.ir import MOST_MODULES
+from modgraph.routers import Router
+from modgraph.syntax import ast
+from modgraph.vocabulary import find_router, router_meant
+
+
+def declare_module(statement: ast.Module, site: Site) -> None:
+    template = _template(statement.value, f'{statement.keyword} "{statement.name}"', site)
+    _declare(statement, ModuleEntity, (template, site.scope.frozen), site)
+
+
+def declare_pool(statement: ast.Pool, site: Site) -> None:
+    what = f'pool "{statement.name}"'
+    if isinstance(statement.value, ast.ListOf):
+        templates = tuple(_template(item, what, site) for item in statement.value.items)
+    else:
+        templates = (_template(statement.value, what, site),)
+    size = _size(statement, len(templates), site)
+    facts = (size, POISON if POISON in templates else templates, site.scope.frozen)
+    _declare(statement, PoolEntity, facts, site)
+
+
+def _size(statement: ast.Pool, listed: int, site: Site) -> int | Poison:
+    """How many modules a pool has: as many as its list, or the number in brackets."""
+    unlike = isinstance(statement.value, ast.ListOf)
+    if statement.size is None and unlike and listed:
+        return listed
+    if statement.size is None:
+        site.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
+        return POISON
+    size = site.constant(statement.size, "the size of a pool")
+    if isinstance(size, Poison):
+        return POISON
+    if type(size) is int and 1 <= size <= MOST_MODULES and (not unlike or size == listed):
+        return size
+    advice = f"a size is a whole number from 1 to {MOST_MODULES}"
+    if unlike:
+        advice = f"its list has {listed} modules: leave the number out"
+    what = "this is not a size the pool can have"
+    site.tell(errors.TooLarge(span=statement.size.span, what=what, limit=MOST_MODULES, way_out=advice))
+    return POISON
+
+
+def _template(expression: ast.Expression, what: str, site: Site) -> Any:
+    value = site.evaluate(expression)
+    if isinstance(value, Template | ModuleEntity | Poison):
+        return value
+    found = f"this is {described(value)}"
+    advice = "begin with an op, for example: linear(64) -> relu"
+    needed = f"a pipeline that begins with an op, for {what},"
+    site.tell(errors.WrongKind(span=expression.span, needed=needed, found=found, way_out=advice))
+    return POISON
+
+
+def declare_router(statement: ast.Router, site: Site) -> None:
+    router = _settled_router(statement.value, site)
+    _declare(statement, RouterEntity, (router, site.scope.frozen), site)
+
+
+def _settled_router(value: ast.Expression, site: Site) -> Router | Poison:
+    callee = value.callee if isinstance(value, ast.Call) else value
+    if not isinstance(callee, ast.Name):
+        found = "this is an expression"
+        site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
+        return POISON
+    declaration = find_router(callee.name)
+    if declaration is None:
+        suggestion = router_meant(callee.name)
+        site.tell(errors.UnknownOp(span=callee.span, name=callee.name, suggestion=suggestion))
+        return POISON
+    given = arguments_of(value, site) if isinstance(value, ast.Call) else []
+    settled = settle(declaration, given, site, value.span)
+    return settled if isinstance(settled, Poison) else settled.op
+
+
+def _declare(statement: Any, kind: Any, facts: tuple[Any, ...], site: Site) -> None:
+    if is_taken(statement.name, statement.span, site):
+        return
+    path = site.scope.weights_below(statement.name)
+    block = site.call.name if site.call is not None else None
+    declared = Declared(statement.name, statement.span, block, block is not None and site.scan is not None)
+    if site.context.declared.setdefault(path, declared) != declared:
+        site.tell(errors.DuplicateName(span=statement.span, name=path))
+        site.scope.declare(statement.name, POISON)
+        return
+    sound = not any(isinstance(fact, Poison) for fact in facts)
+    site.scope.declare(statement.name, kind(path, *facts, statement.span) if sound else POISON)

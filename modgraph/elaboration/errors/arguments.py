@@ -1,0 +1,129 @@
+"""Messages about arguments and parameters of ops, routers, blocks and models."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class UnknownArgument(Diagnostic):
+    """An op or router is given an argument it does not have."""
+
+    code = "MG204"
+    message = '{callee} has no argument "{name}"'
+    help = "{suggestion}"
+    example = "model m() { input x: float[4] y = x -> linear(2, biass=false) output y }"
+    callee: str
+    name: str
+    suggestion: str
+
+
+class MissingArgument(Diagnostic):
+    """An op or router has a setting without a default, and it is not given."""
+
+    code = "MG205"
+    message = "{callee} needs {name}: {meaning}"
+    help = "write it as {callee}({name}=…)"
+    example = "model m() { input x: float[4] y = x -> linear output y }"
+    callee: str
+    name: str
+    meaning: str
+
+
+class BadSetting(Diagnostic):
+    """A setting has a value of the wrong kind or outside its range."""
+
+    code = "MG206"
+    message = "{name} of {callee} {problem}"
+    help = "{name}: {meaning}"
+    example = "model m() { input x: float[4] y = x -> dropout(1.5) output y }"
+    callee: str
+    name: str
+    problem: str
+    meaning: str
+
+
+class TooManyArguments(Diagnostic):
+    """More positional arguments are given than there are settings."""
+
+    code = "MG207"
+    message = "{callee} takes at most {most} arguments"
+    help = "its arguments, in order: {names}"
+    example = "model m() { input x: float[4] y = x -> relu(3) output y }"
+    callee: str
+    most: int
+    names: str
+
+
+class DuplicateArgument(Diagnostic):
+    """The same argument is given twice."""
+
+    code = "MG209"
+    message = '{callee} is given "{name}" twice'
+    help = "keep one of them"
+    example = "model m() { input x: float[4] y = x -> linear(2, width=3) output y }"
+    callee: str
+    name: str
+
+
+class UnknownStart(Diagnostic):
+    """`init=` says how the first weight of an op starts: `zeros`, `ones`, `normal(deviation)` or `uniform(bound)`."""
+
+    code = "MG221"
+    message = "this is not a way a weight can start"
+    help = "write zeros, ones, normal(0.02) or uniform(0.1)"
+    example = "model m() { input x: float[4] y = x -> linear(2, init=normal) output y }"
+
+
+class UnknownParameter(Diagnostic):
+    """A parameter is set from outside (`-s name=value`) that the model does not have."""
+
+    code = "MG210"
+    message = 'model {model} has no parameter "{name}"'
+    help = "{suggestion}"
+    model: str
+    name: str
+    suggestion: str
+
+
+class BadParameter(Diagnostic):
+    """A parameter is set from outside to a value of another kind than its default."""
+
+    code = "MG211"
+    message = 'parameter "{name}" must be {wanted}, not {given}'
+    help = "its default is {default}"
+    name: str
+    wanted: str
+    given: str
+    default: str
+
+
+class ParameterWithoutValue(Diagnostic):
+    """A model's parameter has no default and is not set."""
+
+    code = "MG212"
+    message = 'parameter "{name}" has no value'
+    help = "give it a default, {name}=…, or set it with -s {name}=…"
+    example = "model m(width) { input x: float[4] y = x -> linear(width) output y }"
+    name: str
+
+
+class RecursiveBlock(Diagnostic):
+    """A block uses itself, directly or through another: it would never end."""
+
+    code = "MG222"
+    message = 'block "{name}" uses itself'
+    help = "repeat a fixed number of times with: repeat NAME[i] in 0..n {{ … }}"
+    example = "block b() { input x: float[4] y = x -> b output y } model m() { input x: float[4] y = x -> b output y }"
+    name: str
+
+
+class BlockOperands(Diagnostic):
+    """A block is applied to as many values as it has inputs."""
+
+    code = "MG223"
+    message = 'block "{name}" has {inputs} inputs, and {given} values are given'
+    help = "write (a, b) -> {name} for two"
+    example = "block b() { input x: float[4] output x } model m() { input x: float[4] y = (x, x) -> b output y }"
+    name: str
+    inputs: int
+    given: int

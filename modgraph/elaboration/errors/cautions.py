@@ -1,0 +1,108 @@
+"""Messages about what is odd, though it is no mistake."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Caution
+
+
+class Unused(Caution):
+    """Something is declared and never used, so it is left out of the graph."""
+
+    code = "MG401"
+    message = '{what} "{name}" is never used: it is left out'
+    help = "use it or delete its line"
+    example = "model m() { input x: float[4] pool p[2] = linear(3) output x }"
+    what: str
+    name: str
+
+
+class OutsideProject(Caution):
+    """An import reads a file outside the folder of the spec: said, so that no spec reads files unnoticed."""
+
+    code = "MG403"
+    message = '"{path}" lies outside the folder of the spec'
+    help = "copy it beside the spec, or go on if this is meant"
+    path: str
+
+
+class Dead(Caution):
+    """Weights are made that no output or loss depends on."""
+
+    code = "MG404"
+    message = 'the weights of "{name}" reach no output and no loss'
+    help = "use the value, or delete the statement"
+    example = "model m() { input x: float[4] y = x -> linear(2) output x }"
+    name: str
+
+
+class SingleModule(Caution):
+    """A router chooses among one module, so there is nothing to choose."""
+
+    code = "MG405"
+    message = 'router "{router}" routes to a pool of one module'
+    help = "raise the pool's size"
+    example = "model m() { input x: float[4] pool p[1] = linear(4) router r = agreement(1) y = x -> p by r output y }"
+    router: str
+
+
+class SelectsAll(Caution):
+    """A router that chooses modules is set to choose all of them: each token is computed by every module."""
+
+    code = "MG408"
+    message = 'router "{router}" selects all {size} modules of "{pool}"'
+    help = "lower k, or take a router that mixes all modules"
+    example = (
+        "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y }"
+    )
+    router: str
+    pool: str
+    size: int
+
+
+class NoBalance(Caution):
+    """A router that may come to use few of its modules has no loss that keeps their use in balance, in a model that
+    is trained. Any loss that depends on what the router records counts: `importance(r)`, `load(r)`, or one written by
+    hand from `r.gates`."""
+
+    code = "MG407"
+    message = 'nothing keeps router "{router}"{others} from using few of its modules'
+    help = "{way_out}"
+    example = (
+        "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = agreement(1) "
+        "y = x -> p by r -> mean output y loss mse(y, y) }"
+    )
+    router: str
+    others: str
+    way_out: str
+
+
+class NamesWouldShift(Caution):
+    """A name is bound twice in one scope by statements with weights of their own: the second's are numbered, and a
+    statement inserted between would rename them, so that a checkpoint no longer fits."""
+
+    code = "MG406"
+    message = 'weights stand under "{name}", a number that an inserted statement would shift'
+    help = 'name the op: name="…"'
+    example = "model m() { input x: float[4] x = x -> linear(4) x = x -> linear(4) output x }"
+    name: str
+
+
+class StateStays(Caution):
+    """The body of a scan never binds a state anew, so that it keeps the value it starts with."""
+
+    code = "MG410"
+    message = 'nothing updates state "{name}": it stays as it starts'
+    help = "bind it in the body, {name} = …, or read a value from outside instead"
+    example = "model m() { input x: float[5, 4] scan x as v with h: float[4] { yield v + h } as y output y }"
+    name: str
+
+
+class EmptyFamily(Caution):
+    """A statistic runs over a family without members; it counts as zero."""
+
+    code = "MG402"
+    message = 'no router called "{name}" was declared: {statistic} of none is 0'
+    help = "{way_out}"
+    name: str
+    statistic: str
+    way_out: str = "check the condition under which it is declared"

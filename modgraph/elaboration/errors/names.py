@@ -1,0 +1,86 @@
+"""Messages about names: what is not known, what is declared twice, what is another kind of thing."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class UnknownName(Diagnostic):
+    """A name is used that nothing before it declares. A value first bound inside `repeat` or `if` is not visible
+    outside it."""
+
+    code = "MG201"
+    message = 'nothing is called "{name}" here'
+    help = "{suggestion}"
+    example = "model m() { input image: float[4] y = imgae -> linear(2) output y }"
+    name: str
+    suggestion: str
+
+
+class UnknownOp(Diagnostic):
+    """Right of an arrow stands an op, a named module, or a pool `by` a router; this name is none of them."""
+
+    code = "MG202"
+    message = 'there is no op, module or pool called "{name}"'
+    help = "{suggestion}"
+    example = "model m() { input x: float[4] y = x -> liner(2) output y }"
+    name: str
+    suggestion: str
+
+
+class DuplicateName(Diagnostic):
+    """Two things of one scope have the same name. A value may be bound again with `=`; inputs, targets, modules,
+    pools, routers, outputs and losses may not, and two weights never share a name."""
+
+    code = "MG208"
+    message = '"{name}" is declared twice'
+    help = "{way_out}"
+    example = "model m() { input x: float[4] input x: float[4] output x }"
+    name: str
+    way_out: str = "choose another name"
+
+
+class WrongKind(Diagnostic):
+    """The name is known, but it stands for something else than what is needed here."""
+
+    code = "MG218"
+    message = "{needed} is needed here, and {found}"
+    help = "{way_out}"
+    example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p by x output y }"
+    needed: str
+    found: str
+    way_out: str = ""
+
+
+class NotInThatFile(Diagnostic):
+    """An import names a block that the other file does not define."""
+
+    code = "MG224"
+    message = 'there is no block "{name}" in "{path}"'
+    help = "{suggestion}"
+    name: str
+    path: str
+    suggestion: str
+
+
+class CircularImport(Diagnostic):
+    """Files import each other in a circle."""
+
+    code = "MG225"
+    message = 'importing "{path}" comes back to this file'
+    help = "move what both need to a third file"
+    path: str
+
+
+class NotInRegion(Diagnostic):
+    """A pool's modules are made of ops, blocks and modules of their own."""
+
+    code = "MG226"
+    message = "{what} cannot stand inside the modules of a pool"
+    help = "{way_out}"
+    example = (
+        "model m() { input x: float[4] module shared = linear(4) router r = agreement(1) "
+        "pool p[2] = shared y = x -> p by r output y }"
+    )
+    what: str
+    way_out: str = "move it outside of the pool"

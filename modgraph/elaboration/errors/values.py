@@ -1,0 +1,83 @@
+"""Messages about values and constants: what can be computed, and how large it may become."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class NotConstant(Diagnostic):
+    """Sizes, settings and conditions are known when the model is built; this one would depend on its input."""
+
+    code = "MG213"
+    message = "{what} must be a constant, and this is {found}"
+    help = "constants are numbers, strings, lists, parameters and loop variables"
+    example = "model m() { input x: float[4] if x { output x } }"
+    what: str
+    found: str
+
+
+class NotValue(Diagnostic):
+    """A value of the network is needed here, and something else stands there."""
+
+    code = "MG214"
+    message = "{what} must be a value of the network, and this is {found}"
+    help = "{way_out}"
+    example = "model m() { input x: float[4] y = 3 -> linear(2) output y }"
+    what: str
+    found: str
+    way_out: str = "a value is an input, or what a pipeline yields"
+
+
+class Arithmetic(Diagnostic):
+    """Constants cannot be combined so: a division by zero, a result beyond any size, kinds that do not go together."""
+
+    code = "MG215"
+    message = "{problem}"
+    help = "{way_out}"
+    example = "model m(k=0) { input x: float[4] y = x -> linear(4 / k) output y }"
+    problem: str
+    way_out: str = ""
+
+
+class TooLarge(Diagnostic):
+    """The graph would become larger than the limit that the message states."""
+
+    code = "MG216"
+    message = "{what}: at most {limit}"
+    help = "{way_out}"
+    example = "model m() { input x: float[4] repeat i in 0..10**9 { x = x -> relu } output x }"
+    what: str
+    limit: int
+    way_out: str = "lower the number"
+
+
+class BadIndex(Diagnostic):
+    """A list or family has no such member."""
+
+    code = "MG219"
+    message = "{problem}"
+    help = "{way_out}"
+    example = "model m(widths=[1, 2]) { input x: float[4] y = x -> linear(widths[2]) output y }"
+    problem: str
+    way_out: str = ""
+
+
+class NamesAndResults(Diagnostic):
+    """A statement binds another number of names than its right side yields values."""
+
+    code = "MG220"
+    message = "{names} names on the left, {values} values on the right"
+    help = "bind one name to each value"
+    example = "model m() { input x: float[4] a, b, c = x -> split(2) output a }"
+    names: int
+    values: int
+
+
+class NoOutput(Diagnostic):
+    """A model must say what it yields."""
+
+    code = "MG217"
+    message = "model {model} has no output"
+    help = "add a line: output NAME"
+    example = "model m() { input x: float[4] }"
+    model: str

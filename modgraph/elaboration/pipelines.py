@@ -1,0 +1,120 @@
+"""Pipelines: values sent from stage to stage, or, without a value at the head, something to be applied later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modgraph.diagnostics import Span
+from modgraph.elaboration import errors
+from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
+from modgraph.elaboration.entities import (
+    POISON,
+    Family,
+    ModuleEntity,
+    OpUse,
+    Poison,
+    PoolEntity,
+    RouterEntity,
+    Template,
+    Tensor,
+    TensorTuple,
+    described,
+)
+from modgraph.elaboration.routes import apply_every_module, apply_route
+from modgraph.elaboration.site import Site
+from modgraph.syntax import ast
+
+
+def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
+    head = site.evaluate(expression.head)
+    match head:
+        case Template():
+            return Template((*head.stages, *expression.stages), site.scope)
+        case ModuleEntity():
+            first = ast.Stage(span=expression.head.span, term=expression.head)
+            return Template((first, *expression.stages), site.scope)
+        case Tensor() | TensorTuple() | Poison():
+            return apply_stages(head, expression.stages, site)
+        case Family() if head.of_values:
+            return _family_pipeline(head, expression, site)
+        case _:
+            site.tell(errors.NotValue(span=expression.head.span, what="the head of a pipeline", found=described(head)))
+            return apply_stages(POISON, expression.stages, site)
+
+
+def _family_pipeline(family: Family, expression: ast.Pipeline, site: Site) -> Any:
+    """A family goes whole to concat, or to mean and sum, which run over its members."""
+    members = tuple(family.members.values())
+    first, *rest = expression.stages
+    name = first.term.name if isinstance(first.term, ast.Name) else None
+    if name not in ("mean", "sum"):
+        return apply_stages(TensorTuple(members), expression.stages, site)
+    value: Any = members[0]
+    for member in members[1:]:
+        if not isinstance(value, Poison):
+            value = apply_op(OpUse(ADD()), (value, member), first.span, site)
+    if name == "mean" and not isinstance(value, Poison):
+        value = apply_op(OpUse(MULTIPLY(left=1 / len(members))), (value,), first.span, site)
+    return apply_stages(value, tuple(rest), site)
+
+
+def apply_stages(value: Any, stages: tuple[ast.Stage, ...], site: Site) -> Any:
+    """A value sent through a pipeline, stage after stage."""
+    for stage in stages:
+        value = _apply_stage(value, stage, site)
+        site.context.observe(stage.span, value)
+    return value
+
+
+def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+    value = tensors[0] if len(tensors) == 1 else TensorTuple(tensors)
+    return apply_stages(value, template.stages, site.within(template.scope))
+
+
+def _apply_stage(value: Any, stage: ast.Stage, site: Site) -> Any:
+    term = site.callable(stage.term)
+    router = _router_of(stage, site)
+    if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(router, Poison):
+        return POISON
+    tensors = value.tensors if isinstance(value, TensorTuple) else (value,)
+    if isinstance(term, PoolEntity):
+        return _apply_pool(term, router, tensors, stage, site)
+    if router is not None:
+        found = f"this is {described(term)}"
+        site.tell(errors.WrongKind(span=stage.term.span, needed="a pool", found=found))
+        return POISON
+    return site.apply(term, tensors, stage.span)
+
+
+def _router_of(stage: ast.Stage, site: Site) -> Any:
+    """The router of `pool by router`, or `by router(operands…)`: with it, its extra operands."""
+    if stage.router is None:
+        return None
+    router = site.evaluate(stage.router.callee if isinstance(stage.router, ast.Call) else stage.router)
+    arguments = stage.router.arguments if isinstance(stage.router, ast.Call) else ()
+    others = tuple(site.tensor(argument.value, "an operand of a router") for argument in arguments)
+    if POISON in others:
+        return POISON
+    if not isinstance(router, RouterEntity | Poison):
+        found = f"this is {described(router)}"
+        site.tell(
+            errors.WrongKind(
+                span=stage.router.span, needed="a router", found=found, way_out="declare it: router NAME = …"
+            )
+        )
+        return POISON
+    return router if isinstance(router, Poison) else (router, others)
+
+
+def _apply_pool(pool: PoolEntity, router: Any, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site) -> Any:
+    if len(tensors) != 1:
+        reason = f"it routes one value, not {len(tensors)}"
+        site.tell(errors.DoesNotFit(span=stage.span, who=f'pool "{pool.path}"', reason=reason))
+        return POISON
+    if site.region:
+        site.tell(errors.NotInRegion(span=stage.span, what=f'the pool "{pool.path}"'))
+        return POISON
+    if router is None:
+        return apply_every_module(pool, tensors[0], stage.span, site)
+    chosen, others = router
+    return apply_route(pool, chosen, others, tensors[0], stage.span, site)

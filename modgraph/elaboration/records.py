@@ -1,0 +1,78 @@
+"""What routers record, as values: by name, and as operands of statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modgraph.diagnostics import Span, did_you_mean
+from modgraph.elaboration import errors
+from modgraph.elaboration.apply import apply_op
+from modgraph.elaboration.context import RECORD
+from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, RouterEntity, Tensor, described
+from modgraph.elaboration.site import Site
+from modgraph.syntax import ast
+
+
+def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
+    """A record of a router: `gate.gates`, of its only route, or a family of several."""
+    target = site.evaluate(expression.target)
+    if isinstance(target, Poison):
+        return POISON
+    if not isinstance(target, RouterEntity):
+        found = f"this is {described(target)}"
+        advice = "values are reached by name, members of a family by [ ]"
+        site.tell(errors.WrongKind(span=expression.target.span, needed="a router", found=found, way_out=advice))
+        return POISON
+    records = target.router.record_names
+    if expression.name not in records:
+        suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
+        site.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
+        return POISON
+    found_records = records_of(target, expression.name, expression.span, site)
+    if len(found_records) == 1:
+        return found_records[0]
+    if not found_records and site.context.report.errors:
+        return POISON  # what was told may be why nothing was routed
+    if not found_records:
+        what = f'"{target.path}.{expression.name}"'
+        advice = "route something by it first: x -> pool by router"
+        found = "of a router that has routed nothing yet"
+        site.tell(errors.NotValue(span=expression.span, what=what, found=found, way_out=advice))
+        return POISON
+    return Family(expression.name, dict(enumerate(found_records)))
+
+
+def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Call, site: Site) -> Any:
+    """An op applied in function style: to values, or to routers, whose gates it takes."""
+    tensors: list[Tensor] = []
+    routers_only = True
+    for value, span in operands:
+        if isinstance(value, Tensor):
+            tensors.append(value)
+            routers_only = False
+            continue
+        members = value.members.values() if isinstance(value, Family) else (value,)
+        if POISON in members:
+            return POISON
+        for member in members:
+            if not isinstance(member, RouterEntity):
+                found = f"this is {described(value)}"
+                site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
+                return POISON
+            read = member.router.record_as(*bound.op.reads)
+            tensors += records_of(member, read.name, span, site) if read is not None else []
+    if not tensors and routers_only:
+        if site.context.report.errors:
+            return POISON
+        name = described(operands[0][0]).split('"')[1]
+        site.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
+        return 0.0
+    return apply_op(bound, tuple(tensors), call.span, site)
+
+
+def records_of(router: RouterEntity, record: str, span: Span, site: Site) -> list[Tensor]:
+    """A record of every route so far that uses a router; inside a scan, of this step and of those outside."""
+    graphs = [site.graph] if site.scan is None else [site.scan.outer.graph, site.graph]
+    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, record)]
+    site.context.spend(RECORD * len(results), span)
+    return [Tensor(result, graph.type_of(result)) for graph, result in results]

@@ -1,0 +1,205 @@
+"""Where a tree stands while it is elaborated, and through which the rules of the language reach each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from modgraph.diagnostics import Diagnostic, Span
+from modgraph.diagnostics.suggest import MOST_CANDIDATES
+from modgraph.elaboration.context import NAME, STATEMENT, Context
+from modgraph.elaboration.entities import POISON, Entity, Poison, Tensor, described
+from modgraph.elaboration.errors import (
+    DuplicateName,
+    NotConstant,
+    NotInRegion,
+    NotValue,
+    SharedWithOtherShapes,
+    SharedWithOtherWeights,
+    TooLarge,
+)
+from modgraph.elaboration.scope import Naming, Scope
+from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode
+from modgraph.syntax import ast
+from modgraph.types import TensorType, shown
+
+MOST_AXES = 16
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What each kind of tree means, and how each kind of callable is applied.
+
+    `term` says what a term right of an arrow stands for.
+    """
+
+    expressions: Mapping[type[ast.Expression], Callable[[Any, Site], Any]]
+    statements: Mapping[type[ast.Statement], Callable[[Any, Site], None]]
+    applications: Mapping[type[Entity], Callable[[Any, tuple[Tensor, ...], Span, Site], Any]]
+    term: Callable[[ast.Expression, Site], Any]
+
+
+@dataclass
+class BlockCall:
+    """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far."""
+
+    name: str
+    operands: list[Tensor]
+    axes: dict[str, Any] = field(default_factory=dict)
+    outputs: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class ScanBody:
+    """A scan while its body is elaborated: where it stands, what it has read of there, what it has yielded.
+
+    `read` gives the inputs of the region that stand for results of the graph around it.
+    """
+
+    outer: Site
+    read: dict[Result, str] = field(default_factory=dict)
+    yields: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get.
+
+    `call` is the use of the block it stands in, if it stands in one; `region` whether it is inside a pool's module;
+    `scan` the scan whose body it is in.
+    """
+
+    context: Context
+    rules: Rules
+    graph: Graph
+    scope: Scope
+    naming: Naming
+    call: BlockCall | None = None
+    region: bool = False
+    scan: ScanBody | None = None
+
+    def evaluate(self, expression: ast.Expression) -> Any:
+        """The value of an expression; `POISON` after a mistake, which has then been told."""
+        self.context.spend(1, expression.span)
+        return self.rules.expressions[type(expression)](expression, self)
+
+    def constant(self, expression: ast.Expression, what: str) -> Any:
+        """The value of an expression that must be a constant."""
+        value = self.evaluate(expression)
+        if isinstance(value, Entity) and not isinstance(value, Poison):
+            self.tell(NotConstant(span=expression.span, what=what, found=described(value)))
+            return POISON
+        return value
+
+    def tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:
+        """The value of an expression that must be one value of the network."""
+        value = self.evaluate(expression)
+        if isinstance(value, Tensor | Poison):
+            return value
+        self.tell(NotValue(span=expression.span, what=what, found=described(value)))
+        return POISON
+
+    def callable(self, term: ast.Expression) -> Any:
+        """What a term right of an arrow stands for: something that can be applied, or poison."""
+        return self.rules.term(term, self)
+
+    def apply(self, callable_: Any, tensors: tuple[Tensor, ...], span: Span) -> Any:
+        """What an op, a template, a module or a block yields for some values."""
+        return self.rules.applications[type(callable_)](callable_, tensors, span, self)
+
+    def elaborate(self, body: ast.Body) -> None:
+        """All statements of a body, in order."""
+        for statement in body.statements:
+            self.context.spend(STATEMENT, statement.span)
+            self.rules.statements[type(statement)](statement, self)
+
+    def tell(self, diagnostic: Diagnostic) -> None:
+        self.context.tell(diagnostic)
+
+    def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
+        """The names to suggest for a misspelt one; to compare it with many is work."""
+        names = self.scope.visible(wanted)
+        self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
+        return names
+
+    def within(self, scope: Scope) -> Site:
+        return replace(self, scope=scope)
+
+    def under(self, naming: Naming) -> Site:
+        return replace(self, naming=naming)
+
+    def add(
+        self,
+        node: Node,
+        span: Span,
+        inputs: dict[str, Result] | None = None,
+        uses: dict[str, str] | None = None,
+    ) -> bool:
+        """Add a node to the graph; false, with a message, if its name is taken."""
+        if node.name in self.graph or (not self.region and node.name in self.context.named):
+            advice = 'give it a name of its own: name="…"'
+            self.tell(DuplicateName(span=span, name=node.name, way_out=advice))
+            return False
+        if self.region and any(result.node not in self.graph for result in (inputs or {}).values()):
+            self.tell(NotInRegion(span=span, what="a value from outside"))
+            return False
+        if any(len(type_.shape) > MOST_AXES for type_ in node.types):
+            self.tell(TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES))
+            return False
+        self.context.count_node(span)
+        self.context.spend(len(node.name), span)
+        self.graph.add(node, {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}, uses)
+        if not self.region:
+            self.context.named[node.name] = node
+        return True
+
+    def reached(self, result: Result, span: Span) -> Result:
+        """A result as this graph has it: inside a scan, one of the graph around it comes in through an input."""
+        if self.scan is None or result.node in self.graph:
+            return result
+        if result in self.scan.read:
+            return Result(self.scan.read[result])
+        name = f"outer.{result.node}" + (f".{result.index}" if result.index else "")
+        while name in self.graph or name in self.context.named:
+            name += "_"
+        self.context.count_node(span)
+        self.graph.add(InputNode(name=name, types=(self.scan.outer.graph.type_of(result),), span=span))
+        self.scan.read[result] = name
+        return Result(name)
+
+    def shares(self, name: str) -> bool:
+        """Whether a pool or router is in this graph; one that a scan or the graph around it has is taken over."""
+        node = self.context.named.get(name)
+        if not isinstance(node, PoolNode | RouterNode):
+            return False
+        if name not in self.graph:
+            self.graph.add(node)
+        return True
+
+    def length_of(self, axis: str, span: Span) -> Result:
+        """The input that carries the length of a symbolic axis, made when first needed."""
+        if self.scan is not None:
+            return self.scan.outer.length_of(axis, span)
+        name = f"{axis}_length"
+        if name not in self.graph:
+            self.add(InputNode(name=name, types=(TensorType("length", (), None),), span=span), span)
+        return Result(name)
+
+    def agree_on_weights(self, owner: str, shapes: dict[str, tuple[int, ...]], span: Span) -> bool:
+        """Whether the weights of an owner have the shapes its earlier uses gave them."""
+        home = id(self.graph if self.scan is None else self.scan.outer.graph)
+        earlier = self.context.weights.setdefault((home, owner), shapes)
+        if earlier.keys() != shapes.keys():
+            facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
+            self.tell(SharedWithOtherWeights(span=span, name=owner, **facts))
+            return False
+        for name, shape in shapes.items():
+            if earlier[name] != shape:
+                self.tell(
+                    SharedWithOtherShapes(
+                        span=span, name=owner, weight=name, found=shown(shape), earlier=shown(earlier[name])
+                    )
+                )
+                return False
+        return True

@@ -1,0 +1,17 @@
+"""The definition of every router, as message passing of torch_geometric.
+
+torch_geometric takes longer to import than torch, so nothing imports this package before a route is to have this form.
+"""
+
+from modgraph.nn.message_passing.agreement import AgreementMessagePassing
+from modgraph.nn.message_passing.base import MessagePassing
+from modgraph.nn.message_passing.kernel import KernelMessagePassing
+from modgraph.nn.message_passing.selected import SelectedMessagePassing, SlotsMessagePassing
+
+__all__ = [
+    "AgreementMessagePassing",
+    "KernelMessagePassing",
+    "MessagePassing",
+    "SelectedMessagePassing",
+    "SlotsMessagePassing",
+]

@@ -1,0 +1,42 @@
+"""Routing by a truncated kernel as message passing, its definition.
+
+Shape suffixes: N tokens, M modules, D token width, S tokens of all examples, E edges from a token to a module.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from modgraph.nn.kernel import Routed, TruncatedKernel
+from modgraph.nn.keys import unit
+from modgraph.nn.message_passing.base import MessagePassing
+from modgraph.nn.message_passing.edges import complete, shares
+from modgraph.nn.messages import edge_messages, matrix
+from modgraph.nn.pool import Pool
+
+
+class KernelMessagePassing(MessagePassing):
+    """The definition: every token sends f_j(s_i) to every module, weighted by their affinity."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="add", node_dim=0)
+
+    def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, length: Tensor | None = None) -> Routed:
+        """Tokens [..., N, D] give results [..., M, V] and gates [..., N, M]."""
+        *outer, N, D = tokens.shape
+        M = len(pool)
+        tokens_SD = tokens.reshape(-1, D)
+        edges = complete(tokens, M, length)
+        size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
+        sender_E, receiver_E = edges
+        module_E = receiver_E % M
+        cosine_E = (router.keys(tokens_SD)[sender_E] * unit(router.signature)[module_E]).sum(-1)
+        affinity_E = router.affinity(cosine_E)
+        messages = edge_messages(tokens_SD[sender_E], module_E, pool)
+        weight = affinity_E * shares(receiver_E, size[1], messages)
+        values = self.propagate(edges, messages=messages, weight=weight, size=size)
+        return values.reshape(*outer, M, -1), matrix(affinity_E, sender_E, module_E, (*outer, N, M))
+
+    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
+        """What an edge carries."""
+        return messages * weight.unsqueeze(-1)

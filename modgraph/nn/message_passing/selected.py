@@ -1,0 +1,45 @@
+"""Routes that send each token to the modules chosen for it, as message passing: their definition.
+
+Shape suffixes: S tokens of all examples, M modules, E edges (a token and a module chosen for it).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.nn.categorical import InSlots
+from modgraph.nn.message_passing.base import MessagePassing
+from modgraph.nn.messages import edge_messages
+from modgraph.nn.pool import Pool
+from modgraph.nn.selected import Records, flat
+
+
+class SelectedMessagePassing(MessagePassing):
+    """The definition: chosen modules send f_j(x_i) to the token, weighted by its gate."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="add", node_dim=0)
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        records: Records = router(tokens, *others, length=length)
+        tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
+        token_E, module_E = selected_SM.nonzero(as_tuple=True)
+        messages = edge_messages(tokens_S[token_E], module_E, pool)
+        edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])
+        weight = gates_SM[token_E, module_E]
+        values = self.propagate(edges, messages=messages.flatten(1), weight=weight, size=size)
+        return values.reshape(*records.gates.shape[:-1], *messages.shape[1:]), *records
+
+    def message(self, messages: Tensor, weight: Tensor) -> Tensor:
+        """What an edge carries."""
+        return messages * weight.unsqueeze(-1)
+
+
+class SlotsMessagePassing(InSlots):
+    """The definition: the module of each slot sends f_j(x_i) to the token's slot."""
+
+    form = SelectedMessagePassing

@@ -1,0 +1,67 @@
+"""What is not needed is not imported: a command answers as fast as what it does allows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+SPEC = """
+model m() {
+  input  x: float[3, 4]
+  target label: class[2]
+  pool   p[2] = linear(4)
+  router r = agreement(2)
+  logits = x -> p by r -> mean -> linear(2)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
+RECIPE = "data: {name: npz, train: data.npz, test: data.npz}\ntrain: {epochs: 1, batch: 4}\n"
+
+FRONT_END = """
+import contextlib, sys
+import modgraph
+from modgraph.cli import main
+
+def done(*command):
+    try:
+        assert main(command) == 0, command
+    except SystemExit as end:
+        assert end.code == 0
+
+def needs_none_of(*libraries):
+    assert not set(libraries) & set(sys.modules), set(libraries) & set(sys.modules)
+
+HEAVY = ("torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", "matplotlib", "lightning_fabric")
+done("train", "--help")
+needs_none_of("numpy", "networkx", "lark", *HEAVY)
+for command in (("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod")):
+    done(*command)
+    needs_none_of("numpy", *HEAVY)
+done("explain", "em")
+needs_none_of(*HEAVY)
+"""
+
+TRAINING = """
+done("train", "m.mod", "--out", "run")
+done("eval", "run")
+done("export", "run", "-o", "m.onnx")
+done("trace", "run")
+needs_none_of("torch_geometric", "matplotlib")
+model = modgraph.load("m.mod").build(lowering="message_passing")
+import torch
+assert model(torch.zeros(2, 3, 4)).shape == (2, 2)
+assert "torch_geometric" in sys.modules
+"""
+
+
+def test_torch_and_torch_geometric_are_imported_where_they_run(tmp_path: Path) -> None:
+    (tmp_path / "m.mod").write_text(SPEC)
+    (tmp_path / "m.yaml").write_text(RECIPE)
+    np.savez(tmp_path / "data.npz", x=np.zeros((8, 3, 4), np.float32), label=np.arange(8) % 2)
+    code = FRONT_END + TRAINING
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
