@@ -48,6 +48,7 @@ class _Declared:
 class Declaration(_Declared, Registered):
     """Base of ops and routers."""
 
+    synonyms: ClassVar[tuple[str, ...]] = ()  # other words of the field for it, which help to a misspelt name
     example: ClassVar[str]  # the body of a small model that uses it once
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", "..."),)
     variadic: ClassVar[bool] = False

@@ -18,6 +18,7 @@ class LeakyReLU(Op):
     """x where it is positive, slope · x elsewhere."""
 
     name = "leaky_relu"
+    synonyms = ("lrelu", "prelu")
     example = "input x: float[5, 6] y = x -> leaky_relu output y"
     module = TorchModule("torch.nn.LeakyReLU", "slope")
 
@@ -36,6 +37,7 @@ class SiLU(Op):
     """x σ(x)."""
 
     name = "silu"
+    synonyms = ("swish",)
     example = "input x: float[5, 6] y = x -> silu output y"
     module = TorchModule("torch.nn.SiLU")
 
@@ -76,6 +78,7 @@ class Identity(Op):
     """The value itself."""
 
     name = "identity"
+    synonyms = ("noop", "passthrough")
     example = "input x: float[5, 6] y = x -> identity output y"
     module = TorchModule("torch.nn.Identity")
     affine = True

@@ -45,6 +45,7 @@ class Softmax(AlongAxis):
     """exp(x) / Σ exp(x) along an axis; zero in padding."""
 
     name = "softmax"
+    synonyms = ("normalize",)
     example = "input x: float[5, 6] y = x -> softmax output y"
     module = TorchModule("modgraph.nn.Softmax", "position")
 
@@ -71,6 +72,7 @@ class Mean(_Reduction):
     """The mean over an axis."""
 
     name = "mean"
+    synonyms = ("average", "avg", "global_average_pool", "gap")
     example = "input x: float[5, 6] y = x -> mean output y"
     module = TorchModule("modgraph.nn.Mean", "position")
     affine = True
@@ -80,6 +82,7 @@ class Sum(_Reduction):
     """The sum over an axis."""
 
     name = "sum"
+    synonyms = ("reduce_sum",)
     example = "input x: float[5, 6] y = x -> sum output y"
     module = TorchModule("modgraph.nn.Sum", "position")
     affine = True

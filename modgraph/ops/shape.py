@@ -26,6 +26,7 @@ class Flatten(Op):
     """Put everything an example holds into one axis."""
 
     name = "flatten"
+    synonyms = ("reshape", "view")
     example = "input x: float[5, 6] y = x -> flatten output y"
     module = TorchModule("modgraph.nn.Flatten", "rank")
     affine = True
@@ -40,6 +41,7 @@ class Concat(Op):
     """Join several values along their last axis; all other axes agree."""
 
     name = "concat"
+    synonyms = ("cat", "concatenate", "join")
     example = "input x: float[5, 6] y = (x, x) -> concat output y"
     operands = (Operand("x", "..."),)
     variadic = True
@@ -68,6 +70,7 @@ class Split(Op):
     """Cut the last axis into `parts` of equal length: `a, b = x -> split(2)`."""
 
     name = "split"
+    synonyms = ("chunk",)
     example = "input x: float[5, 6] y, z = x -> split(2) output y output z"
     operands = VECTORS
     module = TorchModule("modgraph.nn.Split", "parts")
