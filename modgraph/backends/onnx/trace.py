@@ -134,8 +134,8 @@ def _copied(graph: onnx_ir.Graph, value: onnx_ir.Value) -> onnx_ir.Value:
 def _shape(values: Sequence[onnx_ir.Value], types: Any) -> None:
     """Axes under the spec's names instead of the trace's."""
     for value, type_ in zip(values, types, strict=True):
-        batch = "batch" if "batch" not in type_.shape else "examples"
-        value.shape = onnx_ir.Shape((batch, *type_.shape))
+        batch = "batch" if "batch" not in type_.padded else "examples"
+        value.shape = onnx_ir.Shape((batch, *type_.dimensions))
 
 
 def cleaned(proto: onnx.ModelProto) -> onnx.ModelProto:
