@@ -29,8 +29,8 @@ class SoftmaxTopK(TopK):
     priority: str = setting(
         "score",
         choices=("score", "first_choice"),
-        doc="what decides who is dropped beyond the capacity: how a token scores the module; or first choices come before "
-        "second ones, among themselves by the token's largest score",
+        doc="who is served until the capacity is reached: a module's largest scores; or all first choices before any "
+        "second one, each by the token's largest score",
     )
 
     def deterministic(self) -> Router:
