@@ -64,7 +64,7 @@ def forget_digests(run: Path) -> None:
     (run / "run.json").write_text(json.dumps({**record, "format": 1}))
     for path in (run / "checkpoints").glob("*.json"):
         record = json.loads(path.read_text())
-        del record["digest"], record["format"]
+        del record["digest"], record["format"], record["graph"], record["origin"]
         path.write_text(json.dumps(record))
 
 

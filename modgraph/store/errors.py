@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from modgraph.diagnostics import Diagnostic
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class RunExists(Diagnostic):
@@ -81,3 +85,21 @@ class RunChanged(Diagnostic):
     )
     path: str
     names: str
+
+
+class NewerFormat(Diagnostic):
+    """What is stored has a format with a number; this version reads its own and older ones."""
+
+    code = "MG630"
+    message = '"{path}" is of format {format}; this modgraph reads {known}'
+    help = "read it with the modgraph that wrote it, or with a newer one: pip install --upgrade modgraph-compiler"
+    path: str
+    format: str
+    known: str
+
+    @classmethod
+    def refuse(cls, path: Path, format_: Any, known: Sequence[int]) -> None:
+        """Raises `ModgraphError` for a format that is none of those known."""
+        if type(format_) is not int or format_ not in known:
+            told = cls(path=str(path), format=repr(format_), known=" and ".join(map(str, known)))
+            raise ModgraphError([told])

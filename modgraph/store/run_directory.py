@@ -25,7 +25,17 @@ from filelock import FileLock, Timeout
 from modgraph.diagnostics import ModgraphError, Report, listed
 from modgraph.files import is_partial, read_file, reason_of, write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
-from modgraph.store.errors import ForeignFiles, NeverBegan, NotARun, RecordLost, RunBusy, RunChanged, RunExists
+from modgraph.store.checkpoint_record import newest_record
+from modgraph.store.errors import (
+    ForeignFiles,
+    NeverBegan,
+    NewerFormat,
+    NotARun,
+    RecordLost,
+    RunBusy,
+    RunChanged,
+    RunExists,
+)
 from modgraph.store.records import sealed, unsealed
 from modgraph.syntax import read
 
@@ -161,8 +171,9 @@ class RunDirectory:
     def read_record(self) -> dict[str, Any]:
         """What the run is and how far it came. Raises `ModgraphError` if this is no run."""
         record = self._json(self.record)
-        if not isinstance(record, dict) or record.get("format") not in (FORMAT, WITHOUT_DIGESTS):
-            raise self.fault("run.json is not of a format that this version reads")
+        if not isinstance(record, dict) or "format" not in record:
+            raise self.fault("run.json tells no format")
+        NewerFormat.refuse(self.record, record["format"], (WITHOUT_DIGESTS, FORMAT))
         if record["format"] == WITHOUT_DIGESTS:
             return {"files": {}, "status": STARTED, **record}
         try:
@@ -189,12 +200,18 @@ class RunDirectory:
             raise self.fault(f"{name} cannot be read: {reason_of(error)}") from error
 
     def read_graph(self) -> Graph:
-        """The graph that was trained. Raises `ModgraphError` if this is no run."""
+        """The graph that the run began with. Raises `ModgraphError` if this is no run."""
         self.check()
         try:
             return from_json(self._json(self.ir))
         except UnreadableGraph as error:
             raise self.fault(f"ir.json cannot be used: {error}") from error
+
+    def graph_now(self) -> Graph:
+        """The graph of its best checkpoint, or its newest, or the one that it began with. Raises `ModgraphError`."""
+        began = self.read_graph()
+        record = newest_record(self.checkpoints, began.hash())
+        return began if record is None or record.graph is None else record.graph
 
     def read_data(self) -> Any:
         """What tells its data from others. Raises `ModgraphError`."""
@@ -229,5 +246,5 @@ def _names(folder: Path) -> list[str]:
 
 
 def graph_of_run(path: str | Path) -> Graph:
-    """The graph of a run directory. Raises `ModgraphError`."""
-    return RunDirectory(Path(path)).read_graph()
+    """The graph of the model that a run directory holds. Raises `ModgraphError`."""
+    return RunDirectory(Path(path)).graph_now()

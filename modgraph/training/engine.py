@@ -7,116 +7,120 @@ a weight's start of (seed, name). So a training that was interrupted and resumed
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from modgraph.backends.torch import Model, build, generator_for
-from modgraph.backends.torch.construct import resolve
+from modgraph.backends.torch import Model, generator_for
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.metrics.evaluation import Batch, evaluate, metrics_of, results_of
+from modgraph.metrics.evaluation import Batch, evaluate, metrics_of
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Metrics
 from modgraph.nn import choosing
-from modgraph.store.checkpoint import (
-    Checkpoint,
-    newest_checkpoint,
-    optimizer_tensors,
-    restore_optimizer,
-    tidy,
-    write_checkpoint,
-)
-from modgraph.store.errors import BadCheckpoint
+from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
+from modgraph.store.checkpoint_record import tidy
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.algorithms.algorithm import Given
 from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.divergence import check_gradients, check_loss, first_not_finite
-from modgraph.training.errors import Diverged, NothingToLearn
+from modgraph.training.errors import Diverged
 from modgraph.training.groups import Order
 from modgraph.training.logs import Log, progress
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
-
-
-class _Objective(nn.Module):
-    """What a step differentiates: a batch's losses; beside them, what its metrics want."""
-
-    def __init__(self, model: Model, wanted: list[Any]) -> None:
-        super().__init__()
-        self.model = model
-        self.wanted = wanted
-
-    def forward(self, batch: Batch) -> tuple[list[Tensor], dict[str, Tensor]]:
-        return results_of(self.model, batch, self.wanted)
+from modgraph.training.state import refusing_damage, train_state
+from modgraph.training.task import Task
 
 
 class Engine:
-    """One training: a model, its optimizer, and how far it has come."""
+    """One training: its state, and how far it has come. `graph` is what the run began with."""
 
     def __init__(
-        self, graph: Graph, train: Train, splits: dict[str, Arrays], directory: RunDirectory, processes: Processes
+        self,
+        graph: Graph,
+        train: Train,
+        tasks: Sequence[Task],
+        directory: RunDirectory,
+        processes: Processes,
+        resume: bool = False,
     ) -> None:
         self.train = train
-        self.data = splits[TRAIN]
-        self.validation = splits.get(VALIDATION)
+        self.tasks = tasks
         self.directory = directory
         self.processes = processes
-        given = Given(graph, self.data, train.seed, train.batch, processes.size)
-        self.learner = train.algorithm.learner(given)
-        self.model = build(self.learner.graph, seed=train.seed)
-        self.metrics = Metrics(graph)
-        self.named = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-        if not graph.losses:
-            raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
-        if not self.named:
-            raise ModgraphError([NothingToLearn(reason="the spec has no weights that are not frozen")])
-        self.optimizer: Any = resolve(train.optimizer.torch)(list(self.named.values()), **train.optimizer.arguments())
-        objective = _Objective(self.model, [*self.metrics.wanted, *self.learner.wanted])
-        self.objective, self.stepper = processes.setup(objective, self.optimizer)
-        self.order = Order(self.data, train)
-        self.steps_per_epoch = self.order.steps
-        self.progress = Progress()
-        self.means = Means()
+        self.origin = graph.hash()
+        checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
+        self.progress, self.means = Progress(), Means()
+        if checkpoint is not None:
+            self._take_up(checkpoint)
+            graph = checkpoint.graph or graph
+        else:
+            graph = self.task.graph_after(graph)
+        self.order = self._order()
+        self.state = train_state(graph, train, self.task.data, processes, checkpoint)
+
+    def _order(self) -> Order:
+        return Order(self.task.data, self.train)
+
+    @property
+    def task(self) -> Task:
+        """The task at work."""
+        return self.tasks[self.progress.task]
 
     # ------------------------------------------------------------ leaving and taking up
 
+    def checkpoint(self) -> Checkpoint:
+        """All that there is at this very moment, its tensors those of the training itself; one process's means."""
+        facts = {**self.progress.facts(), "means": self.means.facts(), "algorithm": self.state.learner.facts()}
+        return Checkpoint(
+            epoch=self.progress.epoch,
+            step=self.progress.step,
+            weights=dict(self.state.model.state_dict()),
+            optimizer=self.state.optimizer_state,
+            facts=facts,
+            state=self.state.learner.tensors(),
+            graph=self.state.graph,
+            origin=self.origin,
+        )
+
     def save(self) -> None:
         """Write a checkpoint of this very moment. Raises `ModgraphError`, also for a state that is no finite number."""
-        weights = dict(self.model.state_dict())
-        state = optimizer_tensors(self.optimizer, list(self.named))
-        wrong = first_not_finite(weights) or first_not_finite(state)
-        parts = self.processes.gather((self.means, wrong))
+        now = self.checkpoint()
+        parts = self.processes.gather((self.means, wrong_in(now)))
         for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
             raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
         if self.processes.leads:
             means = Means.joined(part for part, _ in parts)
-            facts = {**self.progress.facts(), "means": means.facts(), "algorithm": self.learner.facts()}
-            kept = self.learner.tensors()
-            checkpoint = Checkpoint(self.progress.epoch, self.progress.step, weights, state, facts, kept)
-            write_checkpoint(self.directory.checkpoints, checkpoint, self.train.keep, self.progress.best_step)
+            now = replace(now, facts={**now.facts, "means": means.facts()})
+            write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
 
-    def restore(self) -> None:
-        """Take up the newest checkpoint, if there is one. Raises `ModgraphError`."""
-        checkpoint = newest_checkpoint(self.directory.checkpoints)
-        if checkpoint is None:
-            return
-        load_weights(self.model, checkpoint, str(self.directory.path))
-        try:
-            restore_optimizer(self.optimizer, list(self.named), checkpoint.optimizer)
-            self.progress = Progress.read(checkpoint)
+    def _take_up(self, checkpoint: Checkpoint) -> None:
+        """Be where a checkpoint is. Raises `ModgraphError`."""
+        with refusing_damage(checkpoint):
+            self.progress = Progress.read(checkpoint, tasks=len(self.tasks))
             means = Means.read(checkpoint.facts.get("means", {}))
-            self.learner.restore(checkpoint.state, checkpoint.facts.get("algorithm", {}))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"its record is damaged: {error}"
-            raise ModgraphError([BadCheckpoint(path=str(self.directory.checkpoints), reason=reason)]) from error
-        self.means = means if self.processes.leads else Means()
-        if self.processes.leads:  # what was cut off may have been this
-            tidy(self.directory.checkpoints, self.train.keep, self.progress.best_step)
+        if self.processes.leads:
+            self.means = means
+            tidy(self.directory.checkpoints, self.train.keep, self.progress.best_step)  # what was cut off may be this
+
+    def change(self, graph: Graph) -> None:
+        """Go on with another graph from this very moment: what both have goes on as it was, what is new begins afresh.
+
+        The metrics of this epoch are those of the new graph alone. Raises `ModgraphError`, the state then as it was.
+        """
+        self.state = train_state(graph, self.train, self.task.data, self.processes, self.checkpoint())
+        self.means = Means()
+
+    def _next_task(self) -> None:
+        """Begin the next task, with its graph and its data."""
+        before = self.checkpoint()
+        self.progress = self.progress.next_task()
+        graph, data = self.task.graph_after(self.state.graph), self.task.data
+        self.state = train_state(graph, self.train, data, self.processes, before, same_data=False)
+        self.order = self._order()
 
     def say(self, text: str) -> None:
         """A line for the user, from one process."""
@@ -127,36 +131,44 @@ class Engine:
 
     def run(self) -> None:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
-        if self.learner.describe():
-            self.say(self.learner.describe())
+        if self.state.learner.describe():
+            self.say(self.state.learner.describe())
         log = Log(self.directory, since=self.progress.step) if self.processes.leads else None
         try:
-            while self.progress.epoch < self.train.epochs and not self.progress.enough:
-                self._epoch()
-                self._judge(log)
-                self.means = Means()
-                self.save()
+            self._task(log)
+            while self.progress.task + 1 < len(self.tasks):
+                self._next_task()
+                self._task(log)
         finally:
             if log is not None:
                 log.close()
 
+    def _task(self, log: Log | None) -> None:
+        """The epochs of this task that are left."""
+        while self.progress.epoch_of_task < self.task.epochs and not self.progress.enough:
+            self._epoch()
+            self._judge(log)
+            self.means = Means()
+            self.save()
+
     def _epoch(self) -> None:
         """The steps of this epoch that are left."""
-        done = self.progress.step - self.progress.epoch * self.steps_per_epoch
+        steps = self.order.steps
+        done = self.progress.step_of_task - self.progress.epoch_of_task * steps
         order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
-        title = f"epoch {self.progress.epoch + 1}/{self.train.epochs}"
+        title = f"epoch {self.progress.epoch_of_task + 1}/{self.task.epochs}"
         every = self.train.checkpoint_every
-        for places in progress(order, self.steps_per_epoch - done, title, quiet=not self.processes.leads):
+        for places in progress(order, steps - done, title, quiet=not self.processes.leads):
             self._step(places)
-            ended = self.progress.step % self.steps_per_epoch == 0
+            ended = self.progress.step_of_task % steps == 0
             if every is not None and self.progress.step % every == 0 and not ended:
                 self.save()
 
     def _judge(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
-        values = {TRAIN: self.metrics.values(Means.joined(self.processes.gather(self.means)))}
-        if self.validation is not None:
-            values[VALIDATION] = self.measured(self.model, self.validation)
+        values = {TRAIN: self.state.metrics.values(Means.joined(self.processes.gather(self.means)))}
+        if self.task.validation is not None:
+            values[VALIDATION] = self.measured(self.state.model, self.task.validation)
         self.progress = self.progress.after_epoch(self.train, values)
         if log is not None:
             for split, found in values.items():
@@ -169,26 +181,33 @@ class Engine:
         return metrics.values(Means.joined(self.processes.gather(part)))
 
     def _step(self, places: Tensor) -> None:
-        step = self.progress.step
-        self.learner.prepare(self.model, step)
-        self.model.train()
+        state, step = self.state, self.progress.step
+        state.learner.prepare(state.model, step)
+        state.model.train()
         torch.manual_seed(generator_for(self.train.seed, "noise", step).initial_seed())
-        share = self.train.schedule.share(step, self.steps_per_epoch * self.train.epochs, self.steps_per_epoch)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.train.optimizer.arguments()["lr"] * share
-        self.optimizer.zero_grad(set_to_none=True)
+        for group in state.optimizer.param_groups:
+            group["lr"] = self._rate()
+        state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(places, self.train.seed, step) as own, choosing(self._choices(own)):
-            rows = self.data.read(own.numpy())
+            rows = self.task.data.read(own.numpy())
             batch = {name: self.processes.placed(torch.from_numpy(array)) for name, array in rows.items()}
-            found, losses = self.objective(self._augmented(batch, places, step))
-            measured = len(self.metrics.wanted)
-            objective = self.learner.objective(losses, found[measured:], len(places))
+            found, losses = state.objective(self._augmented(batch, places, step))
+            measured = len(state.metrics.wanted)
+            objective = state.learner.objective(losses, found[measured:], len(places))
         self._descend(objective, len(places))
         self.progress = self.progress.after_step()
-        self.metrics.gather(self.means, batch, found[:measured], losses)
+        state.metrics.gather(self.means, batch, found[:measured], losses)
+
+    def _rate(self) -> float:
+        """The learning rate of this step."""
+        steps = self.order.steps
+        share = self.train.schedule.share(self.progress.step_of_task, steps * self.task.epochs, steps)
+        rate: float = self.train.optimizer.arguments()["lr"] * share
+        return rate
 
     def _choices(self, places: Tensor) -> dict[str, Tensor]:
-        return {route: self.processes.placed(choice) for route, choice in self.learner.choices(places).items()}
+        chosen = self.state.learner.choices(places)
+        return {route: self.processes.placed(choice) for route, choice in chosen.items()}
 
     def _augmented(self, batch: Batch, places: Tensor, step: int) -> Batch:
         """This process's part of a batch, its images moved as they would be in one process."""
@@ -202,8 +221,8 @@ class Engine:
         loss = torch.stack([self._part(value, examples) for value in losses.values()]).sum()
         check_loss(self.processes.mean(loss), self.progress.step)
         self.processes.fabric.backward(loss)
-        check_gradients(self.named, self.progress.step, self.train.clip)
-        self.stepper.step()
+        check_gradients(self.state.named, self.progress.step, self.train.clip)
+        self.state.stepper.step()
 
     def _part(self, loss: Tensor, examples: int) -> Tensor:
         """This process's part of a loss, such that the parts' mean is the loss of the batch: a loss per example is
@@ -211,12 +230,7 @@ class Engine:
         return loss.sum() * (self.processes.size / examples) if loss.dim() else loss
 
 
-def load_weights(model: Model, checkpoint: Checkpoint, path: str) -> None:
-    """Put a checkpoint's weights into a model. Raises `ModgraphError` naming what does not fit."""
-    expected = {name: tensor.shape for name, tensor in model.state_dict().items()}
-    found = {name: tensor.shape for name, tensor in checkpoint.weights.items()}
-    wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-    if wrong:
-        reason = f"it is of another model: {', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''} differ"
-        raise ModgraphError([BadCheckpoint(path=path, reason=reason)])
-    model.load_state_dict(checkpoint.weights)
+def wrong_in(checkpoint: Checkpoint) -> str | None:
+    """The first tensor of a checkpoint that holds what is no finite number."""
+    state = {f"{key}.{name}": each for name, fields in checkpoint.optimizer.items() for key, each in fields.items()}
+    return first_not_finite(checkpoint.weights) or first_not_finite(state)

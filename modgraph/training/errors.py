@@ -68,6 +68,15 @@ class Diverged(Diagnostic):
     step: int
 
 
+class DoesNotCarryOver(Diagnostic):
+    """A training goes on with another graph, in which weights of the old names have other shapes."""
+
+    code = "MG631"
+    message = "the other graph has these weights in other shapes: {weights}"
+    help = "give values and modules whose weights are to start afresh other names"
+    weights: str
+
+
 class NotForEval(Diagnostic):
     """A run is evaluated as it was trained: only its data may be chosen anew."""
 

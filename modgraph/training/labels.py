@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from modgraph.data import Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, Node, OpNode
+from modgraph.ir import Graph, Node, OpNode, Part, rewritten
 from modgraph.ops.loss import CrossEntropy
-from modgraph.passes import rebuilt
 from modgraph.training.errors import UnknownTarget
 from modgraph.training.recipe import Labels
 
@@ -59,12 +58,14 @@ def _real(graph: Graph, target: str, train: Arrays) -> NDArray[Any]:
 def _edited(graph: Graph, changes: Mapping[str, Mapping[str, Any]]) -> Graph:
     targets = _cross_entropies(graph)
 
-    def changed(node: Node) -> Node:
-        if not isinstance(node, OpNode) or targets.get(node.name) not in changes:
+    def changed(node: Node, part: Part) -> Node:
+        if not isinstance(node, OpNode) or not isinstance(node.op, CrossEntropy):
+            return node
+        if targets.get(node.name) not in changes:
             return node
         return replace(node, op=replace(node.op, **changes[targets[node.name]]))
 
-    return rebuilt(graph, changed)
+    return rewritten(graph, changed)
 
 
 def _cross_entropies(graph: Graph) -> dict[str, str]:

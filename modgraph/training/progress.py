@@ -14,10 +14,15 @@ from modgraph.training.recipe import Train
 
 @dataclass(frozen=True)
 class Progress:
-    """Epochs and steps done; the best value of the watched metric, its step, and epochs since the last better one."""
+    """Epochs and steps done in all, the task that is at work, and those done before it began; then of this task the
+    best value of the metric that is asked for and its step, and epochs since the last better one of the early stop's.
+    """
 
     epoch: int = 0
     step: int = 0
+    task: int = 0
+    epochs_before: int = 0
+    steps_before: int = 0
     enough: bool = False
     best: float | None = None
     best_step: int | None = None
@@ -29,13 +34,29 @@ class Progress:
         return {name: value for name, value in asdict(self).items() if name not in ("epoch", "step")}
 
     @classmethod
-    def read(cls, checkpoint: Checkpoint) -> Progress:
-        """The progress that a checkpoint tells. Raises `ValueError` if it cannot be."""
+    def read(cls, checkpoint: Checkpoint, tasks: int = 1) -> Progress:
+        """The progress that a checkpoint of so many tasks tells. Raises `ValueError` if it cannot be."""
         facts = {**asdict(cls()), **checkpoint.facts, "epoch": checkpoint.epoch, "step": checkpoint.step}
         for name, kinds in KINDS.items():
             if type(facts[name]) not in kinds:
                 raise ValueError(f"{name} is {facts[name]!r}")
+        if not 0 <= facts["task"] < tasks:
+            raise ValueError(f"it is of task {facts['task']}, of {tasks}")
         return cls(**{name: facts[name] for name in KINDS})
+
+    @property
+    def epoch_of_task(self) -> int:
+        """Epochs done in this task."""
+        return self.epoch - self.epochs_before
+
+    @property
+    def step_of_task(self) -> int:
+        """Steps done in this task."""
+        return self.step - self.steps_before
+
+    def next_task(self) -> Progress:
+        """The start of the next task."""
+        return Progress(self.epoch, self.step, self.task + 1, self.epoch, self.step)
 
     def after_step(self) -> Progress:
         return replace(self, step=self.step + 1)
@@ -64,6 +85,9 @@ class Progress:
 KINDS: dict[str, tuple[type, ...]] = {
     "epoch": (int,),
     "step": (int,),
+    "task": (int,),
+    "epochs_before": (int,),
+    "steps_before": (int,),
     "enough": (bool,),
     "best": (float, int, type(None)),
     "best_step": (int, type(None)),

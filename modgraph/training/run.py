@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from modgraph.backends.torch import Model, build
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
@@ -24,15 +25,18 @@ from modgraph.store.errors import BadCheckpoint
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
 from modgraph.training.augment import check_augmented
-from modgraph.training.engine import Engine, load_weights
+from modgraph.training.engine import Engine
 from modgraph.training.errors import NotForEval
 from modgraph.training.groups import with_validation
 from modgraph.training.labels import ignoring, weighing
 from modgraph.training.memory import memory_told
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, Start, read_recipe
+from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map
+from modgraph.training.state import load_weights
+from modgraph.training.task import Task
 from modgraph.training.watched import check_watched
 
 T = TypeVar("T")
@@ -50,8 +54,14 @@ class Run:
         return self.directory.path
 
     @cached_property
-    def graph(self) -> Graph:
+    def began_with(self) -> Graph:
+        """The graph that the run began with."""
         return self.directory.read_graph()
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph of the model that it holds."""
+        return self.directory.graph_now()
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -65,7 +75,7 @@ class Run:
     def checkpoint(self) -> Checkpoint:
         """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
         folder = self.directory.checkpoints
-        checkpoint = newest_checkpoint(folder, best=True)
+        checkpoint = newest_checkpoint(folder, best=True, origin=self.began_with.hash())
         if checkpoint is None:
             reason = "the run has none yet: no epoch was finished"
             raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
@@ -74,8 +84,8 @@ class Run:
     def model(self, device: str | torch.device = "cpu") -> Model:
         """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
         checkpoint = self.checkpoint()
-        model = build(self.graph, self.recipe.train.seed)
-        load_weights(model, checkpoint, str(self.directory.checkpoints))
+        model = build(checkpoint.graph or self.began_with, self.recipe.train.seed)
+        load_weights(model, checkpoint)
         return model.to(device).eval()
 
     def splits(self) -> dict[str, Arrays]:
@@ -159,7 +169,7 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     splits = with_validation(recipe.data.splits(graph), recipe.train)
     graph = weighing(graph, labels, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
-        inherited = _inherited(engine.model, recipe.start, weight_map)
+        inherited = _inherited(engine.state.model, recipe.start, weight_map)
         fingerprints = engine.processes.by_leader(partial(as_json, recipe.data, splits))
         if engine.processes.leads:
             start = {} if inherited is None else {directory.start.name: inherited.record()}
@@ -178,9 +188,17 @@ def _inherited(model: Model, start: Start | None, weight_map: WeightMap | None) 
     if start is None:
         return None
     if start.run is not None:
-        return inherit_run(model, start.run)
+        return inherit_run(model, start.run, _weights_of_run(start.run))
     assert start.weights is not None and weight_map is not None, "the recipe is checked"
     return inherit_file(model, start.weights, weight_map)
+
+
+def _weights_of_run(path: str) -> Mapping[str, Tensor]:
+    """The weights that a run ended with. Raises `ModgraphError`."""
+    if not RunDirectory(Path(path)).record.exists():
+        way_out = "train it first, or name another: -s start.run=DIR"
+        raise ModgraphError([CannotStart(path=path, reason="there is no run", way_out=way_out)])
+    return load_run(path).checkpoint().weights
 
 
 @contextmanager
@@ -190,15 +208,14 @@ def resumed(path: str) -> Iterator[Engine]:
     splits = run.splits()
     way_out = f"put them back, or begin a new run from this one's weights: -s start.run={path}"
     check = partial(run.refuse_changed, splits, run.fingerprints, way_out)
-    with _engine(run.graph, run.recipe, splits, run.directory, check) as engine:
-        engine.restore()
+    with _engine(run.began_with, run.recipe, splits, run.directory, check, resume=True) as engine:
         _refuse_other_epochs(engine, way_out)
         yield engine
 
 
 def _refuse_other_epochs(engine: Engine, way_out: str) -> None:
     """Raises `ModgraphError` where the run cannot be where it is with as many examples as there are now."""
-    epoch, step, steps = engine.progress.epoch, engine.progress.step, engine.steps_per_epoch
+    epoch, step, steps = engine.progress.epoch_of_task, engine.progress.step_of_task, engine.order.steps
     if not 0 <= step - epoch * steps < steps:
         change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
         path = str(engine.directory.path)
@@ -212,6 +229,7 @@ def _engine(
     splits: dict[str, Arrays],
     directory: RunDirectory,
     check: Callable[[], None] = lambda: None,
+    resume: bool = False,
 ) -> Iterator[Engine]:
     """An engine in its place: processes joined, `check` done by one of them, threads set, the folder locked."""
     with ExitStack() as stack:
@@ -224,7 +242,13 @@ def _engine(
         if processes.leads:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))
-        yield Engine(graph, recipe.train, splits, directory, processes)
+        tasks = tasks_of(splits, recipe.train.epochs)
+        yield Engine(graph, recipe.train, tasks, directory, processes, resume)
+
+
+def tasks_of(splits: Mapping[str, Arrays], epochs: int) -> list[Task]:
+    """The tasks of a recipe, which says nothing of any: it is one."""
+    return [Task(splits, epochs)]
 
 
 def _key(name: str) -> str:

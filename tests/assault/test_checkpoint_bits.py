@@ -49,7 +49,8 @@ def checkpoint_of(run: Path) -> Any:
     """All that is taken up from a checkpoint."""
     found = newest_checkpoint(run / "checkpoints", best=True)
     assert found is not None
-    kinds = (found.weights, found.optimizer, found.state)
+    optimizer = {f"{key}.{name}": each for name, fields in found.optimizer.items() for key, each in fields.items()}
+    kinds = (found.weights, optimizer, found.state)
     tensors = [
         {name: (each.dtype, each.shape, each.numpy().tobytes()) for name, each in kind.items()} for kind in kinds
     ]

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, path_of, steps_in, write_checkpoint
+from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
+from modgraph.store.checkpoint_record import path_of, steps_in
+from modgraph.store.records import sealed, unsealed
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training import load_run
 from modgraph.training.run import started
@@ -162,6 +164,29 @@ def test_runs_and_checkpoints_from_before_digests_are_read(spec: Path, tmp_path:
     assert final_weights(tmp_path / "old") == final_weights(tmp_path / "run")
 
 
+@pytest.mark.parametrize("file", ["run.json", "checkpoint"])
+def test_a_format_of_a_later_version_is_told_as_such(spec: Path, tmp_path: Path, file: str) -> None:
+    begin(spec, tmp_path / "run", train__epochs=1)
+    path = tmp_path / "run" / file
+    if file == "checkpoint":
+        (path,) = (tmp_path / "run/checkpoints").glob("*.json")
+    record = json.loads(path.read_text())
+    path.write_bytes(sealed({**unsealed(record), "format": 99}))
+    assert code_of(lambda: go_on(tmp_path / "run")) == "MG630"
+    assert code_of(lambda: load_run(tmp_path / "run").model()) == "MG630"
+
+
+def test_checkpoints_of_format_1_have_the_graph_of_their_run(spec: Path, tmp_path: Path) -> None:
+    whole = begin(spec, tmp_path / "run", train__epochs=2)
+    shutil.copytree(tmp_path / "run", tmp_path / "old")
+    for path in (tmp_path / "old/checkpoints").glob("*.json"):
+        record = unsealed(json.loads(path.read_text()))
+        del record["graph"], record["origin"]
+        path.write_bytes(sealed({**record, "format": 1}))
+    assert go_on(tmp_path / "old") == whole
+    assert load_run(tmp_path / "old").graph == load_run(tmp_path / "run").graph
+
+
 # ------------------------------------------------------------ checkpoints
 
 
@@ -194,10 +219,10 @@ def test_a_checkpoint_that_a_training_deletes_while_it_is_read_gives_way_to_the_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, best: bool
 ) -> None:
     """The training gets on whenever a record has been read, twice; the tensors read last are whole."""
-    from modgraph.store import checkpoint as home
+    from modgraph.store.checkpoint_record import CheckpointRecord
 
     write_checkpoint(tmp_path, checkpoint(1, best=1 if best else None), keep=1)
-    plain, written = home._Record.read, [2, 3]
+    plain, written = CheckpointRecord.read, [2, 3]
 
     def read_and_then_get_on(path: Path) -> object:
         found = plain(path)
@@ -206,7 +231,7 @@ def test_a_checkpoint_that_a_training_deletes_while_it_is_read_gives_way_to_the_
             write_checkpoint(tmp_path, checkpoint(step, best=step if best else None), keep=1)
         return found
 
-    monkeypatch.setattr(home._Record, "read", read_and_then_get_on)
+    monkeypatch.setattr(CheckpointRecord, "read", read_and_then_get_on)
     found = newest_checkpoint(tmp_path, best=best)
     assert found is not None
     assert (found.step, found.weights["w"].item()) == (3, 3.0)

@@ -42,7 +42,7 @@ def spoil(engine: Engine, step: int, name: str, value: float) -> None:
     def hook(gradient: Tensor) -> Tensor:
         return torch.full_like(gradient, value) if engine.progress.step == step else gradient
 
-    engine.named[name].register_hook(hook)
+    engine.state.named[name].register_hook(hook)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
@@ -65,7 +65,7 @@ def test_a_gradient_that_is_no_number_is_told_by_name(
     spec: Path, tmp_path: Path, clip: float | None, value: float
 ) -> None:
     with started(str(spec), None, dotted({"train__clip": clip}), str(tmp_path / "run")) as engine:
-        name = list(engine.named)[1]
+        name = list(engine.state.named)[1]
         spoil(engine, 13, name, value)
         with pytest.raises(ModgraphError) as caught:
             finish(engine)
@@ -76,11 +76,11 @@ def test_a_gradient_that_is_no_number_is_told_by_name(
 def test_a_run_that_went_astray_goes_on_from_its_last_good_checkpoint(spec: Path, tmp_path: Path) -> None:
     whole = begin(spec, tmp_path / "whole")
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine, pytest.raises(ModgraphError):
-        spoil(engine, 25, next(iter(engine.named)), float("nan"))
+        spoil(engine, 25, next(iter(engine.state.named)), float("nan"))
         finish(engine)
     with resumed(str(tmp_path / "run")) as engine:
         assert engine.progress.step == 20
-        spoil(engine, 25, next(iter(engine.named)), float("nan"))
+        spoil(engine, 25, next(iter(engine.state.named)), float("nan"))
         with pytest.raises(ModgraphError):
             finish(engine)
     assert go_on(tmp_path / "run") == whole

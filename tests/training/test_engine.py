@@ -144,9 +144,9 @@ def test_clipping_bounds_the_move(spec: Path, tmp_path: Path) -> None:
     """One step of plain descent at rate 1 moves all weights by the gradient: at most by its largest norm."""
     settings = {"train__batch": 480, "train__epochs": 1, "train__optimizer__name": "sgd", "train__optimizer__lr": 1.0}
     with started(str(spec), None, dotted({**settings, "train__clip": 0.01}), str(tmp_path / "run")) as engine:
-        before = [weight.detach().clone() for weight in engine.named.values()]
+        before = [weight.detach().clone() for weight in engine.state.named.values()]
         finish(engine)
-        moves = [(new - old).flatten() for new, old in zip(engine.named.values(), before, strict=True)]
+        moves = [(new - old).flatten() for new, old in zip(engine.state.named.values(), before, strict=True)]
     assert torch.cat(moves).norm().item() == pytest.approx(0.01, rel=1e-4)
 
 
@@ -176,7 +176,7 @@ def test_other_precisions_learn_too_and_leave_float32_models(spec: Path, tmp_pat
     metrics = begin(spec, tmp_path / "run", train__precision=precision, train__epochs=15)
     assert metrics["test.accuracy"] > 0.75
     with resumed(str(tmp_path / "run")) as engine:
-        kinds = {weight.dtype for weight in engine.named.values()}
+        kinds = {weight.dtype for weight in engine.state.named.values()}
     assert kinds == {torch.float64 if precision == "float64" else torch.float32}
     assert next(load_run(tmp_path / "run").model().parameters()).dtype == torch.float32
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from torch import Tensor
-
-from modgraph.backends.torch import Model
-from modgraph.data import Arrays
 from modgraph.declare import Registry
 from modgraph.ir import Graph, Result
 from modgraph.recipes.schema import Named
 
-Tensors = Mapping[str, Tensor]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from modgraph.backends.torch import Model
+    from modgraph.data import Arrays
+
+Tensors = Mapping[str, "Tensor"]
 
 
 @dataclass(frozen=True)
@@ -72,5 +74,8 @@ class Learner:
         """What a checkpoint keeps, in numbers."""
         return {}
 
-    def restore(self, tensors: Tensors, facts: Mapping[str, Any]) -> None:
-        """Take up what a checkpoint kept. Raises `ValueError` or `TypeError` if it is not of this training."""
+    def restore(self, tensors: Tensors, facts: Mapping[str, Any], complete: bool = True) -> None:
+        """Take up what a checkpoint kept; one that is not `complete` is of another graph, and may lack what is new.
+
+        Raises `ValueError` or `TypeError` if it is not of this training.
+        """

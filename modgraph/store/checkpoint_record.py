@@ -1,0 +1,141 @@
+"""What stands beside the tensors of a checkpoint: where in the training it is, and the graph of its model. No torch.
+
+A checkpoint counts only if its record is there and names the hash of its tensors; the record is written last, and has
+a digest over itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.files import read_file, reason_of, writing
+from modgraph.ir import Graph, from_json, to_json
+from modgraph.store.errors import BadCheckpoint, NewerFormat
+from modgraph.store.records import sealed, unsealed
+
+FORMAT = 2
+WITHOUT_GRAPH = 1  # the format of a model that is always that of the run
+NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})")
+READ_ERRORS = (OSError, ValueError, TypeError, RecursionError)
+
+
+@dataclass(frozen=True)
+class CheckpointRecord:
+    """`sha256` is that of the tensors' file; `origin` the hash of the graph that the run began with. Both that and the
+    graph are None in records of format 1. Raises `ValueError` if it cannot be."""
+
+    epoch: int
+    step: int
+    sha256: str
+    torch: str
+    facts: dict[str, Any]
+    graph: Graph | None = None
+    origin: str | None = None
+
+    def __post_init__(self) -> None:
+        kinds = {"epoch": int, "step": int, "sha256": str, "torch": str, "facts": dict}
+        for name, kind in kinds.items():
+            if type(getattr(self, name)) is not kind:
+                raise ValueError(f"its {name} is {getattr(self, name)!r}")
+
+    def as_bytes(self) -> bytes:
+        """The content of the file beside the tensors."""
+        graph = None if self.graph is None else to_json(self.graph)
+        return sealed({**vars(self), "graph": graph, "format": FORMAT})
+
+    @classmethod
+    def read(cls, path: Path) -> CheckpointRecord:
+        """The record beside a file of tensors. Raises `ModgraphError`."""
+        try:
+            return cls._read(path)
+        except READ_ERRORS as error:
+            raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
+
+    @classmethod
+    def _read(cls, path: Path) -> CheckpointRecord:
+        content = json.loads(read_file(path.with_suffix(".json")))
+        if not isinstance(content, dict):
+            raise ValueError("its record is none")
+        if "format" in content:  # one without is older than digests
+            content = unsealed(content)
+            NewerFormat.refuse(path, content.pop("format"), (WITHOUT_GRAPH, FORMAT))
+        if content.get("graph") is not None:
+            content["graph"] = from_json(content["graph"])
+        record = cls(**content)
+        if path_of(path.parent, record.step) != path:
+            raise ValueError(f"its record is that of step {record.step}")
+        return record
+
+
+def path_of(folder: Path, step: int) -> Path:
+    """Where the tensors of a step's checkpoint stand."""
+    return folder / f"step-{step:08}.safetensors"
+
+
+def steps_in(folder: Path, suffix: str = ".json") -> list[int]:
+    """The steps of the checkpoints in a folder, whose records tell; anything of another name is none."""
+    named = (NAME.fullmatch(path.stem) for path in folder.glob(f"step-*{suffix}"))
+    return sorted(int(match[1]) for match in named if match)
+
+
+def tidy(folder: Path, keep: int, best: int | None) -> None:
+    """Delete all checkpoints but the `keep` newest and that of step `best`, and tensors without a record.
+
+    The record goes first, so that one without tensors never counts. Raises `ModgraphError`.
+    """
+    with writing(folder):
+        for step in steps_in(folder)[:-keep]:
+            if step != best:
+                path_of(folder, step).with_suffix(".json").unlink(missing_ok=True)
+        for step in set(steps_in(folder, ".safetensors")) - set(steps_in(folder)):
+            path_of(folder, step).unlink(missing_ok=True)
+
+
+class Recorded(Protocol):
+    """What is known of a checkpoint, with its tensors or without."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def facts(self) -> dict[str, Any]: ...
+    @property
+    def origin(self) -> str | None: ...
+
+
+R = TypeVar("R", bound=Recorded)
+
+
+def newest(folder: Path, read: Callable[[Path], R], best: bool = False, origin: str | None = None) -> R | None:
+    """The latest whole checkpoint of a folder, or with `best` the one that it calls the best; None if there is none.
+
+    A training at work deletes old ones, perhaps just the one that is read: then its newest is looked for anew. Raises
+    `ModgraphError` if it is damaged, or not of the run that began with the graph whose hash is `origin`.
+    """
+    while steps := steps_in(folder):
+        try:
+            found = read(path_of(folder, steps[-1]))
+            step = found.facts.get("best_step") if best else None
+            return _of_run(folder, read(path_of(folder, step)) if isinstance(step, int) else found, origin)
+        except ModgraphError:
+            if steps_in(folder)[-1:] == steps[-1:]:
+                raise
+    return None
+
+
+def _of_run(folder: Path, found: R, origin: str | None) -> R:
+    """The checkpoint. Raises `ModgraphError` if it is of another run."""
+    if None not in (origin, found.origin) and found.origin != origin:
+        reason = "it is of another run, which began with another model"
+        raise ModgraphError([BadCheckpoint(path=str(path_of(folder, found.step)), reason=reason)])
+    return found
+
+
+def newest_record(folder: Path, origin: str) -> CheckpointRecord | None:
+    """The record of the checkpoint that a run ends with: its best, or its newest. Raises `ModgraphError`."""
+    return newest(folder, CheckpointRecord.read, best=True, origin=origin)
