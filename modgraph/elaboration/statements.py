@@ -12,6 +12,7 @@ from modgraph.elaboration.declarations import declare_module, declare_pool, decl
 from modgraph.elaboration.entities import POISON, Poison, Tensor, described
 from modgraph.elaboration.growth import elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
+from modgraph.elaboration.loss_names import name_of_loss
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.typing import elaborate_type
@@ -93,7 +94,8 @@ def _loss(statement: ast.Loss, site: Site) -> None:
         return
     if stands_in_scan(statement, "a loss", "yield what it is of, and take the loss of what was yielded", site):
         return
-    place = named_after("loss" if statement.name is None else f"loss.{statement.name}", site)
+    name = name_of_loss(statement)
+    place = named_after("loss" if name is None else f"loss.{name}", site)
     value = place.evaluate(statement.value)
     if isinstance(value, Poison) or value == 0.0:
         return

@@ -1,5 +1,6 @@
 """The one typed graph that every stage after the parser reads."""
 
+from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.json_form import from_json, to_json
@@ -25,6 +26,7 @@ from modgraph.ir.weights import GraphWeight, weights_of
 __all__ = [
     "MOST_MODULES",
     "SCAN_SLOTS",
+    "Compared",
     "Graph",
     "GraphWeight",
     "InputNode",
@@ -41,6 +43,7 @@ __all__ = [
     "TargetNode",
     "UnreadableGraph",
     "bind_route",
+    "comparisons",
     "facts_of",
     "from_json",
     "grow",
