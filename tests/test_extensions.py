@@ -179,6 +179,23 @@ def test_a_recipe_trains_with_the_data_and_the_algorithm_of_a_package(
     assert main(["eval", "run"]) == 0
 
 
+def test_what_a_package_adds_has_a_page_and_is_suggested(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    install(ops=OPS, training=TRAINING)
+    for name, words in (
+        ("bend", "of the bend"),
+        ("doubles", "how many"),
+        ("careful", "share: 0.5"),
+        ("plain", "optimizer"),
+    ):
+        assert main(["explain", name]) == 0
+        assert words in capsys.readouterr().out
+    assert main(["explain", "--all"]) == 0
+    reference = capsys.readouterr().out
+    assert all(f"`{title}" in reference for title in ("op bend", "data set doubles", "algorithm careful"))
+    assert main(["explain", "dubles"]) == 1
+    assert 'did you mean "doubles"' in capsys.readouterr().err
+
+
 # ---------------------------------------------------------------- packages that fail
 
 BROKEN = {

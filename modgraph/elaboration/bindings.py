@@ -76,8 +76,10 @@ def remember(reference: ast.Reference, key: Any, value: Any, site: Site) -> None
         return
     body = site.scope.body
     family = body.names.get(reference.name)
+    if isinstance(family, Poison):
+        return
     if not isinstance(family, Family):
-        if family is not None and not isinstance(family, Poison):
+        if family is not None:
             advice = "a family needs a name of its own"
             site.tell(errors.DuplicateName(span=reference.span, name=reference.name, way_out=advice))
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Report, Span
@@ -26,6 +27,17 @@ class Abandoned(Exception):
     """A limit is reached: nothing more can usefully be said."""
 
 
+@dataclass(frozen=True)
+class Declared:
+    """Where a module, a pool or a router is declared, by what name; in a block of what name, if in one, and whether
+    that block is used in a scan."""
+
+    name: str
+    span: Span
+    block: str | None = None
+    in_scan: bool = False
+
+
 class Context:
     """The state of one elaboration."""
 
@@ -35,7 +47,7 @@ class Context:
         self.used: set[str] = set()
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.named: dict[str, Node] = {}
-        self.declared: dict[str, Span] = {}  # where each module, pool and router of the whole model is declared
+        self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
         self.nodes = 0
         self.iterations = 0
         self.tensors = 0

@@ -20,7 +20,7 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
-from modgraph.ir import Graph, InputNode, OpNode, OutputNode, PoolNode, Result, RouteNode, RouterNode, bind_route
+from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers.every_module import EveryModule
 from modgraph.syntax import ast
 from modgraph.types import Misfit, ModuleAxis, TensorType
@@ -103,10 +103,10 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         return POISON
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - rank :])
     regions = [_region(pool, template, message, site) for template in pool.templates]
-    whole = [region for region in regions if isinstance(region, Graph)]
+    whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):
         return POISON
-    results = [region.type_of(region.outputs["output"]) for region in whole]
+    results = [result for region in whole for result in region.result_types]
     for place, result in enumerate(results):
         if result != results[0]:
             reason = f"module {place} yields {result}, and module 0 yields {results[0]}"
@@ -116,14 +116,14 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
             return POISON
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), grown=pool.grown, span=pool.span)
     if node.alike:
-        ops = node.regions[0].of_kind(OpNode)
+        ops = node.regions[0].graph.of_kind(OpNode)
         site.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)
     return node if site.add(node, pool.span) else POISON
 
 
-def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) -> Graph | Poison:
-    """The graph of one module of a pool."""
-    graph = Graph(pool.path.rpartition(".")[2])
+def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) -> Region | Poison:
+    """One module of a pool."""
+    graph = Graph(pool.path)
     scope = Scope(outer=site.scope, frozen=pool.frozen)
     inside = Site(site.context, site.rules, graph, scope, Naming("", "", scope), region=True)
     inside.add(InputNode(name="x", types=(message,), span=pool.span), pool.span)
@@ -133,8 +133,7 @@ def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) ->
             reason = "its modules must yield one value"
             site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason))
         return POISON
-    inside.add(OutputNode(name="output.output", types=(), span=pool.span), pool.span, {"x": result.result})
-    return graph
+    return Region(graph, ("x",), (result.result,))
 
 
 def message_rank(template: Any, site: Site) -> int:

@@ -23,7 +23,7 @@ from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.site import ScanBody, Site
 from modgraph.elaboration.typing import elaborate_type
-from modgraph.ir import Graph, InputNode, OutputNode, Result, ScanNode, weights_of
+from modgraph.ir import Graph, InputNode, Region, Result, RouteNode, ScanNode, weights_of
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
@@ -102,11 +102,12 @@ def _scan(statement: ast.Scan, site: Site) -> list[Any] | None:
     states = [_state(carry, names, inside) for carry in statement.carries]
     inside.elaborate(statement.body)
     _show_declared(statement.body, inside.scope, site)
-    sound = [state for state in states if state is not None and _carries_on(state, inside)]
+    known = [state for state in states if state is not None]
+    following = [each for state in known if (each := _next(state, inside)) is not None]
     yields = _yields(statement, inside)
-    if isinstance(sequence, Poison) or yields is None or len(sound) < len(states):
+    if isinstance(sequence, Poison) or yields is None or len(following) < len(states):
         return None
-    return _finish(names, statement, sequence, sound, yields, inside)
+    return _finish(names, statement, sequence, known, following, yields, inside)
 
 
 def _sequence(statement: ast.Scan, site: Site) -> Tensor | Poison:
@@ -130,7 +131,7 @@ def _slice(sequence: Tensor | Poison, name: str, inside: Site) -> Tensor | Poiso
 def _inside(names: Naming, site: Site) -> Site:
     """Where the body stands: a graph of its own, names below the scan's."""
     scope = Scope(names.owner, names.node, site.scope, frozen=site.scope.frozen)
-    graph = Graph(names.node.rpartition(".")[2])
+    graph = Graph(names.node)
     return replace(site, graph=graph, scope=scope, call=None, scan=ScanBody(site), naming=Naming("", "", scope))
 
 
@@ -164,25 +165,24 @@ def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:
     return State(carry, value, None if start is None else start.result)
 
 
-def _carries_on(state: State, inside: Site) -> bool:
-    """Give a state its next value: the last that the body bound to its name. False after a told mistake."""
+def _next(state: State, inside: Site) -> Result | None:
+    """The next value of a state: the last that the body bound to its name. None after a told mistake."""
     name, carry = state.carry.name, state.carry
     value = inside.scope.names[name]
     if isinstance(value, Poison):
-        return False
+        return None
     if value is state.value:
         inside.tell(errors.StateStays(span=carry.span, name=name))
     if not isinstance(value, Tensor):
         what = f'the next value of state "{name}"'
         inside.tell(errors.NotValue(span=carry.span, what=what, found=described(value)))
-        return False
+        return None
     if value.type != state.value.type:
         notes = (Note(text="its next value comes from here", span=value.span),) if value.span else ()
         facts: Any = {"name": name, "declared": str(state.value.type), "found": f"its next value is {value.type}"}
         inside.tell(errors.StateType(span=carry.span, notes=notes, **facts))
-        return False
-    output = OutputNode(name=f"output.next.{state.value.result.node}", span=carry.span)
-    return inside.add(output, carry.span, {"x": value.result})
+        return None
+    return inside.reached(value.result, carry.span)
 
 
 def _yields(statement: ast.Scan, inside: Site) -> list[Tensor] | None:
@@ -211,36 +211,46 @@ def _show_declared(body: ast.Body, scope: Scope, site: Site) -> None:
 
 
 def _finish(
-    names: Naming, statement: ast.Scan, sequence: Tensor, states: list[State], yields: list[Tensor], inside: Site
+    names: Naming,
+    statement: ast.Scan,
+    sequence: Tensor,
+    states: list[State],
+    following: list[Result],
+    yields: list[Tensor],
+    inside: Site,
 ) -> list[Any] | None:
     """The node of a scan whose body is done; the values of its names."""
     assert inside.scan is not None
-    region, outer = inside.graph, inside.scan.outer
-    axis, span = sequence.type.shape[0], statement.sequence.span
-    named = zip(statement.names, yields, strict=True)
-    stacked = {name: inside.reached(value.result, span) for name, value in named}
-    stacked |= sorted(region.records().items())
-    for name, result in stacked.items():
-        region.add(OutputNode(name=f"output.{name}", span=span), {"x": result})
-    node = ScanNode(
-        name=names.node,
-        types=tuple(_over(axis, region.type_of(result)) for result in stacked.values()),
-        span=span,
-        region=region,
-        variable=join(names.node, statement.variable),
-        states=tuple(state.value.result.node for state in states),
-        stacked=tuple(stacked),
-    )
-    inputs = {"sequence": sequence.result}
+    outer, span, graph = inside.scan.outer, statement.sequence.span, inside.graph
+    axis = sequence.type.shape[0]
+    stacked = [inside.reached(value.result, span) for value in yields] + _recorded(graph)
+    captured = sorted((name, result) for result, name in inside.scan.read.items())
+    carried = [state.value.result.node for state in states]
+    variable = join(names.node, statement.variable)
+    arguments = (variable, *carried, *(name for name, _ in captured))
+    region = Region(graph, arguments, (*following, *stacked))
+    types = tuple(_over(axis, graph.type_of(result)) for result in stacked)
+    node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried))
+    inputs = {variable: sequence.result}
     if isinstance(axis, str):
         inputs["length"] = outer.length_of(axis, span)
     inputs |= {state.value.result.node: state.start for state in states if state.start is not None}
-    inputs |= sorted((name, result) for result, name in inside.scan.read.items())
+    inputs |= captured
     if not outer.add(node, span, inputs):
         return None
-    if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(region)):
+    if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(graph)):
         outer.tell(errors.NamesWouldShift(span=span, name=names.shifting))
     return [Tensor(Result(node.name, at), node.types[at], value.span) for at, value in enumerate(yields)]
+
+
+def _recorded(graph: Graph) -> list[Result]:
+    """What the routes of a body record, by name."""
+    named = {
+        f"{route.name}.{record}": result
+        for route in graph.of_kind(RouteNode)
+        for record, result in graph.recorded(route).items()
+    }
+    return [result for _, result in sorted(named.items())]
 
 
 def _over(axis: Axis, step: TensorType) -> TensorType:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Span
-from modgraph.diagnostics.diagnostic import MOST_CANDIDATES
+from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration.context import NAME, STATEMENT, Context
 from modgraph.elaboration.entities import POISON, Entity, Poison, Tensor, described
 from modgraph.elaboration.errors import (

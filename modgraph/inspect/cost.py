@@ -101,7 +101,7 @@ def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[st
             return _route_macs(graph, node, lengths)
         case ScanNode():
             steps = product(_fixed(node.types[0], lengths).shape[:1])
-            inner = [each for inside in node.region for each in _macs_of(node.region, inside, lengths)]
+            inner = [each for inside in node.region.graph for each in _macs_of(node.region.graph, inside, lengths)]
             return [(name, steps * macs, steps * active) for name, macs, active in inner]
         case _:
             return []
@@ -115,7 +115,7 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
         signature = bind_route(router.router, pool, *operands)
     decisions = product(signature.axes.lead or ())
     messages = decisions * router.router.senders_in(signature)
-    modules = [_module_macs(region, lengths) for region in pool.regions]
+    modules = [_module_macs(region.graph, lengths) for region in pool.regions]
     every = sum(modules) * (pool.size if pool.alike else 1)
     active = max(modules) * router.router.active_modules(pool.size)
     routing = decisions * signature.axes.call(router.router.macs)

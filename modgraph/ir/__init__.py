@@ -6,7 +6,6 @@ from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.json_form import from_json, to_json
 from modgraph.ir.lengths import longest, symbolic_axes
 from modgraph.ir.node import (
-    SCAN_SLOTS,
     InputNode,
     LossNode,
     Node,
@@ -19,26 +18,31 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.region import Region
+from modgraph.ir.rewrite import Change, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES, UnreadableGraph
 from modgraph.ir.text_form import to_text
 from modgraph.ir.weights import GraphWeight, weights_of
 
 __all__ = [
     "MOST_MODULES",
-    "SCAN_SLOTS",
+    "Change",
     "Compared",
     "Graph",
     "GraphWeight",
     "InputNode",
     "LossNode",
+    "Narrowed",
     "Node",
     "OpNode",
     "OutputNode",
     "Part",
     "PoolNode",
+    "Region",
     "Result",
     "RouteNode",
     "RouterNode",
+    "Rule",
     "ScanNode",
     "TargetNode",
     "UnreadableGraph",
@@ -48,6 +52,8 @@ __all__ = [
     "from_json",
     "grow",
     "longest",
+    "pruned",
+    "rewritten",
     "symbolic_axes",
     "to_json",
     "to_text",

@@ -132,7 +132,7 @@ class Graph:
 
     def parts(self) -> list[Part]:
         """This graph, and the regions of its scans: all that holds nodes with names of the whole model."""
-        return [Part(self), *(Part(scan.region, scan) for scan in self.of_kind(ScanNode))]
+        return [Part(self), *(Part(scan.region.graph, scan) for scan in self.of_kind(ScanNode))]
 
     def pools(self) -> dict[str, PoolNode]:
         """Every pool by name, those used in scans alone included."""
@@ -141,15 +141,24 @@ class Graph:
     def records(self) -> dict[str, Result]:
         """What routes record, by `route.record`; of a route inside a scan, the records of all steps."""
         return {
-            f"{route.name}.{record}": part.record_of(route, record)
+            f"{route.name}.{record}": part.outside(inside)
             for part in self.parts()
             for route in part.graph.of_kind(RouteNode)
-            for record in part.graph.router_of(route).router.record_names
+            for record, inside in part.graph.recorded(route).items()
         }
 
     def records_of(self, router: str, record: str) -> list[Result]:
         """One record of every route that uses a router."""
-        return [part.record_of(route, record) for part in self.parts() for route in part.routes_of(router)]
+        return [
+            part.outside(part.graph.recorded(route)[record])
+            for part in self.parts()
+            for route in part.routes_of(router)
+        ]
+
+    def recorded(self, route: RouteNode) -> dict[str, Result]:
+        """What a route of this very graph records, by the name of the record."""
+        records = self.router_of(route).router.record_names
+        return {record: Result(route.name, index) for index, record in enumerate(records, start=1)}
 
     @property
     def input_types(self) -> dict[str, TensorType]:
@@ -181,10 +190,9 @@ class Graph:
 
     def _content(self) -> list[Any]:
         """Nodes and edges. The model's name and parameters only say where they came from."""
-        from modgraph.ir.json_form import to_json
+        from modgraph.ir.json_form import nodes_to_json
 
-        nodes: list[Any] = to_json(self)["nodes"]
-        return nodes
+        return nodes_to_json(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
@@ -207,14 +215,9 @@ class Part:
     graph: Graph
     scan: ScanNode | None = None
 
-    def outside(self, output: str, inside: Result) -> Result:
-        """Where one of the region's outputs is to be had outside: a result of the scan."""
-        return inside if self.scan is None else Result(self.scan.name, self.scan.stacked.index(output))
-
-    def record_of(self, route: RouteNode, record: str) -> Result:
-        """Where a record of a route here is to be had outside."""
-        index = self.graph.router_of(route).router.record_names.index(record) + 1
-        return self.outside(f"{route.name}.{record}", Result(route.name, index))
+    def outside(self, inside: Result) -> Result:
+        """Where a value is to be had outside: one that a scan stacks is a result of the scan."""
+        return inside if self.scan is None else Result(self.scan.name, self.scan.stacked.index(inside))
 
     def routes_of(self, router: str) -> list[RouteNode]:
         """The routes here that use a router, if it is used here."""
@@ -233,10 +236,12 @@ def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: Tens
 
 def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
     """What a router may know of a pool."""
-    ops = [node.op for region in pool.regions for node in region.of_kind(OpNode)]
+    ops = [node.op for region in pool.regions for node in region.graph.of_kind(OpNode)]
     gathers = pool.alike and all(op.gathers or not op.all_weights() for op in ops)
     affine = all(op.affine for op in ops)
-    return PoolFacts(size=pool.size, affine=affine, gathers=gathers, weights=_weights(pool.region(0)), in_scan=in_scan)
+    return PoolFacts(
+        size=pool.size, affine=affine, gathers=gathers, weights=_weights(pool.region(0).graph), in_scan=in_scan
+    )
 
 
 def _weights(region: Graph) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from modgraph.declare import Declaration, Initial, load_extensions
 from modgraph.diagnostics import ModgraphError, Note
+from modgraph.ir.format_1 import upgraded
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import (
     InputNode,
@@ -22,6 +23,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.region import Region
 from modgraph.ir.stored import (
     MOST_MODULES,
     UnreadableGraph,
@@ -29,6 +31,7 @@ from modgraph.ir.stored import (
     check_depth,
     check_node,
     check_references,
+    check_region,
     check_shared,
     flag_of,
     name_of,
@@ -39,29 +42,39 @@ from modgraph.ir.stored import (
 from modgraph.types import Misfit
 from modgraph.vocabulary import find_op, find_router
 
-FORMAT = 1
+FORMAT = 2
 
 
 def to_json(graph: Graph) -> dict[str, Any]:
     """The whole graph, nodes in canonical order, the model's inputs in their own; spans are left out."""
-    return {**_content(graph), "inputs": list(graph.input_types)}
+    return {
+        "format": FORMAT,
+        "name": graph.name,
+        "parameters": _plain(graph.parameters),
+        "nodes": nodes_to_json(graph),
+        "inputs": list(graph.input_types),
+    }
 
 
-def _content(graph: Graph) -> dict[str, Any]:
-    """What makes two graphs the same, and where they came from."""
-    nodes = [_node_to_json(graph, graph[name]) for name in graph.canonical()]
-    return {"format": FORMAT, "name": graph.name, "parameters": _plain(graph.parameters), "nodes": nodes}
+def nodes_to_json(graph: Graph) -> list[Any]:
+    """Nodes and edges: what makes two graphs the same."""
+    return [_node_to_json(graph, graph[name]) for name in graph.canonical()]
+
+
+def _region_to_json(region: Region) -> dict[str, Any]:
+    results = [[result.node, result.index] for result in region.results]
+    return {"arguments": [*region.arguments], "results": results, "nodes": nodes_to_json(region.graph)}
 
 
 def from_json(record: Any) -> Graph:
     """The graph that `to_json` described. Raises `UnreadableGraph`, for anything else whatever."""
     check_depth(record)
     try:
-        graph = _graph(record)
+        graph = _graph(upgraded(record) if record["format"] == 1 else record)
         check_shared(graph)
     except UnreadableGraph:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, Misfit) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, Misfit) as error:
         raise UnreadableGraph(f"it is damaged or of another version: {error}") from error
     return graph
 
@@ -72,7 +85,12 @@ def _graph(record: Any) -> Graph:
     parameters = {name_of(name): _frozen(value) for name, value in record["parameters"].items()}
     graph = Graph(name_of(record["name"]) if record["name"] else "", parameters)
     order = {name: place for place, name in enumerate(names_of(record.get("inputs", [])))}
-    for entry in sorted(record["nodes"], key=lambda entry: order.get(name_of(entry["name"]), len(order))):
+    return _filled(graph, sorted(record["nodes"], key=lambda entry: order.get(name_of(entry["name"]), len(order))))
+
+
+def _filled(graph: Graph, nodes: list[Any]) -> Graph:
+    """The graph with the nodes that a record lists."""
+    for entry in nodes:
         node = _node_from_json(entry)
         inputs = {slot: Result(source, index) for slot, source, index in entry.get("inputs", ())}
         uses = dict(entry.get("uses", {}))
@@ -95,13 +113,12 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
         case RouterNode():
             entry |= _declaration(node.router) | ({"frozen": True} if node.frozen else {})
         case PoolNode():
-            entry |= {"size": node.size, "regions": [_content(region) for region in node.regions]}
+            entry |= {"size": node.size, "regions": [_region_to_json(region) for region in node.regions]}
             entry |= {"grown": node.grown} if node.grown else {}
         case RouteNode():
-            entry["lowering"] = node.lowering
+            entry |= {"lowering": node.lowering} if node.lowering is not None else {}
         case ScanNode():
-            entry |= {"variable": node.variable, "states": [*node.states], "stacked": [*node.stacked]}
-            entry["region"] = _content(node.region)
+            entry |= {"carried": node.carried, "region": _region_to_json(node.region)}
     if inputs := graph.inputs(node.name):
         entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
     if uses := graph.uses(node.name):
@@ -127,15 +144,28 @@ def _node_from_json(entry: dict[str, Any]) -> Node:
         case "pool":
             size = whole_of(entry["size"], 1, MOST_MODULES)
             grown = whole_of(entry.get("grown", 0), 0, size - 1)
-            return PoolNode(**common, size=size, regions=tuple(map(_graph, entry["regions"])), grown=grown)
+            return PoolNode(
+                **common,
+                size=size,
+                regions=tuple(_region(entry["name"], each) for each in entry["regions"]),
+                grown=grown,
+            )
         case "route":
-            return RouteNode(**common, lowering=name_of(entry["lowering"]))
+            return RouteNode(**common, lowering=name_of(entry["lowering"]) if "lowering" in entry else None)
         case "scan":
-            names: dict[str, Any] = {key: names_of(entry[key]) for key in ("states", "stacked")}
-            return ScanNode(**common, region=_graph(entry["region"]), variable=name_of(entry["variable"]), **names)
+            region = _region(entry["name"], entry["region"])
+            carried = whole_of(entry["carried"], 0, min(len(region.arguments) - 1, len(region.results) - 1))
+            return ScanNode(**common, region=region, carried=carried)
         case kind:
             simple = {"input": InputNode, "target": TargetNode, "output": OutputNode, "loss": LossNode}
             return simple[kind](**common)
+
+
+def _region(name: str, record: dict[str, Any]) -> Region:
+    results = tuple(Result(name_of(source), index) for source, index in record["results"])
+    region = Region(_filled(Graph(name), record["nodes"]), names_of(record["arguments"]), results)
+    check_region(region)
+    return region
 
 
 def _initial(record: dict[str, Any]) -> Initial:

@@ -12,7 +12,7 @@ from modgraph.routers import Router
 from modgraph.types import TensorType
 
 if TYPE_CHECKING:
-    from modgraph.ir.graph import Graph
+    from modgraph.ir.region import Region
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,32 +58,34 @@ class OpNode(Node):
 class PoolNode(Node):
     """Modules of one interface: `size` copies of one region, or as many regions of unlike modules.
 
-    A region is the graph of one module; its input is "x", its output "output". The last `grown` modules were added to
-    a pool that was trained before: their own weights are trained even where the pool is frozen.
+    A region is one module: it has one argument, the message, and one result. The last `grown` modules were added to a
+    pool that was trained before: their own weights are trained even where the pool is frozen.
     """
 
     kind = "pool"
     size: int
-    regions: tuple[Graph, ...]
+    regions: tuple[Region, ...]
     grown: int = 0
 
     @property
     def alike(self) -> bool:
         return len(self.regions) == 1
 
-    def region(self, module: int) -> Graph:
-        """The graph of one module."""
+    def region(self, module: int) -> Region:
+        """What one module does."""
         return self.regions[0 if self.alike else module]
 
     @property
     def message(self) -> TensorType:
         """The type that each module takes."""
-        return self.regions[0]["x"].types[0]
+        (message,) = self.regions[0].argument_types
+        return message
 
     @property
     def result(self) -> TensorType:
         """The type that each module yields."""
-        return self.regions[0].type_of(self.regions[0].outputs["output"])
+        (result,) = self.regions[0].result_types
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,32 +99,51 @@ class RouterNode(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class RouteNode(Node):
-    """A place where a router sends messages through a pool. `lowering` is the form chosen to compute it."""
+    """A place where a router sends messages through a pool. `lowering` is the form that is chosen to compute it."""
 
     kind = "route"
-    lowering: str = "message_passing"
-
-
-SCAN_SLOTS = ("sequence", "length")  # of a scan, besides those named after its region's inputs
+    lowering: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanNode(Node):
     """A region run once for each step of a sequence's first axis, with the same weights.
 
-    The region's input `variable` is one step's slice, its inputs `states` are carried along: each begins at zero, or
-    at what flows into the slot of its name, and goes on as the region's output `next.<state>`. Every other input is a
-    value from outside, under the slot of its name. The results are the region's outputs `stacked` over time: what is
-    yielded, and what routes record (`<route>.<record>`). Weights are called by their names in the whole model, so that
-    pools, routers and modules may be those of the graph around it. Past the `length` of an example, states stay and
-    results are zero.
+    The region's arguments are one step's slice, the `carried` states, then values from outside; its results are the
+    next values of the states, then what is stacked over time, the results of the scan: what is yielded, and what
+    routes record. What flows into a scan does so in the slot called as the argument; a state without any begins at
+    zero. Weights are called by their names in the whole model, so that pools, routers and modules may be those of the
+    graph around it. Past the `length` of an example, states stay and results are zero.
     """
 
     kind = "scan"
-    region: Graph
-    variable: str
-    states: tuple[str, ...]
-    stacked: tuple[str, ...]
+    region: Region
+    carried: int = 0
+
+    @property
+    def variable(self) -> str:
+        """The argument that is one step of the sequence."""
+        return self.region.arguments[0]
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The arguments that are carried from step to step."""
+        return self.region.arguments[1 : 1 + self.carried]
+
+    @property
+    def captured(self) -> tuple[str, ...]:
+        """The arguments that are values from outside, the same at each step."""
+        return self.region.arguments[1 + self.carried :]
+
+    @property
+    def following(self) -> tuple[Result, ...]:
+        """The next value of each state."""
+        return self.region.results[: self.carried]
+
+    @property
+    def stacked(self) -> tuple[Result, ...]:
+        """What a step gives for each of the scan's results."""
+        return self.region.results[self.carried :]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.region import Region, scan_types
 from modgraph.types import Misfit, TensorType
 
 NAME = re.compile(r"[\w.]+")
@@ -134,41 +135,46 @@ def _check_signature(graph: Graph, node: OpNode | RouteNode, slots: set[str]) ->
     ask(slots == known | masked, f"{node.name} has other slots than it takes")
 
 
+def check_region(region: Region) -> None:
+    """A region takes its arguments, each once, and gives values that it has."""
+    ask({*region.arguments} == {*region.graph.input_types}, "the arguments of a region are its inputs")
+    ask(bool(region.arguments) and bool(region.results), "a region takes something, and gives something")
+    for result in region.results:
+        ask(result.node in region.graph, f"a region gives {result.node}, which is not there")
+        whole_of(result.index, 0, len(region.graph[result.node].types) - 1)
+
+
 def _check_regions(pool: PoolNode) -> None:
     ask(len(pool.regions) in (1, pool.size), "a pool has one region, or one for each module")
     for region in pool.regions:
-        inside = all(isinstance(node, InputNode | OpNode | OutputNode) for node in region)
-        sound = list(region.input_types) == ["x"] and list(region.outputs) == ["output"]
-        ask(inside and sound, "a module of a pool has one input x, one output, and ops")
-        types = region["x"].types[0], region.type_of(region.outputs["output"])
+        inside = all(isinstance(node, InputNode | OpNode) for node in region.graph)
+        sound = len(region.arguments) == len(region.results) == 1
+        ask(inside and sound, "a module of a pool has one argument, one result, and ops")
+        types = *region.argument_types, *region.result_types
         ask(types == (pool.message, pool.result), "the modules of a pool have unlike types")
 
 
 def _check_scan(graph: Graph, scan: ScanNode) -> None:
     """Its region takes what flows in, carries its states on, and gives its results."""
     region, given = scan.region, graph.inputs(scan.name)
+    ask(not any(isinstance(node, TargetNode | OutputNode | LossNode) for node in region.graph), "a step has no ends")
     types = {slot: graph.type_of(result) for slot, result in given.items()}
-    sequence = types.get("sequence")
+    sequence = types.get(scan.variable)
     ask(sequence is not None and bool(sequence.shape), "a scan runs over a sequence")
     assert sequence is not None
     axis, *step = sequence.shape
-    outside = set(region.input_types) - {scan.variable, *scan.states}
-    ask(scan.variable in region.input_types, "a scan's variable is an input of its region")
-    ask(region.input_types[scan.variable] == sequence.with_shape(tuple(step)), "a scan's variable is one step")
-    ask(set(scan.states) <= set(region.input_types) - {scan.variable}, "a scan's states are inputs of its region")
-    slots = {"sequence", *outside} | ({"length"} if isinstance(axis, str) else set())
-    ask(slots <= set(given) <= slots | set(scan.states), "a scan has other slots than its region has inputs")
-    for name in (*scan.states, *outside):
-        ask(types.get(name, region.input_types[name]) == region.input_types[name], f"{name} has another type inside")
-    results = region.outputs
-    ask({*scan.stacked, *(f"next.{state}" for state in scan.states)} == {*results}, "a scan has its region's outputs")
-    for state in scan.states:
-        ask(region.type_of(results[f"next.{state}"]) == region.input_types[state], f"{state} changes its type")
-    inside = [region.type_of(results[name]) for name in scan.stacked]
-    stacked = tuple(type_.with_shape((axis, *type_.shape)) for type_ in inside)
-    ask(stacked == scan.types, "a scan has other types than follow from its region")
-    for route in region.of_kind(RouteNode):
-        records = {f"{route.name}.{record}" for record in region.router_of(route).router.record_names}
+    inside = dict(zip(region.arguments, region.argument_types, strict=True))
+    ask(inside[scan.variable] == sequence.with_shape(tuple(step)), "a scan's variable is one step")
+    slots = {scan.variable, *scan.captured} | ({"length"} if isinstance(axis, str) else set())
+    ask(slots <= set(given) <= slots | set(scan.states), "a scan has other slots than its region has arguments")
+    for name in (*scan.states, *scan.captured):
+        ask(types.get(name, inside[name]) == inside[name], f"{name} has another type inside")
+    try:
+        ask(scan_types(scan, axis) == scan.types, "a scan has other types than follow from its region")
+    except Misfit as misfit:
+        raise UnreadableGraph(f"{scan.name}: {misfit.reason}") from misfit
+    for route in region.graph.of_kind(RouteNode):
+        records = set(region.graph.recorded(route).values())
         ask(records <= set(scan.stacked), f"a scan lacks what {route.name} records")
 
 

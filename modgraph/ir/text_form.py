@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from modgraph.declare import shown_value
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.ir.region import Region
+
+STEP = "  "
 
 
-def to_text(graph: Graph, indent: str = "") -> str:
-    """`name: type = kind … (slot <- source)`, regions indented below their pool or scan."""
+def to_text(graph: Graph) -> str:
+    """`name: type = kind … (slot <- source)`, the nodes of regions indented below their pool or scan."""
     given = ", ".join(f"{name}={shown_value(value)}" for name, value in graph.parameters.items())
-    lines = [f"{indent}graph {graph.name}({given}) {{"]
+    return "\n".join([f"graph {graph.name}({given}) {{", *_lines(graph, STEP), "}"])
+
+
+def _lines(graph: Graph, indent: str) -> Iterator[str]:
     for name in graph.canonical():
-        lines += _lines(graph, graph[name], indent + "  ")
-    return "\n".join([*lines, indent + "}"])
+        node = graph[name]
+        types = ", ".join(map(str, node.types))
+        yield f"{indent}{node.name}{f': {types}' if types else ''} = {_content(graph, node, indent)}"
 
 
-def _lines(graph: Graph, node: Node, indent: str) -> list[str]:
-    types = ", ".join(map(str, node.types))
-    head = f"{indent}{node.name}: {types} = " if types else f"{indent}{node.name} = "
+def _content(graph: Graph, node: Node, indent: str) -> str:
     slots = [f"{slot} <- {result}" for slot, result in graph.inputs(node.name).items()]
     operands = f" ({', '.join(slots)})" if slots else ""
     match node:
         case OpNode():
             owner = f" of {node.owner}" if node.owner != node.name else ""
             initial = f" init {node.initial}" if node.initial else ""
-            return [f"{head}op {node.op}{owner}{initial}{' frozen' * node.frozen}{operands}"]
+            return f"op {node.op}{owner}{initial}{' frozen' * node.frozen}{operands}"
         case RouterNode():
-            return [f"{head}router {node.router}{' frozen' * node.frozen}"]
+            return f"router {node.router}{' frozen' * node.frozen}"
         case PoolNode():
-            regions = [to_text(region, indent + "  ") for region in node.regions]
             grown = f" grown {node.grown}" if node.grown else ""
-            return [f"{head}pool[{node.size}]{grown}{'' if node.alike else ' of unlike modules'}", *regions]
+            return f"pool[{node.size}]{grown}{_regions(node.regions, indent)}"
         case RouteNode():
             uses = graph.uses(node.name)
-            return [f"{head}route {uses['pool']} by {uses['router']}{operands} lowering {node.lowering}"]
+            lowering = f" lowering {node.lowering}" if node.lowering is not None else ""
+            return f"route {uses['pool']} by {uses['router']}{operands}{lowering}"
         case ScanNode():
-            states = f" with {', '.join(node.states)}" if node.states else ""
-            what = f"scan {node.variable}{states} as {', '.join(node.stacked)}"
-            return [f"{head}{what}{operands}", to_text(node.region, indent + "  ")]
+            return f"scan carrying {node.carried}{operands}{_regions((node.region,), indent)}"
         case _:
-            return [f"{head}{node.kind}{operands}"]
+            return f"{node.kind}{operands}"
+
+
+def _regions(regions: tuple[Region, ...], indent: str) -> str:
+    """Regions one after the other, below the node that has them."""
+    inner = indent + STEP
+    return f"\n{inner}{' '.join(_region(region, inner) for region in regions)}"
+
+
+def _region(region: Region, indent: str) -> str:
+    """`region(arguments) -> (results) { … }`."""
+    head = f"region({', '.join(region.arguments)}) -> ({', '.join(map(str, region.results))}) {{"
+    return "\n".join([head, *_lines(region.graph, indent + STEP), indent + "}"])

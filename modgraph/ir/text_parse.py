@@ -3,124 +3,177 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from functools import cache
+from importlib import resources
 from typing import Any
+
+from lark import Lark, Token, Transformer, UnexpectedInput, v_args
+from lark.exceptions import UnexpectedToken
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.json_form import FORMAT, from_json
 from modgraph.ir.stored import UnreadableGraph
 
-HEAD = re.compile(r"graph (?P<name>\w*)\((?P<parameters>.*)\) \{")
-LINE = re.compile(r"(?P<name>[\w.]+)(?:: (?P<types>[^=]+))? = (?P<rest>.+)")
-TYPE = re.compile(r"(?P<dtype>\w+)(?:\[(?P<inside>[^\]]*)\])?(?P<batch> over batch)?")
-DECLARED = re.compile(r"(?P<is>\w+)(?:\((?P<settings>(?:[^()\"]|\"(?:[^\"\\]|\\.)*\")*)\))?")
-SLOTS = re.compile(r" \((?P<slots>[\w.]+ <- [^)]*)\)")
-POOL = re.compile(r"pool\[(?P<size>\d{1,6})\](?: grown (?P<grown>\d{1,6}))?(?P<unlike> of unlike modules)?")
-DECLARED_TAIL = re.compile(
-    r"(?: of (?P<owner>[\w.]+))?(?: init (?P<kind>\w+)\((?P<scale>[^)]*)\))?(?P<frozen> frozen)?"
-)
-SCAN = re.compile(r"scan (?P<variable>[\w.]+)(?: with (?P<states>[\w., ]+?))? as (?P<stacked>[\w., ]+)")
-RANGE_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|(-?\d{1,16})\.\.(-?\d{1,16})')
-RANGE = '{{"range": [{}, {}]}}'
-ROUTE = re.compile(r"route (?P<pool>[\w.]+) by (?P<router>[\w.]+)")
+MOST_LETTERS = 40  # of the text that a message shows
 
 
 def parse_text(text: str) -> Graph:
-    """The graph that a text describes. Raises `UnreadableGraph`, which names the line."""
-    lines = iter(enumerate(text.splitlines(), start=1))
-    return from_json(_graph(lines))
-
-
-def _graph(lines: Iterator[tuple[int, str]]) -> dict[str, Any]:
-    number, line = _next(lines)
-    head = _match(HEAD, line.strip(), number)
-    nodes: list[dict[str, Any]] = []
-    while True:
-        number, line = _next(lines)
-        if line.strip() == "}":
-            break
-        nodes.append(_node(line.strip(), number, lines))
-    record = {"format": FORMAT, "name": head["name"], "nodes": nodes}
-    return record | {"parameters": _values(head["parameters"], number)}
-
-
-def _node(line: str, number: int, lines: Iterator[tuple[int, str]]) -> dict[str, Any]:
-    found = _match(LINE, line, number)
-    entry: dict[str, Any] = {"name": found["name"]}
-    entry["types"] = [_type(each, number) for each in re.split(r",(?![^\[]*\]) ", found["types"] or "") if each]
-    rest = found["rest"]
-    if slots := SLOTS.search(rest):
-        entry["inputs"] = [_slot(each, number) for each in slots["slots"].split(", ")]
-        rest = rest[: slots.start()] + rest[slots.end() :]
-    entry["kind"] = rest.split("[")[0].split(" ")[0]
-    match entry["kind"]:
-        case "op" | "router":
-            entry |= _declaration(rest.partition(" ")[2], number)
-        case "pool":
-            pool = _match(POOL, rest, number)
-            size = int(pool["size"])
-            regions = [_graph(lines) for _ in range(size if pool["unlike"] else 1)]
-            entry |= {"size": size, "regions": regions, "grown": int(pool["grown"] or 0)}
-        case "scan":
-            scan = _match(SCAN, rest, number).groupdict()
-            entry |= {key: text.split(", ") if text else [] for key, text in scan.items()}
-            entry |= {"variable": scan["variable"], "region": _graph(lines)}
-        case "route":
-            entry["uses"] = _match(ROUTE, rest, number, whole=False).groupdict()
-            entry["lowering"] = rest.partition(" lowering ")[2]
-    return entry
-
-
-def _declaration(text: str, number: int) -> dict[str, Any]:
-    found = _match(DECLARED, text, number, whole=False)
-    entry = {"is": found["is"], "settings": _values(found["settings"] or "", number)}
-    tail = _match(DECLARED_TAIL, text[found.end() :], number)
-    if tail["owner"]:
-        entry["owner"] = tail["owner"]
-    if tail["kind"]:
-        entry["initial"] = {"kind": tail["kind"], "scale": float(tail["scale"]), "fan": ""}
-    return entry | ({"frozen": True} if tail["frozen"] else {})
-
-
-def _slot(text: str, number: int) -> list[Any]:
-    slot, _, source = text.partition(" <- ")
-    node, _, index = source.partition(":")
-    return [slot, node, int(index or 0)]
-
-
-def _type(text: str, number: int) -> dict[str, Any]:
-    found = _match(TYPE, text.strip(), number)
-    inside = [int(axis) if axis.isdigit() else axis for axis in (found["inside"] or "").split(", ") if axis]
-    record: dict[str, Any] = {"dtype": found["dtype"], "shape": inside}
-    if found["dtype"] in ("token", "class"):
-        record |= {"shape": inside[:-1], "size": inside[-1] if inside else None}
-    return record | ({"per": "batch"} if found["batch"] else {})
-
-
-def _values(text: str, number: int) -> dict[str, Any]:
-    """`name=constant, …`; constants are written as in JSON, but for ranges."""
-    text = RANGE_OR_STRING.sub(lambda found: RANGE.format(*found.groups()) if found[1] else found[0], text)
-    decoder, values, at = json.JSONDecoder(strict=False), dict[str, Any](), 0
-    while at < len(text):
-        name, sign, _ = text[at:].partition("=")
-        try:
-            values[name], end = decoder.raw_decode(text, at + len(name) + len(sign))
-        except ValueError as error:
-            raise UnreadableGraph(f"line {number}: {text[at:]!r} is not name=constant") from error
-        at = end + len(", ")
-    return values
-
-
-def _match(pattern: re.Pattern[str], text: str, number: int, whole: bool = True) -> re.Match[str]:
-    found = pattern.fullmatch(text) if whole else pattern.match(text)
-    if found is None:
-        raise UnreadableGraph(f"line {number}: {text[:80]!r} is not of the graph's text form")
-    return found
-
-
-def _next(lines: Iterator[tuple[int, str]]) -> tuple[int, str]:
+    """The graph that a text describes. Raises `UnreadableGraph`, which names line and column, or node and field."""
     try:
-        return next(lines)
-    except StopIteration:
-        raise UnreadableGraph("the text ends before the graph's closing brace") from None
+        record: Any = grammar().parse(text)
+    except UnexpectedInput as error:
+        raise UnreadableGraph(_told(error, text)) from error
+    return from_json(record)
+
+
+@cache
+def grammar(strict: bool = False) -> Lark:
+    """The parser of the text form; `strict` raises on any conflict (and needs `interegular`)."""
+    text = (resources.files("modgraph.grammar") / "graph.lark").read_text(encoding="utf-8")
+    builder: Any = _Records()
+    return Lark(text, parser="lalr", transformer=builder, maybe_placeholders=True, strict=strict)
+
+
+def _told(error: UnexpectedInput, text: str) -> str:
+    """Where a text is none of a graph, and what could stand there."""
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        return "the text ends before the graph's closing brace"
+    patterns = {terminal.name: terminal.pattern.value for terminal in grammar().terminals}
+    names = {*getattr(error, "allowed", ()), *getattr(error, "expected", ())} & patterns.keys()
+    wanted = sorted(WORDS.get(name) or f'"{patterns[name]}"' for name in names)
+    found = text.splitlines()[error.line - 1][error.column - 1 :][:MOST_LETTERS]
+    return f"line {error.line}, column {error.column}: {' or '.join(wanted)} must stand here, not {found!r}"
+
+
+WORDS = {"WORD": "a name", "NUMBER": "a number", "STRING": "a string", "_NL": "the end of the line"}
+
+
+@v_args(inline=True)
+class _Records(Transformer[Token, Any]):
+    """Turns the tree into the record that JSON would hold, while it is parsed."""
+
+    def start(self, record: Any) -> Any:
+        return record
+
+    def graph(self, _: Token, name: Token | None, values: Any, nodes: list[Any]) -> Any:
+        return {"format": FORMAT, "name": str(name or ""), "parameters": values or {}, "nodes": nodes}
+
+    def nodes(self, *nodes: Any) -> list[Any]:
+        return [*nodes]
+
+    def node(self, name: Token, types: Any, content: dict[str, Any]) -> Any:
+        return {"name": str(name), "types": types or [], **content}
+
+    def source(self, kind: Token) -> Any:
+        return {"kind": str(kind)}
+
+    def end(self, kind: Token, slots: Any) -> Any:
+        return {"kind": str(kind), **slots}
+
+    def op(self, declared: Any, tail: Any = None) -> Any:
+        return {"kind": "op", **declared, **(tail or {})}
+
+    def plain_op(self, name: Token, slots: Any) -> Any:
+        return self.op(self.word(name), slots)
+
+    def router(self, declared: Any, frozen: Token | None) -> Any:
+        return {"kind": "router", **declared, **_flag(frozen)}
+
+    def pool(self, size: Token, grown: Any, *regions: Any) -> Any:
+        return {"kind": "pool", "size": _whole(size), "regions": [*regions], **(grown or {})}
+
+    def route(self, pool: Token, router: Token, slots: Any, lowering: Any) -> Any:
+        return {"kind": "route", "uses": {"pool": str(pool), "router": str(router)}, **slots, **(lowering or {})}
+
+    def scan(self, carried: Token, slots: Any, region: Any) -> Any:
+        return {"kind": "scan", "carried": _whole(carried), **slots, "region": region}
+
+    def word(self, name: Token) -> Any:
+        return {"is": str(name), "settings": {}}
+
+    def declared(self, name: Token, settings: Any) -> Any:
+        return {"is": str(name), "settings": settings}
+
+    def tail(self, *parts: Any) -> Any:
+        return {
+            key: value
+            for part in parts
+            if part is not None
+            for key, value in (_flag(part) if isinstance(part, Token) else part).items()
+        }
+
+    def owner(self, name: Token) -> Any:
+        return {"owner": str(name)}
+
+    def initial(self, kind: Token, scale: Any) -> Any:
+        return {"initial": {"kind": str(kind), "scale": scale, "fan": ""}}
+
+    def grown(self, count: Token) -> Any:
+        return {"grown": _whole(count)}
+
+    def lowering(self, form: Token) -> Any:
+        return {"lowering": str(form)}
+
+    def region(self, arguments: list[str], results: list[Any], nodes: list[Any]) -> Any:
+        return {"arguments": arguments, "results": results, "nodes": nodes}
+
+    def arguments(self, *names: Token) -> list[str]:
+        return [*map(str, names)]
+
+    def results(self, *results: Any) -> list[Any]:
+        return [*results]
+
+    def result(self, node: Token, index: Token | None) -> list[Any]:
+        return [str(node), _whole(index or "0")]
+
+    def slots(self, *slots: Any) -> Any:
+        return {"inputs": [*slots]}
+
+    def slot(self, name: Token, source: list[Any]) -> list[Any]:
+        return [str(name), *source]
+
+    def types(self, *types: Any) -> list[Any]:
+        return [*types]
+
+    def type(self, dtype: Token, axes: list[Any] | None, batch: Token | None) -> Any:
+        shape = axes or []
+        record: dict[str, Any] = {"dtype": str(dtype), "shape": shape}
+        if dtype in ("token", "class"):
+            record |= {"shape": shape[:-1], "size": shape[-1] if shape else None}
+        return record | ({"per": "batch"} if batch else {})
+
+    def axes(self, *axes: Token) -> list[Any]:
+        return [_whole(axis) if axis[0].isdigit() else str(axis) for axis in axes]
+
+    def values(self, *settings: Any) -> Any:
+        return dict(settings)
+
+    def setting(self, name: Token, value: Any) -> Any:
+        return str(name), value
+
+    def number(self, text: Token) -> Any:
+        return json.loads(text)
+
+    def string(self, text: Token) -> Any:
+        return json.loads(text, strict=False)
+
+    def true(self) -> Any:
+        return True
+
+    def false(self) -> Any:
+        return False
+
+    def range(self, start: Token, stop: Token) -> Any:
+        return {"range": [json.loads(start), json.loads(stop)]}
+
+    def list(self, *items: Any) -> Any:
+        return [item for item in items if item is not None]
+
+
+def _flag(frozen: Token | None) -> dict[str, Any]:
+    return {"frozen": True} if frozen is not None else {}
+
+
+def _whole(text: str) -> Any:
+    """A number, or the text itself, which is then refused as one."""
+    return int(text) if text.isdecimal() and text.isascii() else str(text)

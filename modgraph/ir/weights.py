@@ -43,7 +43,7 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
             case PoolNode():
                 weights = _pooled(node)
             case ScanNode():
-                weights = weights_of(node.region)
+                weights = weights_of(node.region.graph)
             case _:
                 continue
         for weight in weights:
@@ -82,8 +82,8 @@ def _declared(
 def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
     """`pool.3.linear.weight` for each module, `pool.shared.…` for what modules of one kind have in common."""
     regions = [
-        [weight for node in region.of_kind(OpNode) for weight in _of_op(region, node, node.owner, "")]
-        for region in pool.regions
+        [weight for node in graph.of_kind(OpNode) for weight in _of_op(graph, node, node.owner, "")]
+        for graph in (region.graph for region in pool.regions)
     ]
     if pool.alike:
         yield from (_below(f"{pool.name}.shared", weight) for weight in regions[0] if weight.shared)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from modgraph.ir import Graph
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.inference import InferenceOnly
-from modgraph.passes.infrastructure import Pass, rebuilt
+from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower, NoSuchLowering, choices
 
 TRAINING: tuple[Pass, ...] = (Lower(),)
@@ -31,5 +31,4 @@ __all__ = [
     "Pass",
     "apply_passes",
     "choices",
-    "rebuilt",
 ]

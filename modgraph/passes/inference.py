@@ -5,8 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import SCAN_SLOTS, Graph, InputNode, Node, OutputNode, Result, RouteNode, ScanNode
-from modgraph.passes.infrastructure import Pass, rebuilt
+from modgraph.ir import (
+    Change,
+    Graph,
+    InputNode,
+    Narrowed,
+    Node,
+    OutputNode,
+    Part,
+    Region,
+    Result,
+    RouteNode,
+    ScanNode,
+    pruned,
+    rewritten,
+)
+from modgraph.passes.infrastructure import Pass
 
 
 @dataclass(frozen=True)
@@ -16,57 +30,59 @@ class InferenceOnly(Pass):
     name: ClassVar[str] = "inference"
 
     def __call__(self, graph: Graph) -> Graph:
-        kept: dict[str, Node] = {}
-        moved: dict[Result, Result] = {}
+        kept: dict[str, Change] = {}
         live: set[Result] = set()
         for node in reversed(list(graph)):  # sources come first, so users come before them here
-            if isinstance(node, ScanNode) and _is_live(node, live):
-                kept[node.name] = scan = pruned(node, live)
-                moved |= _moved(node, scan)
-                slots = {slot: result for slot, result in graph.inputs(node.name).items() if _takes(scan, slot)}
-                live |= {*slots.values()}
-            elif isinstance(node, InputNode | OutputNode) or _is_live(node, live):
-                kept[node.name] = node
-                live |= {*graph.inputs(node.name).values(), *map(Result, graph.uses(node.name).values())}
-        return rebuilt(graph, lambda node: kept.get(node.name), moved)
+            if isinstance(node, InputNode | OutputNode) or _is_live(node, live):
+                kept[node.name] = change = narrowed(node, live) if isinstance(node, ScanNode) else node
+                live |= _needed(graph, node, change)
+        return rewritten(graph, lambda node, part: kept.get(node.name) if part.graph is graph else node)
 
 
 def _is_live(node: Node, live: set[Result]) -> bool:
     return any(Result(node.name, index) in live for index in range(max(1, len(node.types))))
 
 
-def _takes(scan: ScanNode, slot: str) -> bool:
-    return slot in SCAN_SLOTS or slot in scan.region
+def _needed(graph: Graph, node: Node, change: Node | Narrowed) -> set[Result]:
+    """What flows into a node, and what it uses; a narrowed scan has lost arguments."""
+    inputs = graph.inputs(node.name)
+    if isinstance(change, Narrowed) and isinstance(node, ScanNode) and isinstance(change.node, ScanNode):
+        lost = {*node.region.arguments} - {*change.node.region.arguments}
+        inputs = {slot: result for slot, result in inputs.items() if slot not in lost}
+    return {*inputs.values(), *map(Result, graph.uses(node.name).values())}
 
 
-def _moved(before: ScanNode, after: ScanNode) -> dict[Result, Result]:
-    """Results of a scan under the places they have once others are gone."""
-    return {
-        Result(before.name, before.stacked.index(name)): Result(after.name, index)
-        for index, name in enumerate(after.stacked)
-    }
-
-
-def pruned(scan: ScanNode, live: set[Result]) -> ScanNode:
+def narrowed(scan: ScanNode, live: set[Result]) -> Narrowed:
     """A scan without results that nobody reads, states that they do not depend on, and what only these need."""
-    region = scan.region
-    wanted = [f"output.{name}" for index, name in enumerate(scan.stacked) if Result(scan.name, index) in live]
-    states: set[str] = set()
-    while True:
-        needed = region.ancestors(wanted)
-        found = {state for state in scan.states if state in needed}
-        if found == states:
-            break
-        states = found
-        wanted += [f"output.next.{state}" for state in scan.states if state in states]
-    routes = [node.name for node in region.of_kind(RouteNode) if node.name in needed]
-    wanted += [f"output.{name}" for name in scan.stacked if name.rpartition(".")[0] in routes]
-    needed = region.ancestors(wanted) | {scan.variable}
-    kept = [index for index, name in enumerate(scan.stacked) if f"output.{name}" in needed]
-    return replace(
-        scan,
-        types=tuple(scan.types[index] for index in kept),
-        region=rebuilt(region, lambda node: node if node.name in needed else None),
-        states=tuple(state for state in scan.states if state in states),
-        stacked=tuple(scan.stacked[index] for index in kept),
+    graph = scan.region.graph
+    wanted = [result for index, result in enumerate(scan.stacked) if Result(scan.name, index) in live]
+    following = _depended_on(scan, wanted)
+    needed = graph.ancestors(result.node for result in (*wanted, *following.values()))
+    routes = [route for route in graph.of_kind(RouteNode) if route.name in needed]
+    recorded = {result for route in routes for result in graph.recorded(route).values()}
+    kept = tuple(index for index, result in enumerate(scan.stacked) if result in {*wanted, *recorded})
+    results = (*following.values(), *(scan.stacked[index] for index in kept))
+    needed |= {scan.variable}
+    region = pruned(
+        Region(graph, scan.region.arguments, results),
+        lambda node, part: node if _stays(node, part, graph, needed) else None,
     )
+    types = tuple(scan.types[index] for index in kept)
+    return Narrowed(replace(scan, types=types, region=region, carried=len(following)), kept)
+
+
+def _stays(node: Node, part: Part, graph: Graph, needed: set[str]) -> bool:
+    """Whether a node of a pool's module, or of the scan's graph, is needed."""
+    return part.graph is not graph or node.name in needed
+
+
+def _depended_on(scan: ScanNode, wanted: list[Result]) -> dict[str, Result]:
+    """The states that some results of a step depend on, over all steps, and their next values."""
+    found: dict[str, Result] = {}
+    while True:
+        needed = scan.region.graph.ancestors(result.node for result in (*wanted, *found.values()))
+        pairs = zip(scan.states, scan.following, strict=True)
+        now = {state: following for state, following in pairs if state in needed}
+        if now == found:
+            return found
+        found = now

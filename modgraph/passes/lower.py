@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.ir import Graph, Node, Part, RouteNode, ScanNode
-from modgraph.passes.infrastructure import Pass, rebuilt
+from modgraph.ir import Graph, Node, Part, RouteNode, rewritten
+from modgraph.passes.infrastructure import Pass
 from modgraph.routers import Lowering
 
 
@@ -27,19 +27,10 @@ class Lower(Pass):
     exportable: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
-        return self._lowered(Part(graph))
+        return rewritten(graph, self._lowered)
 
-    def _lowered(self, part: Part) -> Graph:
-        def chosen(node: Node) -> Node:
-            match node:
-                case RouteNode():
-                    return replace(node, lowering=self.choice(part, node).form)
-                case ScanNode():
-                    return replace(node, region=self._lowered(Part(node.region, node)))
-                case _:
-                    return node
-
-        return rebuilt(part.graph, chosen)
+    def _lowered(self, node: Node, part: Part) -> Node:
+        return replace(node, lowering=self.choice(part, node).form) if isinstance(node, RouteNode) else node
 
     def choice(self, part: Part, route: RouteNode) -> Lowering:
         """The form of a route."""
@@ -55,7 +46,12 @@ class Lower(Pass):
 def choices(graph: Graph) -> dict[str, Lowering]:
     """The form that each route of a lowered graph has, by the route's name."""
     return {
-        route.name: Lower(route.lowering).choice(part, route)
+        route.name: Lower(_form_of(route)).choice(part, route)
         for part in graph.parts()
         for route in part.graph.of_kind(RouteNode)
     }
+
+
+def _form_of(route: RouteNode) -> str:
+    assert route.lowering is not None, f"{route.name} is not lowered"
+    return route.lowering

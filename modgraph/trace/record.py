@@ -75,7 +75,7 @@ class RouteTrace:
 
 def routes_with_gates(graph: Graph) -> list[RouteNode]:
     """The routes of a graph whose router records a gate for each module, those in scans too, in the order of work."""
-    homes = (node.region if isinstance(node, ScanNode) else graph for node in graph)
+    homes = (node.region.graph if isinstance(node, ScanNode) else graph for node in graph)
     found = []
     for node, home in zip(graph, homes, strict=True):
         routes = home.of_kind(RouteNode) if isinstance(node, ScanNode) else [node]

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from modgraph.data import Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Compared, Graph, Node, OpNode, comparisons
-from modgraph.passes import rebuilt
+from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, rewritten
 from modgraph.training.errors import UnknownTarget
 from modgraph.training.recipe import Labels
 
@@ -62,12 +61,12 @@ def _edited(graph: Graph, role: str, values: Mapping[str, Any]) -> Graph:
         if each.target in values
     }
 
-    def changed(node: Node) -> Node:
+    def changed(node: Node, part: Part) -> Node:
         if not isinstance(node, OpNode) or node.name not in settings:
             return node
         return replace(node, op=replace(node.op, **settings[node.name]))
 
-    return rebuilt(graph, changed)
+    return rewritten(graph, changed)
 
 
 def _of_labels(graph: Graph) -> list[Compared]:

@@ -63,11 +63,11 @@ def test_results_are_what_is_yielded_and_then_what_routes_record() -> None:
     graph = loads(GRU).ir
     scan = scan_of(graph)
     route = "states.n.transition"
-    assert scan.stacked == ("states", *(f"{route}.{name}" for name in ("gates", "load", "scores", "selected")))
+    assert [result.node for result in scan.stacked[1:]] == [route] * 4
     assert [type_.shape for type_ in scan.types] == [("time", 6), *[("time", 1, 3)] * 4]
     assert graph.records()[f"{route}.gates"] == Result("states", 1)
     assert graph.inputs("loss.importance.importance") == {"0": Result("states", 1)}
-    assert graph.inputs("states") == {"sequence": Result("states.embedding"), "length": Result("time_length")}
+    assert graph.inputs("states") == {"states.x": Result("states.embedding"), "length": Result("time_length")}
 
 
 def test_a_value_from_outside_comes_in_once_and_is_the_same_at_every_step() -> None:

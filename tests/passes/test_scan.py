@@ -7,7 +7,7 @@ import torch
 
 import modgraph
 from modgraph.backends.onnx import deterministic
-from modgraph.ir import Graph, ScanNode, grow
+from modgraph.ir import Graph, Result, ScanNode, grow
 from modgraph.passes import INFERENCE, Determinize, InferenceOnly, Lower, apply_passes, choices
 from modgraph.types import Misfit
 from tests.examples import GRU, TWO_SCANS
@@ -36,24 +36,25 @@ def test_inference_leaves_out_results_states_and_inputs_that_no_output_needs() -
     before = modgraph.loads(BODY).ir
     after = InferenceOnly()(before)
     scan = scan_of(after)
-    assert (scan.stacked, scan.states) == (("s",), ("helper.h",))
-    assert set(scan.region.input_types) == {"helper.v", "helper.h"}
-    assert set(after.inputs("helper")) == {"sequence", "length"}
+    assert scan.region.arguments == ("helper.v", "helper.h")
+    assert (scan.variable, scan.states, scan.captured) == ("helper.v", ("helper.h",), ())
+    assert set(after.inputs("helper")) == {"helper.v", "length"}
     assert set(after.inputs("output.s")["x"].node for _ in [0]) == {"helper"}
     assert after.inputs("output.s")["x"].index == 0 != before.inputs("output.s")["x"].index
-    assert set(scan.region.outputs) == {"s", "next.helper.h"}
+    assert scan.following == (Result("helper.h.add"),)
+    assert scan.stacked == (Result("helper.yield2.dropout2"),)
 
 
 def test_states_that_the_needed_ones_depend_on_stay() -> None:
     text = BODY.replace("output s", "output total")
     scan = scan_of(InferenceOnly()(modgraph.loads(text).ir))
-    assert (scan.stacked, scan.states) == (("total",), ("helper.g", "helper.f"))
+    assert (scan.stacked, scan.states) == ((Result("helper.f.add"),), ("helper.g", "helper.f"))
 
 
 def test_determinize_takes_dropout_and_noise_out_of_the_body() -> None:
     scan = scan_of(Determinize()(modgraph.loads(BODY).ir))
-    assert not any("dropout" in node.name for node in scan.region)
-    assert scan.region.outputs["s"].node == "helper.h.add"
+    assert not any("dropout" in node.name for node in scan.region.graph)
+    assert scan.stacked[1] == Result("helper.h.add")
     assert "noisy_top_k(noise=false)" in str(Determinize()(modgraph.loads(GRU).ir))
 
 

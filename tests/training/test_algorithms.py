@@ -197,10 +197,10 @@ def toy(tmp_path: Path) -> Path:
 
 DIES = """
 import os, signal, sys
-from modgraph.training.algorithms.em import _EM
+from modgraph.training.algorithms.em import ViterbiEM
 from modgraph.cli.main import main
 
-original, calls = _EM._candidates, []
+original, calls = ViterbiEM._candidates, []
 
 def dying(self, kept):
     calls.append(0)
@@ -210,7 +210,7 @@ def dying(self, kept):
         os.kill(os.getpid(), signal.SIGKILL)
     return original(self, kept)
 
-_EM._candidates = dying
+ViterbiEM._candidates = dying
 sys.exit(main({arguments}))
 """
 

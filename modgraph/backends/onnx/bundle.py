@@ -166,7 +166,7 @@ def _check_model(model: Model) -> None:
 
 def _over_batch(node: Node) -> bool:
     """Whether a node, or one inside a scan, yields a statistic of the batch."""
-    inside = any(map(_over_batch, node.region)) if isinstance(node, ScanNode) else False
+    inside = any(map(_over_batch, node.region.graph)) if isinstance(node, ScanNode) else False
     return inside or any(type_.per == "batch" for type_ in node.types)
 
 

@@ -43,7 +43,7 @@ def shared_parts(pool: PoolNode) -> Namespace | None:
     shared = Namespace()
     if not pool.alike:
         return None
-    region = pool.region(0)
+    region = pool.region(0).graph
     for node in region.of_kind(OpNode):
         if any(weight.shared for weight in node.op.all_weights()):
             path, positional, named = region.signature(node).constructor()

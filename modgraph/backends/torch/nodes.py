@@ -57,4 +57,4 @@ class Nodes:
         )
 
     def _scan(self, graph: Graph, node: ScanNode) -> CompiledScan:
-        return CompiledScan(node, self.steps(Part(node.region, node)), list(graph.inputs(node.name)), self.model)
+        return CompiledScan(node, self.steps(Part(node.region.graph, node)), list(graph.inputs(node.name)), self.model)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace, expert_module, shared_parts
 from modgraph.backends.torch.run import Step, plan, run
-from modgraph.ir import Graph, OpNode, PoolNode
+from modgraph.ir import Graph, OpNode, PoolNode, Region
 from modgraph.nn import Gathered, Pool
 from modgraph.nn.pool import taken_by_index
 
@@ -20,21 +20,21 @@ from modgraph.nn.pool import taken_by_index
 class Expert(Namespace):
     """One module of a pool: the region's graph over ops of its own."""
 
-    def __init__(self, region: Graph, shared: Namespace | None) -> None:
+    def __init__(self, region: Region, shared: Namespace | None) -> None:
         super().__init__()
-        self.output = region.outputs["output"]
+        self.region = region
         self.ops: dict[str, nn.Module] = {}
         self.steps: list[Step] = []
         made: dict[str, nn.Module] = {}
-        for node in region.of_kind(OpNode):
+        for node in region.graph.of_kind(OpNode):
             if node.owner not in made:
-                made[node.owner] = self.put(node.owner, expert_module(region, node, shared))
+                made[node.owner] = self.put(node.owner, expert_module(region.graph, node, shared))
             self.ops[node.name] = made[node.owner]
-        self.steps.extend(plan(region, self.ops))
+        self.steps.extend(plan(region.graph, self.ops))
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., message] gives [..., result]."""
-        return run(self.steps, {"x": (x,)}, (self.output,))[0]
+        return run_region(self.region, self.steps, x)
 
 
 class CompiledPool(Pool):
@@ -44,15 +44,15 @@ class CompiledPool(Pool):
         shared = shared_parts(node)
         experts = [Expert(node.region(module), shared) for module in range(node.size)]
         super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
-        self.columns = _columns(node.region(0), experts) if node.alike else {}
-        self.steps = _by_rows(node.region(0), self.columns) if node.alike else None
-        self.output = node.region(0).outputs["output"]
+        self.region = node.region(0)
+        self.columns = _columns(self.region.graph, experts) if node.alike else {}
+        self.steps = _by_rows(self.region.graph, self.columns) if node.alike else None
 
     def rows(self, x: Tensor) -> Tensor:
         """Module j on row j of x [..., M, message]: [..., M, result]."""
         if self.steps is None:
             return super().rows(x)
-        return run(self.steps, {"x": (x,)}, (self.output,))[0]
+        return run_region(self.region, self.steps, x)
 
     def gathered(self) -> Gathered:
         """The same modules with their weights stacked, once, so that they are taken by index."""
@@ -62,9 +62,16 @@ class CompiledPool(Pool):
 
         def chosen(module_E: Tensor, x: Tensor) -> Tensor:
             each = [replace(step, compute=partial(taken[step.node], module_E)) for step in steps]
-            return run(each, {"x": (x,)}, (self.output,))[0]
+            return run_region(self.region, each, x)
 
         return Gathered(self, chosen)
+
+
+def run_region(region: Region, steps: list[Step], x: Tensor) -> Tensor:
+    """The result of a module's region for its argument."""
+    (argument,) = region.arguments
+    (result,) = run(steps, {argument: (x,)}, region.results)
+    return result
 
 
 def _columns(region: Graph, experts: list[Expert]) -> dict[str, list[nn.Module]]:

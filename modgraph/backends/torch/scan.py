@@ -17,18 +17,16 @@ class CompiledScan:
     """Runs the steps of a region along a sequence. It has no weights: they are the model's, under its names."""
 
     def __init__(self, node: ScanNode, steps: list[Step], slots: Sequence[str], model: nn.Module) -> None:
-        outputs = node.region.outputs
         self.node = node
         self.steps = steps
         self.slots = [slot for slot in slots if slot != "length"]
-        self.wanted = [outputs[f"next.{state}"] for state in node.states] + [outputs[name] for name in node.stacked]
-        self.routes = [route.name for route in node.region.of_kind(RouteNode)]
+        self.routes = [route.name for route in node.region.graph.of_kind(RouteNode)]
         self.model = model
 
     def __call__(self, *operands: Tensor, length: Tensor | None = None) -> tuple[Tensor, ...]:
-        """What flows into the slots, batch first, gives the region's stacked outputs [B, T, ...]."""
+        """What flows into the slots, batch first, gives what the region stacks [B, T, ...]."""
         given = dict(zip(self.slots, operands, strict=True))
-        sequence = given.pop("sequence")
+        sequence = given.pop(self.node.variable)
         starts = [given.pop(state, None) for state in self.node.states]
         states = [
             self._zeros(sequence, state) if start is None else start
@@ -43,13 +41,13 @@ class CompiledScan:
             values = constant | {self.node.variable: (x,)}
             values |= {name: (state,) for name, state in zip(self.node.states, states, strict=True)}
             with choosing(dict(zip(choices, chosen, strict=True))) if choices else nullcontext():
-                found = run(steps, values, self.wanted)
+                found = run(steps, values, self.node.region.results)
             return found[: len(states)], found[len(states) :]
 
         return tuple(scan(step, (sequence, *choices.values()), states, length))
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
-        shape = self.node.region[state].types[0].shape
+        shape = self.node.region.graph[state].types[0].shape
         return torch.zeros(sequence.shape[0], *shape, dtype=self._dtype(sequence), device=sequence.device)  # type: ignore[arg-type]
 
     def _dtype(self, sequence: Tensor) -> torch.dtype:

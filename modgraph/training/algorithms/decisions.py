@@ -13,8 +13,7 @@ from torch import Tensor
 
 from modgraph.declare import DISTRIBUTION, Role
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, Result, RouteNode
-from modgraph.passes import rebuilt
+from modgraph.ir import Graph, OpNode, Result, RouteNode, rewritten
 from modgraph.training.errors import NoLikelihood, NothingDrawn
 from modgraph.types import Axis
 
@@ -75,7 +74,7 @@ class Judged:
         routes = drawn_routes(graph)
         if not routes:
             raise ModgraphError([NothingDrawn(algorithm=algorithm)])
-        copy = rebuilt(graph)
+        copy = rewritten(graph)
         likelihoods = {}
         for loss, node in _likelihoods(graph):
             summed = f"{loss}:sum"

@@ -191,7 +191,7 @@ def test_what_a_scan_shares_with_its_surroundings_is_one_set_of_weights() -> Non
     assert program.cost().parameters == sum(p.numel() for p in model.parameters()) == 3 * 20 + 16
     assert len(program.ir.inputs("loss.importance.importance")) == 2
     inner, outer = model.graph["s"], model.graph
-    assert inner.region["p"] == outer["p"]  # type: ignore[attr-defined]
+    assert inner.region.graph["p"] == outer["p"]  # type: ignore[attr-defined]
 
 
 def test_every_step_has_the_same_weights_and_the_model_copies() -> None:

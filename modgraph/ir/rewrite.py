@@ -1,0 +1,108 @@
+"""The one rewriter: copies a graph and the regions in it, node by node, sources first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from modgraph.ir.graph import Graph, Part
+from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
+from modgraph.ir.region import Region, scan_types
+from modgraph.types import TensorType
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A node in the place of another that has fewer results: `kept` are the old places of those it still has."""
+
+    node: Node
+    kept: tuple[int, ...]
+
+
+Change = Node | Narrowed | Result | None
+Rule = Callable[[Node, Part], Change]
+
+
+def unchanged(node: Node, part: Part) -> Change:
+    return node
+
+
+def rewritten(graph: Graph, rule: Rule = unchanged) -> Graph:
+    """A copy of a graph in which each node is what a rule says: a node, a result that takes the place of its own, or
+    nothing, if none reads it.
+
+    The rule sees a node once the regions in it are rewritten, and the old graph that it stands in. Types follow from
+    what flows in. Raises `Misfit` where they do not fit any more.
+    """
+    return _Copy(Part(graph), rule).graph
+
+
+def pruned(region: Region, rule: Rule) -> Region:
+    """A region rewritten, without the arguments that the rule leaves out."""
+    return _Copy(Part(region.graph), rule).region(region)
+
+
+class _Copy:
+    """One graph while it is copied; `moved` says which results of the copy stand for those of the old graph."""
+
+    def __init__(self, part: Part, rule: Rule, arguments: Mapping[str, TensorType] | None = None) -> None:
+        self.part = part
+        self.rule = rule
+        self.arguments = arguments or {}
+        self.graph = Graph(part.graph.name, part.graph.parameters)
+        self.moved: dict[Result, Result] = {}
+        for node in part.graph:
+            self._take(node)
+
+    def now(self, result: Result) -> Result:
+        return self.moved.get(result, result)
+
+    def region(self, region: Region) -> Region:
+        """What the old region, whose graph this copies, has become."""
+        arguments = tuple(name for name in region.arguments if name in self.graph)
+        return Region(self.graph, arguments, tuple(map(self.now, region.results)))
+
+    def _take(self, node: Node) -> None:
+        match self.rule(self._with_regions(node), self.part):
+            case Result() as source:
+                self.moved[Result(node.name)] = self.now(source)
+            case Narrowed(changed, kept):
+                self._add(changed, node)
+                self.moved |= {Result(node.name, old): Result(changed.name, new) for new, old in enumerate(kept)}
+            case Node() as changed:
+                self._add(changed, node)
+
+    def _with_regions(self, node: Node) -> Node:
+        """A node whose regions are rewritten."""
+        match node:
+            case PoolNode():
+                return replace(node, regions=tuple(self._inside(Part(each.graph), each) for each in node.regions))
+            case ScanNode():
+                types = {slot: self.graph.type_of(result) for slot, result in self._inputs(node, node).items()}
+                sequence = types[node.variable]
+                types[node.variable] = sequence.with_shape(sequence.shape[1:])
+                region = self._inside(Part(node.region.graph, node), node.region, types)
+                changed = replace(node, region=region)
+                return replace(changed, types=scan_types(changed, sequence.shape[0]))
+            case InputNode():
+                return replace(node, types=(self.arguments.get(node.name, node.types[0]),))
+            case _:
+                return node
+
+    def _inside(self, part: Part, region: Region, arguments: Mapping[str, TensorType] | None = None) -> Region:
+        found = _Copy(part, self.rule, arguments).region(region)
+        assert found.arguments == region.arguments, "a rule leaves arguments of a region to the node that has it"
+        return found
+
+    def _inputs(self, node: Node, before: Node) -> dict[str, Result]:
+        """What flows into a node of the copy; a scan may have fewer arguments than it had."""
+        inputs = {slot: self.now(result) for slot, result in self.part.graph.inputs(before.name).items()}
+        if isinstance(node, ScanNode):
+            known = {*node.region.arguments, "length"}
+            return {slot: result for slot, result in inputs.items() if slot in known}
+        return inputs
+
+    def _add(self, node: Node, before: Node) -> None:
+        self.graph.add(node, self._inputs(node, before), self.part.graph.uses(before.name))
+        if isinstance(node, OpNode | RouteNode):
+            self.graph.replace(replace(node, types=self.graph.signature(node).results))

@@ -1,0 +1,75 @@
+"""The forms in which graphs are stored: what older versions wrote, and the text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from modgraph.ir import UnreadableGraph, from_json
+from modgraph.ir.text_parse import grammar, parse_text
+from modgraph.passes import INFERENCE, TRAINING, apply_passes
+from modgraph.program import loads
+from tests.examples import GRU, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
+
+OLD = Path(__file__).parent / "format_1"
+
+
+@pytest.mark.parametrize(("name", "text"), [("gru", GRU), ("two_scans", TWO_SCANS)])
+def test_a_graph_of_the_first_format_is_that_of_its_spec(name: str, text: str) -> None:
+    assert from_json(json.loads((OLD / f"{name}.json").read_text())) == loads(text).ir
+
+
+def test_the_grammar_of_the_text_has_no_conflict() -> None:
+    assert grammar(strict=True).terminals
+
+
+@pytest.mark.parametrize("text", [GRU, SEQUENCE, TRANSFORMER, TWO_SCANS, *ROUTERS_IN_SCAN.values()])
+@pytest.mark.parametrize("passes", [TRAINING, INFERENCE])
+def test_what_passes_give_reads_back_from_text(text: str, passes: tuple[object, ...]) -> None:
+    graph = apply_passes(loads(text).ir, passes)  # type: ignore[arg-type]
+    assert parse_text(str(graph)) == graph
+
+
+def test_an_unlowered_route_names_no_form() -> None:
+    assert "lowering" not in str(loads(GRU).ir)
+
+
+TEXT = """graph m() {
+  x: float[3] = input
+  y: float[4] = op linear(width=4) (x <- x)
+  output.y = output (x <- y)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("= input", "= inpt", "line 2, column 17"),
+        ("float[3]", "float[3", 'line 2, column 14: "," or "]" must stand here'),
+        ("(x <- x)", "(x < x)", "line 3, column 39"),
+        ("width=4", "width=", "line 3, column 33"),
+        ("width=4", "width=§", "line 3, column 33"),
+        (" output (x", " output x", 'line 4, column 21: "(" must stand here'),
+        ("\n}", "", "ends before"),
+    ],
+)
+def test_a_mistake_in_text_is_told_with_its_place(old: str, new: str, said: str) -> None:
+    assert old in TEXT
+    with pytest.raises(UnreadableGraph) as caught:
+        parse_text(TEXT.replace(old, new))
+    assert said in str(caught.value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(at=st.integers(0, len(TEXT)), cut=st.integers(0, 3), put=st.text('x:=<-(){}[]3. \n"§', max_size=2))
+def test_a_damaged_text_is_unreadable_or_a_graph(at: int, cut: int, put: str) -> None:
+    try:
+        graph = parse_text(TEXT[:at] + put + TEXT[at + cut :])
+    except UnreadableGraph as reason:
+        assert str(reason)
+    else:
+        assert parse_text(str(graph)) == graph
