@@ -9,21 +9,21 @@ from modgraph.syntax import ast
 from modgraph.vocabulary import find_op
 
 
-def name_of_loss(statement: ast.Loss) -> str | None:
-    """The given name, or `importance` for `0.1 * importance(r)`; None where nothing in the statement has a name.
+def name_of_loss(statement: ast.Loss) -> str:
+    """The given name, or `importance` for `0.1 * importance(r)`.
 
     Of several ops that are made to be minimised all are named (`importance_load`); of none the last that is applied,
     or the value that was bound before.
     """
-    if statement.name is not None:
-        return statement.name
+    if statement.reference is not None:
+        return statement.reference.name
     applied = list(_applied(statement.value))
     objectives = [name for name in applied if (op := find_op(name)) is not None and op.objective]
     if objectives:
         return "_".join(dict.fromkeys(objectives))
     if applied:
         return applied[-1]
-    return statement.value.name if isinstance(statement.value, ast.Name) else None
+    return next(_names(statement.value), "value")
 
 
 def _applied(tree: ast.Tree) -> Iterator[str]:
@@ -33,6 +33,14 @@ def _applied(tree: ast.Tree) -> Iterator[str]:
     term = tree.callee if isinstance(tree, ast.Call) else tree.term if isinstance(tree, ast.Stage) else None
     if isinstance(term, ast.Name):
         yield term.name
+
+
+def _names(tree: ast.Tree) -> Iterator[str]:
+    """The names in an expression, from left to right."""
+    if isinstance(tree, ast.Name):
+        yield tree.name
+    for child in _children(tree):
+        yield from _names(child)
 
 
 def _children(tree: ast.Tree) -> Iterator[ast.Tree]:
