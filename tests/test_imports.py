@@ -38,7 +38,7 @@ def needs_none_of(*libraries):
 HEAVY = ("torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", "matplotlib", "lightning_fabric")
 done("train", "--help")
 needs_none_of("numpy", "networkx", "lark", *HEAVY)
-for command in (("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod")):
+for command in (("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod"), ("explain", "linear")):
     done(*command)
     needs_none_of("numpy", *HEAVY)
 done("explain", "em")
