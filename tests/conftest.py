@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from modgraph.ir import Graph, verify
+from modgraph.passes import Determinize, InferenceOnly, Lower
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,6 +40,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def every_pass_is_verified() -> Iterator[None]:
+    """Around every pass that a test runs: its graph is what the declarations say, and what the pass ensures."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (InferenceOnly, Determinize, Lower):
+            patch.setattr(kind, "__call__", verifying(kind.__call__))
+        yield
+
+
+def verifying(run: Callable[[Any, Graph], Graph]) -> Callable[[Any, Graph], Graph]:
+    def verified(self: Any, graph: Graph) -> Graph:
+        after = run(self, graph)
+        verify(after)
+        assert self.ensures(after), f"{self} left undone what it ensures"
+        return after
+
+    return verified
 
 
 @pytest.fixture
