@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from modgraph.declare import Declaration
+from modgraph.diagnostics import closest, did_you_mean, nearest
 from modgraph.ops import Op
+from modgraph.ops.idioms import IDIOMS
 from modgraph.routers import Router
 
 find_op = Op.registry.find
@@ -14,3 +18,59 @@ def find_all(name: str) -> list[type[Declaration]]:
     """What a name can mean: an op, a router, or both, since each has its own place in a spec."""
     found: tuple[type[Declaration] | None, ...] = (find_op(name), find_router(name))
     return [each for each in found if each is not None]
+
+
+ALMOST_EQUAL = 0.8
+
+
+def op_meant(name: str, in_scope: Iterable[str]) -> str:
+    """The help line for a name that stands for no op: what it most likely means, things in scope before ops."""
+    here = list(in_scope)
+    match = closest(name, here, ALMOST_EQUAL)
+    if match is not None:
+        return f'did you mean "{match}"?'
+    if name in Router.registry:
+        return f"it is a router: declare it, router r = {name}, and write x -> pool by r"
+    return _idiom(name) or _other_word(name, Op.registry) or _op_or_name(name, here)
+
+
+def value_meant(name: str, in_scope: Iterable[str]) -> str:
+    """The help line for a name that stands for nothing: what is in scope, or another word for an op."""
+    here = list(in_scope)
+    if closest(name, here) is not None or not here:
+        return did_you_mean(name, here)
+    return _idiom(name) or _other_word(name, Op.registry) or did_you_mean(name, here, "known here: {known}")
+
+
+def router_meant(name: str) -> str:
+    """The help line for a name that is no router."""
+    return _other_word(name, Router.registry) or did_you_mean(name, Router.registry, "routers are: {known}")
+
+
+def _op_or_name(name: str, here: list[str]) -> str:
+    match = closest(name, [*here, *Op.registry])
+    if match is not None:
+        return f'did you mean "{match}"?'
+    declared = f"declared here: {', '.join(nearest(name, here))}; " if here else ""
+    return f"no op is called so; {declared}all ops: modgraph explain"
+
+
+def _idiom(name: str) -> str | None:
+    """The help line for a word of the field that is written otherwise."""
+    idiom = next((idiom for idiom in IDIOMS if _plain(name) in map(_plain, idiom.words)), None)
+    return f"there is no op {name}: write, for example, {idiom.code}" if idiom is not None else None
+
+
+def _other_word(name: str, registry: Mapping[str, type[Declaration]]) -> str | None:
+    """The help line for another word of the field for a declaration, perhaps misspelt."""
+    words = {word: each for each in registry.values() for word in each.synonyms}
+    exact = {_plain(word): each for word, each in words.items()} | {_plain(each): registry[each] for each in registry}
+    found = exact.get(_plain(name))
+    if found is None and closest(name, registry) is None:
+        misspelt = closest(name, words)
+        found = words[misspelt] if misspelt is not None else None
+    return f'it is called "{found.name}" here' if found is not None else None
+
+
+def _plain(word: str) -> str:
+    return word.lower().replace("_", "")

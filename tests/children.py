@@ -13,9 +13,14 @@ BROKEN_OFF = 99  # the exit code of work that ended in an exception
 
 def in_a_child(work: Callable[[], int], stdout: int, stderr: int) -> int:
     """The exit code of some work in a process with these standard streams, of which some may be `CLOSED`."""
+    return os.waitstatus_to_exitcode(os.waitpid(begun_in_a_child(work, stdout, stderr), 0)[1])
+
+
+def begun_in_a_child(work: Callable[[], int], stdout: int, stderr: int) -> int:
+    """The process in which some work is being done."""
     child = os.fork()
     if child:
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return child
     code = BROKEN_OFF
     with suppress(BaseException):
         for descriptor, stream in ((1, stdout), (2, stderr)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 
 from modgraph.ir import Graph, verify
 from modgraph.passes import Determinize, InferenceOnly, Lower
+
+# Several tests run beside each other: threads of one would only wait for those of another, and burn time as they do.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,11 +31,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="a long check: run with --slow"))
 
 
+ALWAYS_THE_SAME = (  # tables that torch makes anew for each export, by the module that looks them up
+    ("torch.onnx._internal.exporter._registration.ONNXRegistry", "from_torchlib"),
+    ("torch._export.utils", "_collect_all_valid_cia_ops_for_namespace"),
+)
+
+
 def pytest_runtest_setup() -> None:
-    """torch makes the table of its ONNX functions anew for each export, always the same: a third of a second."""
-    module: Any = sys.modules.get("torch.onnx._internal.exporter._registration")
-    if module is not None and not hasattr(module.ONNXRegistry.from_torchlib, "cache_info"):
-        module.ONNXRegistry.from_torchlib = staticmethod(functools.cache(module.ONNXRegistry.from_torchlib))
+    """An export takes these from the one before: half of the time that a small one needs."""
+    for place, name in ALWAYS_THE_SAME:
+        owner = _loaded(place)
+        if owner is not None and not hasattr(getattr(owner, name), "cache_info"):
+            cached = functools.cache(getattr(owner, name))
+            setattr(owner, name, staticmethod(cached) if isinstance(owner, type) else cached)
+
+
+def _loaded(place: str) -> Any:
+    """A module, or a class in one, if anything has imported it."""
+    module, _, attribute = place.rpartition(".")
+    return sys.modules.get(place) or getattr(sys.modules.get(module), attribute, None)
 
 
 @pytest.hookimpl(optionalhook=True)

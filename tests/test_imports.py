@@ -36,9 +36,13 @@ def needs_none_of(*libraries):
     assert not set(libraries) & set(sys.modules), set(libraries) & set(sys.modules)
 
 HEAVY = ("torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", "matplotlib", "lightning_fabric")
-for command in (("train", "--help"), ("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod")):
+done("train", "--help")
+needs_none_of("numpy", "networkx", "lark", *HEAVY)
+for command in (("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod")):
     done(*command)
     needs_none_of("numpy", *HEAVY)
+done("explain", "em")
+needs_none_of(*HEAVY)
 """
 
 TRAINING = """

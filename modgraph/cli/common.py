@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
-from modgraph.program import Program, load
+
+if TYPE_CHECKING:
+    from modgraph.program import Program
 
 
 class BadOverride(Diagnostic):
@@ -53,6 +55,8 @@ def overrides(options: argparse.Namespace) -> dict[str, Any]:
 
 def load_spec(path: str, options: argparse.Namespace) -> Program:
     """The program of a spec under the command's `-s`, its warnings printed. Raises `ModgraphError`."""
+    from modgraph.program import load
+
     program = load(path, **overrides(options))
     warn(program)
     return program

@@ -1,4 +1,4 @@
-"""Say what an op, a router or a message's code means."""
+"""Say what an op, a router, a data set, an optimizer, …, or the code of a message means."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class NothingToExplain(Diagnostic):
-    """`explain` knows ops, routers and the codes of messages."""
+    """`explain` knows ops, routers, data sets, algorithms, optimizers, schedules and the codes of messages."""
 
     code = "MG116"
-    message = 'there is no op, router or message called "{name}"'
+    message = 'nothing is called "{name}"'
     help = "{suggestion}"
     name: str
     suggestion: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="CODE|OP", nargs="?")
+    parser.add_argument("name", metavar="NAME|CODE", nargs="?")
     parser.add_argument("--all", action="store_true", help="everything, as the Markdown of docs/reference.md")
 
 
 def run(options: argparse.Namespace) -> int:
     from modgraph.inspect.reference import explain, reference, suggestion
 
-    load_messages()
+    load_all()
     if options.all or options.name is None:
         print(reference())
+        if faults := load_extensions():
+            raise ModgraphError(faults)
         return 0
     page = explain(options.name)
     if page is None:
@@ -39,6 +41,16 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([unknown, *load_extensions()])
     print(page)
     return 0
+
+
+DECLARING = ("modgraph.data", "modgraph.training.algorithms", "modgraph.training.optimizers")
+
+
+def load_all() -> None:
+    """Import all that declares something to explain. None of it needs torch."""
+    load_messages()
+    for name in DECLARING:
+        import_module(name)
 
 
 def load_messages() -> None:

@@ -34,14 +34,14 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(USER_FAULT)
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands with their arguments; each lives in a module of its own."""
+def parser(asked_for: str | None = None) -> argparse.ArgumentParser:
+    """All commands with their arguments, or with those of one: each is a module, and imports what it needs."""
     from modgraph.version import VERSION
 
     top = _Parser(prog="modgraph", description="A declarative compiler for modular neural networks.")
     top.add_argument("--version", action="version", version=f"modgraph {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
+    for name in COMMANDS if asked_for not in COMMANDS else [asked_for]:
         module = import_module(f"modgraph.cli.{name}_command")
         summary, *_ = [*(module.__doc__ or "").strip().splitlines(), ""]  # none under python -OO
         command = commands.add_parser(name, help=summary, description=summary)
@@ -55,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with lasting_streams(), warnings_that_only_warn():
         try:
             check_folder()
-            options = parser().parse_args(argv)
+            words = sys.argv[1:] if argv is None else argv
+            options = parser(words[0] if words else None).parse_args(words)
             code: int = options.run(options)
             sys.stdout.flush()
         except ModgraphError as error:

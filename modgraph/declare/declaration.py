@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
 from modgraph.declare.registry import Registered
-from modgraph.declare.setting import Configurable, setting
+from modgraph.declare.setting import setting
 from modgraph.declare.signature import Signature
 from modgraph.declare.weight import Weight
 from modgraph.declare.words import shown_value
@@ -44,9 +44,10 @@ class _Declared:
         dataclass(frozen=True)(cls)
 
 
-class Declaration(_Declared, Configurable, Registered):
+class Declaration(_Declared, Registered):
     """Base of ops and routers."""
 
+    synonyms: ClassVar[tuple[str, ...]] = ()  # other words of the field for it, which help to a misspelt name
     example: ClassVar[str]  # the body of a small model that uses it once
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", "..."),)
     variadic: ClassVar[bool] = False

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from modgraph.declare.errors import BrokenExtension
+from modgraph.declare.setting import Configurable
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -45,8 +46,13 @@ class Registry(dict[str, type[D]], Generic[D]):
             load_extensions()
         return self.get(name)
 
+    def every(self) -> list[type[D]]:
+        """All declarations by name, those of installed packages included."""
+        load_extensions()
+        return [self[name] for name in sorted(self)]
 
-class Registered:
+
+class Registered(Configurable):
     """A class that has a `name` of its own is registered among its kind."""
 
     registry: ClassVar[Registry[Any]]

@@ -1,17 +1,9 @@
 """Sources, places in them, and the messages that point there."""
 
-from modgraph.diagnostics.diagnostic import (
-    Caution,
-    Diagnostic,
-    ModgraphError,
-    Note,
-    Report,
-    closest,
-    did_you_mean,
-    listed,
-)
+from modgraph.diagnostics.diagnostic import Caution, Diagnostic, ModgraphError, Note, Report
 from modgraph.diagnostics.render import render, render_all
 from modgraph.diagnostics.source import Source, Span
+from modgraph.diagnostics.suggest import closest, did_you_mean, listed, nearest
 
 __all__ = [
     "Caution",
@@ -24,6 +16,7 @@ __all__ = [
     "closest",
     "did_you_mean",
     "listed",
+    "nearest",
     "render",
     "render_all",
 ]

@@ -6,18 +6,11 @@ code; its docstring is the page that `modgraph explain` prints, and its `example
 
 from __future__ import annotations
 
-import difflib
-import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, dataclass_transform
 
 from modgraph.diagnostics.source import Span
-
-MOST_NAMED = 4  # names of a list in a message
-MOST_DIFFERENCE = 4  # letters by which a name may be longer or shorter than what was meant
-MOST_CANDIDATES = 1000
-MOST_LISTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,32 +126,3 @@ class ModgraphError(Exception):
 
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n" + render_all(self.diagnostics))
-
-
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a misspelt one most likely meant, or the only one that it is a word of."""
-    known = set(known)
-    similar = [candidate for candidate in known if abs(len(candidate) - len(name)) <= MOST_DIFFERENCE]
-    lowered = {candidate.lower(): candidate for candidate in sorted(similar[:MOST_CANDIDATES])}
-    matches = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
-    if matches:
-        return lowered[matches[0]]
-    longer = [candidate for candidate in known if name.lower() in candidate.lower().split("_")]
-    return longer[0] if len(longer) == 1 else None
-
-
-def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known are: {known}") -> str:
-    """The help line for a misspelt name."""
-    names = set(known)
-    match = closest(name, names)
-    if match is not None:
-        return f'did you mean "{match}"?'
-    if not names:
-        return "none are known here"
-    listed = heapq.nsmallest(MOST_LISTED, names)
-    return otherwise.format(known=", ".join(listed) + (", …" if len(names) > len(listed) else ""))
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names for a message, the first of many."""
-    return ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")

@@ -25,10 +25,9 @@ from modgraph.syntax import ast
 def elaborate_binding(statement: ast.Binding, site: Site) -> None:
     keys = [member_key(reference, site) for reference in statement.references]
     name = "_".join(reference.name for reference in statement.references)
-    indexed = [key for key in keys if key is not None]
+    indexed = dict.fromkeys(key for key in keys if key is not None)
     if indexed and POISON not in keys:
-        local = f"{name}.{'.'.join(map(str, indexed))}"
-        place = site.under(site.scope.without_suffix().next_binding(local))
+        place = site.under(site.scope.next_member(f"{name}.{'.'.join(map(str, indexed))}"))
     else:
         place = named_after(name, site)
     value = place.evaluate(statement.value)
@@ -76,8 +75,10 @@ def remember(reference: ast.Reference, key: Any, value: Any, site: Site) -> None
         return
     body = site.scope.body
     family = body.names.get(reference.name)
+    if isinstance(family, Poison):
+        return
     if not isinstance(family, Family):
-        if family is not None and not isinstance(family, Poison):
+        if family is not None:
             advice = "a family needs a name of its own"
             site.tell(errors.DuplicateName(span=reference.span, name=reference.name, way_out=advice))
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Report, Span
@@ -26,22 +27,39 @@ class Abandoned(Exception):
     """A limit is reached: nothing more can usefully be said."""
 
 
+@dataclass(frozen=True)
+class Declared:
+    """Where a module, a pool or a router is declared, by what name; in a block of what name, if in one, and whether
+    that block is used in a scan."""
+
+    name: str
+    span: Span
+    block: str | None = None
+    in_scan: bool = False
+
+
 class Context:
     """The state of one elaboration."""
 
-    def __init__(self, report: Report, observe: Observer = lambda span, value: None) -> None:
+    def __init__(self, report: Report, observe: Observer = lambda span, value: None, without_use: bool = False) -> None:
         self.report = report
         self.observe = observe
+        self.without_use = without_use  # of a block: parameters without a default are not known
         self.used: set[str] = set()
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.named: dict[str, Node] = {}
-        self.declared: dict[str, Span] = {}  # where each module, pool and router of the whole model is declared
+        self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
         self.nodes = 0
         self.iterations = 0
         self.tensors = 0
         self.steps = 0
         self.depth = 0
         self.active_blocks: list[int] = []
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something may be missing only because of a mistake that was told, or of what a use would say."""
+        return self.without_use or bool(self.report.errors)
 
     def tell(self, diagnostic: Diagnostic) -> None:
         self.report.add(diagnostic)

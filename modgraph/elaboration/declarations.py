@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.bindings import is_taken
 from modgraph.elaboration.calls import arguments_of, settle
+from modgraph.elaboration.context import Declared
 from modgraph.elaboration.entities import (
     POISON,
     ModuleEntity,
@@ -21,7 +21,7 @@ from modgraph.elaboration.site import Site
 from modgraph.ir import MOST_MODULES
 from modgraph.routers import Router
 from modgraph.syntax import ast
-from modgraph.vocabulary import find_router
+from modgraph.vocabulary import find_router, router_meant
 
 
 def declare_module(statement: ast.Module, site: Site) -> None:
@@ -85,7 +85,7 @@ def _settled_router(value: ast.Expression, site: Site) -> Router | Poison:
         return POISON
     declaration = find_router(callee.name)
     if declaration is None:
-        suggestion = did_you_mean(callee.name, Router.registry, "routers are: {known}")
+        suggestion = router_meant(callee.name)
         site.tell(errors.UnknownOp(span=callee.span, name=callee.name, suggestion=suggestion))
         return POISON
     given = arguments_of(value, site) if isinstance(value, ast.Call) else []
@@ -97,7 +97,9 @@ def _declare(statement: Any, kind: Any, facts: tuple[Any, ...], site: Site) -> N
     if is_taken(statement.name, statement.span, site):
         return
     path = site.scope.weights_below(statement.name)
-    if site.context.declared.setdefault(path, statement.span) != statement.span:
+    block = site.call.name if site.call is not None else None
+    declared = Declared(statement.name, statement.span, block, block is not None and site.scan is not None)
+    if site.context.declared.setdefault(path, declared) != declared:
         site.tell(errors.DuplicateName(span=statement.span, name=path))
         site.scope.declare(statement.name, POISON)
         return

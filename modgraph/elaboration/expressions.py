@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.arithmetic import (
     constant_call,
@@ -28,15 +27,16 @@ from modgraph.elaboration.entities import (
     TensorTuple,
     described,
     is_block,
+    is_callable,
     is_value,
 )
 from modgraph.elaboration.pipelines import evaluate_pipeline
 from modgraph.elaboration.records import apply_statistic, evaluate_attribute
 from modgraph.elaboration.site import Site
-from modgraph.ops import Op
-from modgraph.routers import Router
 from modgraph.syntax import ast
-from modgraph.vocabulary import find_op, find_router
+from modgraph.vocabulary import find_op, find_router, op_meant, value_meant
+
+OPERANDS = Tensor | RouterEntity | Family | Poison  # what an op in function style may begin with
 
 
 def _literal(expression: ast.Literal, site: Site) -> Any:
@@ -58,7 +58,7 @@ def _name(expression: ast.Name, site: Site) -> Any:
         return Template((ast.Stage(span=expression.span, term=expression),), site.scope)
     known = [*site.visible(expression.span), *constants.FUNCTIONS]
     suggestion = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}.get(name)
-    site.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion or did_you_mean(name, known)))
+    site.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion or value_meant(name, known)))
     return POISON
 
 
@@ -102,11 +102,11 @@ def _call(call: ast.Call, site: Site) -> Any:
         return _unknown_call(call, name, site)
     given = arguments_of(call, site)
     operands = []
-    while given and given[0].name is None and isinstance(given[0].value, Tensor | RouterEntity | Family):
+    while given and given[0].name is None and isinstance(given[0].value, OPERANDS):
         operands.append(given.pop(0))
+    if any(isinstance(argument.value, Poison) for argument in [*operands, *given]):
+        return POISON
     if not operands:
-        if any(isinstance(argument.value, Poison) for argument in given):
-            return POISON
         return Template((ast.Stage(span=call.span, term=call),), site.scope)
     settled = settle(op, given, site, call.span)
     if isinstance(settled, Poison):
@@ -121,7 +121,7 @@ def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
         site.tell(errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice))
         return POISON
-    suggestion = did_you_mean(name, [*Op.registry, *constants.FUNCTIONS, *Router.registry])
+    suggestion = op_meant(name, [*site.visible(call.span, is_callable), *constants.FUNCTIONS])
     site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
     return POISON
 

@@ -2,45 +2,103 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from modgraph.diagnostics import Report
+from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import errors
-from modgraph.ir import Graph, LossNode, OpNode, OutputNode, RouteNode, RouterNode, ScanNode
-from modgraph.ops.loss import Importance
+from modgraph.elaboration.context import Declared
+from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 
 
-def find_weaknesses(graph: Graph, report: Report) -> None:
-    """Warn of weights that no output and no loss depends on."""
-    ends = [node.name for node in graph if isinstance(node, OutputNode | LossNode)]
-    live = graph.ancestors(ends)
-    _find_dead(graph, live, report)
-    for scan in graph.of_kind(ScanNode):
-        region = scan.region.graph
-        records = [result for route in region.of_kind(RouteNode) for result in region.recorded(route).values()]
-        ends = [result.node for result in Counter(scan.region.results) - Counter(records)]
-        _find_dead(region, region.ancestors(ends if scan.name in live else ()), report)
+@dataclass(frozen=True)
+class Needed:
+    """What some ends depend on, in one graph: its nodes, and the results that these read or that are ends."""
+
+    graph: Graph
+    nodes: set[str]
+    results: set[Result]
+
+
+def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], report: Report) -> None:
+    """Warn of weights that no output and no loss depends on, and of routers that may come to use few modules.
+
+    `declared` says where routers are declared, by path.
+    """
+    outputs, losses = set(graph.outputs.values()), set(graph.losses.values())
+    for name, span in _dead(_needed_by(outputs | losses, graph)).items():
+        report.add(errors.Dead(span=span, name=name))
     if graph.losses:
-        _find_unbalanced(graph, report)
+        _find_unbalanced(graph, declared, report)
 
 
-def _find_dead(graph: Graph, live: set[str], report: Report) -> None:
-    for node in graph:
-        if isinstance(node, OpNode) and node.name not in live and node.op.all_weights():
-            report.add(errors.Dead(span=node.span, name=node.owner))
-        elif isinstance(node, RouteNode) and node.name not in live:
-            report.add(errors.Dead(span=node.span, name=graph.pool_of(node).name))
+def _needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
+    """What some results depend on, in the graph and in the regions of its scans."""
+    whole = _needed_in(graph, ends)
+    found = [whole]
+    for scan in graph.of_kind(ScanNode):
+        stacked = {scan.stacked[result.index] for result in whole.results if result.node == scan.name}
+        found.append(_needed_in(scan.region.graph, stacked | set(scan.following) if stacked else set()))
+    return found
 
 
-def _find_unbalanced(graph: Graph, report: Report) -> None:
-    """Warn of routers that want a balance loss and have none."""
-    watched: set[str] = set()
-    for graph_ in (part.graph for part in graph.parts()):
-        names = {result: name.rpartition(".")[0] for name, result in graph_.records().items()}
-        statistics = [node.name for node in graph_.of_kind(OpNode) if isinstance(node.op, Importance)]
-        watched |= {names[result] for name in statistics for result in graph_.inputs(name).values() if result in names}
+def _needed_in(graph: Graph, ends: set[Result]) -> Needed:
+    nodes = graph.ancestors({result.node for result in ends})
+    return Needed(graph, nodes, ends | {result for name in nodes for result in graph.inputs(name).values()})
+
+
+def _dead(parts: list[Needed]) -> dict[str, Span | None]:
+    """The owners of weights that nothing needs, each with the first place that uses it."""
+    used = [(part, node, owner) for part in parts for node in part.graph for owner in _owners(node, part.graph)]
+    live = {owner for part, node, owner in used if node.name in part.nodes}
+    dead: dict[str, Span | None] = {}
+    for part, node, _ in used:
+        first = next((owner for owner in _owners(node, part.graph) if owner not in live), None)
+        if first is not None:
+            dead.setdefault(first, node.span)
+    return dead
+
+
+def _owners(node: Node, graph: Graph) -> Iterator[str]:
+    """What has the weights that a node computes with: an op by its name, a pool, a router."""
+    if isinstance(node, OpNode) and node.op.all_weights():
+        yield node.owner
+    if isinstance(node, RouteNode):
+        pool, router = graph.pool_of(node), graph.router_of(node)
+        if _has_weights(pool):
+            yield pool.name
+        if router.router.all_weights():
+            yield router.name
+
+
+def _has_weights(pool: PoolNode) -> bool:
+    return any(node.op.all_weights() for region in pool.regions for node in region.graph.of_kind(OpNode))
+
+
+def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], report: Report) -> None:
+    """Warn of routers that want a balance loss and have none: no loss depends on what they record."""
+    balanced = set(_recorded(_needed_by(set(graph.losses.values()), graph)))
     routers = {router.name: router for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
+    wanting: dict[Declared, list[str]] = {}
     for router in routers.values():
-        routes = {route.name for part in graph.parts() for route in part.routes_of(router.name)}
-        if router.router.balanced and not routes & watched:
-            report.add(errors.NoBalance(span=router.span, router=router.name))
+        if router.router.balanced and router.name not in balanced:
+            wanting.setdefault(declared[router.name], []).append(router.name)
+    for place, names in wanting.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        report.add(errors.NoBalance(span=place.span, router=names[0], others=others, way_out=_balance_for(place)))
+
+
+def _recorded(parts: list[Needed]) -> Iterator[str]:
+    """The routers whose records are needed, beyond the values that they route."""
+    for part in parts:
+        for result in part.results:
+            node = part.graph[result.node]
+            if isinstance(node, RouteNode) and result.index > 0:
+                yield part.graph.router_of(node).name
+
+
+def _balance_for(place: Declared) -> str:
+    if place.in_scan:
+        return f'declare it outside of block "{place.block}", in the body of the scan, where a loss can name it'
+    where = "the model" if place.block is None else f'block "{place.block}"'
+    return f"add at the end of {where}: loss 0.01 * importance({place.name})"

@@ -39,7 +39,7 @@ def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
             return _family_pipeline(head, expression, site)
         case _:
             site.tell(errors.NotValue(span=expression.head.span, what="the head of a pipeline", found=described(head)))
-            return POISON
+            return apply_stages(POISON, expression.stages, site)
 
 
 def _family_pipeline(family: Family, expression: ast.Pipeline, site: Site) -> Any:

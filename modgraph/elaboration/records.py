@@ -31,6 +31,8 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
     found_records = records_of(target, expression.name, expression.span, site)
     if len(found_records) == 1:
         return found_records[0]
+    if not found_records and site.context.incomplete:
+        return POISON
     if not found_records:
         what = f'"{target.path}.{expression.name}"'
         advice = "route something by it first: x -> pool by router"
@@ -50,6 +52,8 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
             routers_only = False
             continue
         members = value.members.values() if isinstance(value, Family) else (value,)
+        if POISON in members:
+            return POISON
         for member in members:
             if not isinstance(member, RouterEntity):
                 found = f"this is {described(value)}"
@@ -58,6 +62,8 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
             read = member.router.record_as(*bound.op.reads)
             tensors += records_of(member, read.name, span, site) if read is not None else []
     if not tensors and routers_only:
+        if site.context.incomplete:
+            return POISON
         name = described(operands[0][0]).split('"')[1]
         site.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))
         return 0.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Span
-from modgraph.diagnostics.diagnostic import MOST_CANDIDATES
+from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration.context import NAME, STATEMENT, Context
 from modgraph.elaboration.entities import POISON, Entity, Poison, Tensor, described
 from modgraph.elaboration.errors import (
@@ -42,10 +42,13 @@ class Rules:
 
 @dataclass
 class BlockCall:
-    """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far."""
+    """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far.
+
+    Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
+    """
 
     name: str
-    operands: list[Tensor]
+    operands: list[Tensor] | None
     axes: dict[str, Any] = field(default_factory=dict)
     outputs: list[Any] = field(default_factory=list)
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import arguments_of, settle
 from modgraph.elaboration.entities import POISON, BlockEntity, Poison, described, is_block, is_callable
 from modgraph.elaboration.site import Site
-from modgraph.ops import Op
 from modgraph.syntax import ast
-from modgraph.vocabulary import find_op
+from modgraph.vocabulary import find_op, op_meant
 
 
 def callable_of(term: ast.Expression, site: Site) -> Any:
@@ -59,5 +57,5 @@ def _tell_unknown(term: ast.Name, site: Site) -> None:
         found = f'"{term.name}" is {described(other)}'
         site.tell(errors.WrongKind(span=term.span, needed="an op, a module or a pool", found=found))
         return
-    known = [*Op.registry, *site.visible(term.span, is_callable)]
-    site.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=did_you_mean(term.name, known)))
+    suggestion = op_meant(term.name, site.visible(term.span, is_callable))
+    site.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))

@@ -1,6 +1,6 @@
-"""What the vocabulary says of itself: pages on ops, routers and messages, all from their declarations.
+"""Pages on all that is declared: ops, routers, data sets, optimizers, …, and messages.
 
-Messages are those whose modules have been imported; the command line imports all.
+They are those whose modules have been imported, and those of installed packages; the command line imports all of ours.
 """
 
 from __future__ import annotations
@@ -8,27 +8,48 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable
+from typing import Any
 
-from modgraph.declare import MISSING, Declaration, Setting, Weight, shown_value
+from modgraph.declare import (
+    MISSING,
+    Declaration,
+    Registered,
+    Registry,
+    Setting,
+    Weight,
+    shown_value,
+)
 from modgraph.diagnostics import Diagnostic, Report, Source, did_you_mean
 from modgraph.elaboration import elaborate
 from modgraph.inspect.cost import cost_of
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.syntax import parse
-from modgraph.vocabulary import find_all
 
 
 def explain(name: str) -> str | None:
-    """The page of an op, a router (or both) or a message's code, or None if there is none of that name."""
+    """The pages of all that has a name, or of a message's code; None if there is none."""
     if name.upper() in Diagnostic.catalogue:
         return message_page(Diagnostic.catalogue[name.upper()])
-    return "\n\n".join(map(declaration_page, find_all(name))) or None
+    found = (registry.find(name) for registry in registries())
+    return "\n\n".join(page_of(each) for each in found if each is not None) or None
 
 
 def suggestion(name: str) -> str:
     """The help line for a name that has no page."""
-    return did_you_mean(name, [*Op.registry, *Router.registry, *Diagnostic.catalogue], "see docs/reference.md")
+    known = [each for registry in registries() for each in registry]
+    return did_you_mean(name, [*known, *Diagnostic.catalogue], "see docs/reference.md")
+
+
+def registries() -> list[Registry[Any]]:
+    """Those of the language, then those of recipes by name."""
+    language: list[Registry[Any]] = [Op.registry, Router.registry]
+    others = [registry for _, registry in sorted(Registry.all.items()) if registry not in language]
+    return [*language, *others]
+
+
+def page_of(declared: type[Registered]) -> str:
+    return declaration_page(declared) if issubclass(declared, Declaration) else section_page(declared)
 
 
 def message_page(message: type[Diagnostic]) -> str:
@@ -42,8 +63,7 @@ def message_page(message: type[Diagnostic]) -> str:
 
 def declaration_page(declaration: type[Declaration]) -> str:
     """How an op or router is written, what it takes, gives and learns, and what it costs."""
-    kind = "router" if issubclass(declaration, Router) else "op"
-    lines = [f"{kind} {signature_of(declaration)}", "", _prose(declaration), ""]
+    lines = [f"{declaration.registry.kind} {signature_of(declaration)}", "", _prose(declaration), ""]
     lines += [f"    takes   {operand.name}: {operand.dtype}[{_axes(operand.axes)}]" for operand in declaration.operands]
     lines += [f"    gives   [{_axes(axes)}]" for axes in declaration.results[:1]]
     records = declaration.records if issubclass(declaration, Router) else ()
@@ -64,6 +84,15 @@ def _example(declaration: type[Declaration]) -> list[str]:
     return [f"    example {declaration.example}", f"    costs   {counts}"]
 
 
+def section_page(declared: type[Registered]) -> str:
+    """How a section of a recipe is written, and what its keys mean."""
+    settings = declared.settings().values()
+    written = ", ".join([f"name: {declared.name}", *(f"{each.name}: {_in_yaml(each)}" for each in settings)])
+    lines = [f"{declared.registry.kind} {declared.name}", "", _prose(declared), ""]
+    lines += [f"    {_setting(setting)}" for setting in settings]
+    return "\n".join([*lines, "", f"    written {{{written}}}"])
+
+
 def signature_of(declaration: type[Declaration]) -> str:
     """`conv(width, kernel=3, …)`."""
     given = [
@@ -75,8 +104,11 @@ def signature_of(declaration: type[Declaration]) -> str:
 
 def reference() -> str:
     """The reference of the whole vocabulary, as Markdown."""
-    ops = [declaration_page(op) for _, op in sorted(Op.registry.items())]
-    routers = [declaration_page(router) for _, router in sorted(Router.registry.items())]
+    sections = [
+        line
+        for registry in registries()
+        for line in _section(f"{registry.kind.capitalize()}s", map(page_of, registry.every()))
+    ]
     messages = [message_page(each) for _, each in sorted(Diagnostic.catalogue.items())]
     return "\n".join(
         [
@@ -84,8 +116,7 @@ def reference() -> str:
             "",
             "Generated from the declarations: `modgraph explain --all > docs/reference.md`.",
             "`modgraph explain NAME` prints one entry. Axes: `...` is any number of outer axes, N tokens, M modules.",
-            *_section("Ops", ops),
-            *_section("Routers", routers),
+            *sections,
             *_section("Messages", messages),
         ]
     )
@@ -111,6 +142,12 @@ def _axes(pattern: str) -> str:
 
 def _default(setting: Setting) -> str:
     return "…" if setting.default is None else shown_value(setting.default)
+
+
+def _in_yaml(setting: Setting) -> str:
+    if setting.default is MISSING:
+        return "…"
+    return "null" if setting.default is None else shown_value(setting.default)
 
 
 def _setting(setting: Setting) -> str:

@@ -41,7 +41,7 @@ def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
     if last == "ARROW":
         return [*_named(declared, CALLABLE), *_ops()]
     if len(before) >= 3 and last == "EQUAL" and before[-3].type == "ROUTER":
-        return [Suggestion(each.name, "router", signature_of(each)) for _, each in sorted(Router.registry.items())]
+        return [Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every()]
     suggestions = _arguments(before)
     suggestions += [Suggestion(name, "name") for name in sorted(declared)]
     if not before or last in ("LBRACE", "RBRACE", "NAME", "RPAR", "RSQB", "INTEGER", "DECIMAL", "STRING"):
@@ -55,7 +55,7 @@ def _is_done(token: PlacedToken, offset: int) -> bool:
 
 
 def _ops() -> list[Suggestion]:
-    return [Suggestion(op.name, "op", signature_of(op)) for _, op in sorted(Op.registry.items())]
+    return [Suggestion(op.name, "op", signature_of(op)) for op in Op.registry.every()]
 
 
 def _named(declared: dict[str, str], kinds: tuple[str, ...]) -> list[Suggestion]:

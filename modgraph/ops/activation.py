@@ -20,6 +20,7 @@ class LeakyReLU(Op):
     """x where it is positive, slope · x elsewhere."""
 
     name = "leaky_relu"
+    synonyms = ("lrelu", "prelu")
     example = "input x: float[5, 6] y = x -> leaky_relu output y"
     module = TorchModule("torch.nn.LeakyReLU", "slope")
 
@@ -38,6 +39,7 @@ class SiLU(Op):
     """x σ(x)."""
 
     name = "silu"
+    synonyms = ("swish",)
     example = "input x: float[5, 6] y = x -> silu output y"
     module = TorchModule("torch.nn.SiLU")
 
@@ -78,6 +80,7 @@ class Identity(Op):
     """The value itself."""
 
     name = "identity"
+    synonyms = ("noop", "passthrough")
     example = "input x: float[5, 6] y = x -> identity output y"
     module = TorchModule("torch.nn.Identity")
     affine = True
@@ -98,6 +101,7 @@ class Softmax(_OverLastAxis):
     """exp(x) / Σ exp(x) over the last axis."""
 
     name = "softmax"
+    synonyms = ("normalize",)
     example = "input x: float[5, 6] y = x -> softmax output y"
     module = TorchModule("modgraph.nn.Softmax")
 

@@ -24,6 +24,7 @@ class Conv(Op):
     """Convolve an image: `width` filters of `kernel` × `kernel`."""
 
     name = "conv"
+    synonyms = ("conv2d", "convolution", "convolve")
     example = "input x: float[4, 8, 6] y = x -> conv(6, kernel=3, stride=2, padding=1, groups=2) output y"
     operands = IMAGE
     results = ("... width H_out W_out",)
@@ -92,6 +93,7 @@ class MaxPool(_Window):
     """The largest value of each window."""
 
     name = "max_pool"
+    synonyms = ("maxpool2d", "pool2d")
     example = "input x: float[4, 8, 6] y = x -> max_pool(3, stride=2) output y"
     module = TorchModule("modgraph.nn.MaxPool2d", "kernel", "step")
 
@@ -100,6 +102,7 @@ class AvgPool(_Window):
     """The mean of each window."""
 
     name = "avg_pool"
+    synonyms = ("average_pool", "avgpool2d", "mean_pool")
     example = "input x: float[4, 8, 6] y = x -> avg_pool(2) output y"
     module = TorchModule("modgraph.nn.AvgPool2d", "kernel", "step")
 
@@ -108,6 +111,7 @@ class Tokens(Op):
     """Turn an image into tokens: one per position, row by row, of the width of its channels."""
 
     name = "tokens"
+    synonyms = ("tokenize",)
     example = "input x: float[4, 8, 6] y = x -> tokens output y"
     operands = IMAGE
     results = ("... N C",)
@@ -125,6 +129,7 @@ class PatchEmbed(Op):
     """Cut an image into square patches and map each to a token (a convolution of equal kernel and stride)."""
 
     name = "patch_embed"
+    synonyms = ("patchify", "patches", "patch_embedding")
     example = "input x: float[4, 8, 6] y = x -> patch_embed(2, 5) output y"
     operands = IMAGE
     results = ("... N width",)

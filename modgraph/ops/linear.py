@@ -16,6 +16,7 @@ class Linear(Op):
     """Map the last axis by a learned matrix: y = x Wᵀ + b."""
 
     name = "linear"
+    synonyms = ("dense", "fc", "fully_connected", "affine", "projection", "proj", "matmul")
     example = "input x: float[5, 6] y = x -> linear(3) output y"
     operands = VECTORS
     results = ("... width",)
@@ -42,6 +43,7 @@ class ModulatedLinear(Op):
     """
 
     name = "modulated_linear"
+    synonyms = ("film", "hypernetwork")
     example = "input x: float[5, 6] y = x -> modulated_linear(3) output y"
     operands = VECTORS
     results = ("... width",)
@@ -115,6 +117,7 @@ class Scale(Op):
     """Multiply the last axis by a learned vector that starts at one."""
 
     name = "scale"
+    synonyms = ("gain", "layer_scale")
     example = "input x: float[5, 6] y = x -> scale output y"
     operands = VECTORS
     results = ("... D",)

@@ -28,6 +28,7 @@ class CrossEntropy(_Likelihood):
     """
 
     name = "cross_entropy"
+    synonyms = ("softmax_cross_entropy", "categorical_cross_entropy", "cross_entropy_loss", "nll", "ce")
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)
@@ -53,6 +54,7 @@ class Gaussian(_Likelihood):
     """
 
     name = "gaussian"
+    synonyms = ("gaussian_nll", "normal_nll")
     example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
     operands = (Operand("prediction", "... D"), Operand("target", "... D"))
     results = ("",)
@@ -66,6 +68,7 @@ class MSE(Op):
     """Squared error, averaged over everything an example holds."""
 
     name = "mse"
+    synonyms = ("l2", "squared_error", "mean_squared_error", "mse_loss")
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
     operands = (Operand("prediction", "..."), Operand("target", "..."))
     results = ("",)
@@ -131,6 +134,7 @@ class Importance(_Balance):
     """
 
     name = "importance"
+    synonyms = ("balance", "load_balancing", "load_balance", "aux_loss")
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r loss importance(r) output y"
     )

@@ -13,6 +13,7 @@ class LayerNorm(Op):
     """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `affine`."""
 
     name = "layer_norm"
+    synonyms = ("ln", "norm")
     example = "input x: float[5, 6] y = x -> layer_norm output y"
     operands = VECTORS
     results = ("... D",)
@@ -45,6 +46,7 @@ class BatchNorm(Op):
     """Normalise each channel of an image over the batch in training, by running statistics afterwards."""
 
     name = "batch_norm"
+    synonyms = ("bn", "batch_norm2d")
     example = "input x: float[4, 8, 6] y = x -> batch_norm output y"
     operands = IMAGE
     results = ("... C H W",)
@@ -64,6 +66,7 @@ class GroupNorm(Op):
     """Normalise groups of an image's channels, then scale and shift each channel."""
 
     name = "group_norm"
+    synonyms = ("gn",)
     example = "input x: float[4, 8, 6] y = x -> group_norm(2) output y"
     operands = IMAGE
     results = ("... C H W",)
@@ -82,6 +85,7 @@ class Dropout(Op):
     """In training, set each value to zero with probability `rate` and scale the rest up by 1 / (1 − rate)."""
 
     name = "dropout"
+    synonyms = ("drop",)
     example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
     operands = (Operand("x", "..."),)
     results = ("...",)

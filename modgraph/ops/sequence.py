@@ -13,6 +13,7 @@ class Embedding(Op):
     """Look up a learned vector for each token id."""
 
     name = "embedding"
+    synonyms = ("embed", "lookup")
     example = "input x: token[7, 11] y = x -> embedding(4) output y"
     operands = (Operand("x", "...", dtype="token"),)
     results = ("... width",)
@@ -26,6 +27,7 @@ class Attention(Op):
     """Multi-head self-attention over the tokens: softmax(Q Kᵀ / √d) V, padding masked."""
 
     name = "attention"
+    synonyms = ("self_attention", "multihead_attention", "mha", "sdpa")
     example = "input x: float[5, 6] y = x -> attention(2) output y"
     operands = TOKENS
     results = ("... N D",)
@@ -61,6 +63,7 @@ class ClassToken(Op):
     """Put one learned token in front of the others."""
 
     name = "class_token"
+    synonyms = ("cls", "cls_token")
     example = "input x: float[5, 6] y = x -> class_token output y"
     operands = TOKENS
     results = ("... one_more D",)
@@ -77,6 +80,7 @@ class Position(Op):
     """Add a learned vector to each token by its place."""
 
     name = "position"
+    synonyms = ("positional_encoding", "pos_embed", "position_embedding")
     example = "input x: float[5, 6] y = x -> position output y"
     operands = TOKENS
     results = ("... N D",)
@@ -102,6 +106,7 @@ class Select(Op):
     """Take one token, by its place; of an axis of any length the first alone, since an example may have no other."""
 
     name = "select"
+    synonyms = ("index", "gather", "take")
     example = "input x: float[5, 6] y = x -> select(1) output y"
     operands = TOKENS
     results = ("... D",)

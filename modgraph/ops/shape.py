@@ -14,6 +14,7 @@ class Flatten(Op):
     """Put everything an example holds into one axis."""
 
     name = "flatten"
+    synonyms = ("reshape", "view")
     example = "input x: float[5, 6] y = x -> flatten output y"
     module = TorchModule("modgraph.nn.Flatten", "rank")
     affine = True
@@ -28,6 +29,7 @@ class Concat(Op):
     """Join several values along their last axis; all other axes agree."""
 
     name = "concat"
+    synonyms = ("cat", "concatenate", "join")
     example = "input x: float[5, 6] y = (x, x) -> concat output y"
     operands = (Operand("x", "..."),)
     variadic = True
@@ -55,6 +57,7 @@ class Split(Op):
     """Cut the last axis into `parts` of equal length: `a, b = x -> split(2)`."""
 
     name = "split"
+    synonyms = ("chunk",)
     example = "input x: float[5, 6] y, z = x -> split(2) output y output z"
     operands = VECTORS
     module = TorchModule("modgraph.nn.Split", "parts")
@@ -90,6 +93,7 @@ class Mean(_Reduction):
     """The mean over an axis."""
 
     name = "mean"
+    synonyms = ("average", "avg", "global_average_pool", "gap")
     example = "input x: float[5, 6] y = x -> mean output y"
     module = TorchModule("modgraph.nn.Mean", "axis")
     affine = True
@@ -99,6 +103,7 @@ class Sum(_Reduction):
     """The sum over an axis."""
 
     name = "sum"
+    synonyms = ("reduce_sum",)
     example = "input x: float[5, 6] y = x -> sum output y"
     module = TorchModule("modgraph.nn.Sum", "axis")
     affine = True

@@ -17,6 +17,7 @@ class Agreement(Router):
     """
 
     name = "agreement"
+    synonyms = ("routing_by_agreement", "dynamic_routing", "capsule")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r output y"
     operands = (Operand("tokens", "... N D"),)
     results = ("... M V",)

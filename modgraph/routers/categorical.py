@@ -108,6 +108,7 @@ class Categorical(Slots):
     """
 
     name = "categorical"
+    synonyms = ("gumbel", "sample", "reinforce")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = categorical(slots=2) y = x -> p by r output y"
     weights = (
         Weight("weight", "slots M features", uniform("features"), modules="M"),
@@ -152,6 +153,7 @@ class Fixed(Slots):
     """Fill slot k with module k, whatever the input: the baseline without selection."""
 
     name = "fixed"
+    synonyms = ("none", "identity")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = fixed(slots=2) y = x -> p by r output y"
     module = TorchModule("modgraph.nn.Fixed", "M", "slots", "message_rank", "dedupe")
 

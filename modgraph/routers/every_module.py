@@ -15,6 +15,7 @@ class EveryModule(Router):
     """
 
     name = "every_module"
+    synonyms = ("all", "dense", "ensemble", "soft")
     example = "input x: float[5, 6] pool p[3] = linear(4) y = x -> p output y"
     operands = (Operand("tokens", "..."),)
     results = ("...",)

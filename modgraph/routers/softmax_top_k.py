@@ -40,6 +40,7 @@ class Cosine(SoftmaxTopK):
     """
 
     name = "cosine"
+    synonyms = ("gmoe",)
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = cosine(k=2, width=4) y = x -> p by r output y"
     weights = (
         Weight("weight", "width D", uniform("D")),
@@ -64,6 +65,7 @@ class Linear(SoftmaxTopK):
     """
 
     name = "linear"
+    synonyms = ("switch", "softmax")
     example = "input x: float[5, 6] pool p[3] = scale router r = linear(k=1) y = x -> p by r output y"
     weights = (Weight("weight", "M D", uniform("D"), modules="M"),)
     module = TorchModule("modgraph.nn.LinearTopK", "D", "M", "k", noise="noise", load="load", capacity="capacity")

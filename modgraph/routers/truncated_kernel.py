@@ -15,6 +15,7 @@ class TruncatedKernel(Router):
     """
 
     name = "truncated_kernel"
+    synonyms = ("kernel", "rbf")
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = truncated_kernel(truncation=1) y = x -> p by r output y"
     )

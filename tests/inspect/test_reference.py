@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from modgraph.cli import main
-from modgraph.cli.explain_command import load_messages
+from modgraph.cli.explain_command import load_all
+from modgraph.declare import Registry
 from modgraph.diagnostics import Diagnostic
 from modgraph.inspect.reference import explain, reference
-from modgraph.ops import Op
-from modgraph.routers import Router
 
-load_messages()
+load_all()
 
 
-@pytest.mark.parametrize("name", [*Op.registry, *Router.registry, *Diagnostic.catalogue])
+@pytest.mark.parametrize(
+    "name", [*(name for registry in Registry.all.values() for name in registry), *Diagnostic.catalogue]
+)
 def test_everything_has_a_page(name: str) -> None:
     page = explain(name)
     assert page is not None
@@ -29,9 +30,10 @@ def test_the_reference_is_that_of_the_declarations() -> None:
     )
 
 
-def test_a_name_that_is_an_op_and_a_router_has_two_pages() -> None:
+def test_a_name_that_is_an_op_a_router_and_a_schedule_has_three_pages() -> None:
     page = explain("linear")
     assert page is not None
+    assert "schedule linear" in page
     assert "op linear(width" in page
     assert "router linear(k=1" in page
 
@@ -43,6 +45,8 @@ def test_explain_prints_a_page_or_says_what_was_meant(capsys: pytest.CaptureFixt
     assert "MG202 (error)" in capsys.readouterr().out
     assert main(["explain", "convv"]) == 1
     assert 'did you mean "conv"' in capsys.readouterr().err
+    assert main(["explain", "cifar10"]) == 0
+    assert "written {name: cifar10" in capsys.readouterr().out
 
 
 def test_new_begins_a_spec_that_checks(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
+import signal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,14 @@ import torch
 import modgraph
 from modgraph import ModgraphError
 from modgraph.backends.torch import Model, build
+from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.nn import choosing
 from modgraph.training.algorithms import EM, Backprop, Reinforce
 from modgraph.training.algorithms.algorithm import Given, Learner
+from modgraph.training.algorithms.em import ViterbiEM
 from modgraph.training.run import finish, started
+from tests.children import told_by_a_child
 from tests.small_runs import begin, final_weights, go_on, interrupt_at
 from tests.training.modular_in_numpy import (
     LAYERS,
@@ -195,24 +198,19 @@ def toy(tmp_path: Path) -> Path:
     return tmp_path / "toy.mod"
 
 
-DIES = """
-import os, signal, sys
-from modgraph.training.algorithms.em import _EM
-from modgraph.cli.main import main
+def dies_in_an_e_step(calls: int, arguments: list[str]) -> int:
+    """A training that is killed as it tries candidates for this time, from 1, with half of its table spoiled."""
+    original, left = ViterbiEM._candidates, iter(range(calls - 1))
 
-original, calls = _EM._candidates, []
+    def dying(self: Any, kept: Any) -> Any:
+        if next(left, None) is None:
+            for table in self.table.values():
+                table[: len(table) // 2] = 0
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(self, kept)
 
-def dying(self, kept):
-    calls.append(0)
-    if len(calls) == {calls}:
-        for table in self.table.values():
-            table[: len(table) // 2] = 0
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(self, kept)
-
-_EM._candidates = dying
-sys.exit(main({arguments}))
-"""
+    ViterbiEM._candidates = dying  # type: ignore[method-assign]
+    return main(arguments)
 
 
 @pytest.mark.parametrize("calls", [1, 4, 7])
@@ -221,9 +219,8 @@ def test_a_training_killed_in_the_middle_of_an_e_step_ends_as_if_it_had_not_been
 ) -> None:
     begin(toy, tmp_path / "whole")
     arguments = ["train", str(toy), "--out", str(tmp_path / "killed")]
-    command = [sys.executable, "-c", DIES.format(calls=calls, arguments=arguments)]
-    killed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert killed.returncode == -9, killed.stderr
+    code, printed = told_by_a_child(partial(dies_in_an_e_step, calls, arguments))
+    assert code == -signal.SIGKILL, printed
     go_on(tmp_path / "killed")
     assert final_weights(tmp_path / "killed") == final_weights(tmp_path / "whole")
     assert (tmp_path / "killed/metrics.jsonl").read_text() == (tmp_path / "whole/metrics.jsonl").read_text()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,9 @@ import pytest
 import yaml
 
 from modgraph.cli import main
+from modgraph.diagnostics import ModgraphError
 from modgraph.training.recipe import read_recipe
+from tests.children import told_by_a_child
 from tests.small_runs import RECIPE, begin, go_on
 
 
@@ -105,11 +105,12 @@ def test_every_path_of_a_recipe_is_kept_absolute(tmp_path: Path, monkeypatch: py
 def test_a_current_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text("data: {name: npz, train: a.npz}")
     (tmp_path / "gone").mkdir()
-    code = (
-        "import os, sys; from modgraph.training.recipe import read_recipe; from modgraph.diagnostics import *\n"
-        f"os.chdir({str(tmp_path / 'gone')!r}); os.rmdir({str(tmp_path / 'gone')!r})\n"
-        f"try: read_recipe({str(tmp_path / 'recipe.yaml')!r})\n"
-        "except ModgraphError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ}, check=True)
-    assert "the current folder is gone" in done.stdout
+
+    def read() -> int:
+        os.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        with pytest.raises(ModgraphError, match="the current folder is gone"):
+            read_recipe(str(tmp_path / "recipe.yaml"))
+        return 0
+
+    assert told_by_a_child(read) == (0, "")

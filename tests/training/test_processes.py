@@ -74,29 +74,15 @@ def close(run: Path, other: Path) -> None:
         )
 
 
-def test_two_processes_give_what_one_gives(routed: Path, tmp_path: Path) -> None:
+def test_two_processes_give_what_one_gives_and_one_goes_on_from_where_they_were(routed: Path, tmp_path: Path) -> None:
     begin(routed, tmp_path / "one", train__precision="float64")
-    with_two(routed, "--out", tmp_path / "two", "-s", "train.precision=float64")
+    settings = ("-s", "train.precision=float64", "-s", "train.checkpoint_every=3")
+    with_two(routed, "--out", tmp_path / "two", *settings)
     close(tmp_path / "two", tmp_path / "one")
-
-
-def test_a_run_goes_on_with_another_number_of_processes(routed: Path, tmp_path: Path) -> None:
-    begin(routed, tmp_path / "one", train__precision="float64", train__epochs=4)
-    with_two(
-        routed,
-        "--out",
-        tmp_path / "mixed",
-        "-s",
-        "train.precision=float64",
-        "-s",
-        "train.epochs=4",
-        "-s",
-        "train.checkpoint_every=3",
-    )
-    for name in sorted(path.name for path in (tmp_path / "mixed/checkpoints").iterdir())[-2:]:
-        (tmp_path / "mixed/checkpoints" / name).unlink()
-    go_on(tmp_path / "mixed")
-    close(tmp_path / "mixed", tmp_path / "one")
+    for name in sorted(path.name for path in (tmp_path / "two/checkpoints").iterdir())[-2:]:
+        (tmp_path / "two/checkpoints" / name).unlink()
+    go_on(tmp_path / "two")
+    close(tmp_path / "two", tmp_path / "one")
 
 
 @pytest.mark.slow

@@ -6,8 +6,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.run import finish, started
-from tests.children import told_by_a_child
+from tests.children import begun_in_a_child, told_by_a_child
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 
 
@@ -39,20 +37,18 @@ def test_resuming_equals_never_stopping(spec: Path, tmp_path: Path, optimizer: s
     assert (tmp_path / "broken/metrics.jsonl").read_text() == (tmp_path / "whole/metrics.jsonl").read_text()
 
 
-def train(*arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "modgraph", "train", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def test_a_training_that_is_killed_ends_with_the_same_weights(spec: Path, tmp_path: Path) -> None:
     """SIGKILL to the command itself, once it has a checkpoint; tests/assault kills at every moment."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    begin(spec, whole, train__epochs=60)
-    process = train(spec, "--out", killed, "-s", "train.epochs=60")
-    while process.poll() is None and not list(killed.glob("checkpoints/*.json")):
+    begin(spec, whole, train__epochs=20)
+    train = partial(main, ["train", str(spec), "--out", str(killed), "-s", "train.epochs=20"])
+    with Path(os.devnull).open("w") as nowhere:
+        child = begun_in_a_child(train, nowhere.fileno(), nowhere.fileno())
+    while not list(killed.glob("checkpoints/*.json")):
+        assert os.waitpid(child, os.WNOHANG) == (0, 0), "it has ended before"
         time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
     assert json.loads((killed / "run.json").read_text())["status"] == "started"
     go_on(killed)
     assert final_weights(killed) == final_weights(whole)

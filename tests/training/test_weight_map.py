@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -26,8 +27,9 @@ from modgraph.ir import weights_of
 from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.start.inherit import Inherited, inherit_file
+from modgraph.training.start.name_patterns import captured
 from modgraph.training.start.weight_file import read_tensors
-from modgraph.training.start.weight_map import captured, read_map
+from modgraph.training.start.weight_map import read_map
 from tests.training.timm_vit import PARAMETERS, timm_forward, timm_tensors
 
 MAP = "specs/gmoe_timm.yaml"
@@ -194,6 +196,124 @@ def test_a_frozen_weight_must_come_from_the_file(tmp_path: Path) -> None:
         inherit_file(program.build(0), str(tmp_path / "vit.safetensors"), read_map(MAP, program.ir))
 
 
+# ---------------------------------------------------------------- axes that lie otherwise
+
+DOCUMENT = Path("docs/training.md").read_text().split("## Starting from weights made elsewhere", 1)[1]
+BLOCKS = [
+    "\n".join(line.removeprefix("    ") for line in block.splitlines())
+    for block in re.findall(r"(?:^    .*\n|^\n(?=    ))+", DOCUMENT, re.M)
+]
+MIXTURE = next(block for block in BLOCKS if "model mixture" in block)
+STACKED = next(block for block in BLOCKS if "experts.w1" in block)
+
+
+def mixture() -> Model:
+    return modgraph.loads(MIXTURE).build(seed=0)
+
+
+def stacked() -> dict[str, Tensor]:
+    """What a file holds that keeps experts in one array, each matrix with its inputs first."""
+    generator = torch.Generator().manual_seed(5)
+    shapes = {"w1": (3, 6, 8), "b1": (3, 8), "w2": (3, 8, 6), "b2": (3, 6)}
+    tensors = {f"experts.{name}": torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    counter = torch.tensor(7)
+    return {**tensors, "router": torch.randn(6, 3, generator=generator), "norm.num_batches_tracked": counter}
+
+
+def started_from(folder: Path, tensors: dict[str, Tensor], text: str = STACKED) -> tuple[Model, Inherited]:
+    save_file(tensors, folder / "moe.safetensors")
+    (folder / "map.yaml").write_text(text)
+    model = mixture()
+    return model, inherit_file(model, str(folder / "moe.safetensors"), read_map(str(folder / "map.yaml"), model.graph))
+
+
+def test_the_documents_map_takes_experts_apart_and_turns_their_matrices(tmp_path: Path) -> None:
+    tensors = stacked()
+    model, inherited = started_from(tmp_path, tensors)
+    found = model.state_dict()
+    for expert in range(3):
+        assert found[f"expert.{expert}.linear.weight"].equal(tensors["experts.w1"][expert].T)
+        assert found[f"expert.{expert}.linear.bias"].equal(tensors["experts.b1"][expert])
+        assert found[f"expert.{expert}.linear2.weight"].equal(tensors["experts.w2"][expert].T)
+    assert found["gate.weight"].equal(tensors["router"].T)
+    assert inherited.fresh == inherited.copied == ()
+    assert inherited.left == ("norm.num_batches_tracked",)
+    x = torch.randn(2, 4, 6)
+    (y, gates) = model.eval()(x), (x @ tensors["router"]).softmax(-1)
+    hidden = torch.relu(torch.einsum("bnd,edh->bneh", x, tensors["experts.w1"]) + tensors["experts.b1"])
+    each = torch.einsum("bneh,ehd->bned", hidden, tensors["experts.w2"]) + tensors["experts.b2"]
+    best = gates.argmax(-1, keepdim=True)
+    expected = gates.gather(-1, best) * each.gather(-2, best.unsqueeze(-1).expand(-1, -1, -1, 6)).squeeze(-2)
+    torch.testing.assert_close(y, expected, atol=1e-5, rtol=1e-5)
+
+
+STACKS: dict[str, tuple[Callable[[dict[str, Tensor]], object], str]] = {
+    "too many": (lambda t: t.update({"experts.b2": torch.zeros(5, 6)}), "no rule takes experts.b2[3], experts.b2[4]"),
+    "too few": (
+        lambda t: t.update({"experts.b2": torch.zeros(2, 6)}),
+        'expert.2.linear2.bias is [6] here and experts.b2[2] is of [2, 6] there, taken as "# out -> out"',
+    ),
+    "other rank": (
+        lambda t: t.update({"experts.b2": torch.zeros(6)}),
+        "expert.0.linear2.bias is [6] here and experts.b2[0] is of [6] there",
+    ),
+    "not turned": (
+        lambda t: t.update(router=torch.zeros(3, 6)),
+        'gate.weight is [3, 6] here and router is [3, 6] there, taken as "in expert -> expert in"',
+    ),
+    "whole numbers": (
+        lambda t: t.update(router=torch.zeros(6, 3, dtype=torch.int32)),
+        "router holds torch.int32, torch.strided",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STACKS)
+def test_stacks_that_do_not_fit_are_named(tmp_path: Path, kind: str) -> None:
+    change, words = STACKS[kind]
+    tensors = stacked()
+    change(tensors)
+    with pytest.raises(ModgraphError) as caught:
+        started_from(tmp_path, tensors)
+    (told,) = caught.value.diagnostics
+    assert told.code == "MG516"
+    assert words in told.text()
+
+
+def test_slices_that_nothing_takes_may_be_unused_and_those_that_lack_random(tmp_path: Path) -> None:
+    tensors = stacked()
+    tensors["experts.b2"] = torch.ones(5, 6)
+    unused = STACKED.replace("unused: [", "unused: [experts.b2, ")
+    assert started_from(tmp_path, tensors, unused)[1].left[1:] == ("experts.b2[3]", "experts.b2[4]")
+    tensors["experts.b2"] = torch.ones(2, 6)
+    model, inherited = started_from(tmp_path, tensors, STACKED + "\nrandom: [expert.#.linear2.bias]\n")
+    assert inherited.fresh == ("expert.2.linear2.bias",)
+    assert model.state_dict()["expert.1.linear2.bias"].equal(torch.ones(6))
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_a_map_undoes_the_arrangement_that_it_describes(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Weights laid out as the map says, in any order of axes, stacked along any of them or not, are those it gives."""
+    source = modgraph.loads(MIXTURE).build(seed=data.draw(st.integers(0, 99))).state_dict()
+    tensors, rules = {}, []
+    for part in ("linear.weight", "linear.bias", "linear2.weight", "linear2.bias"):
+        experts = np.stack([source[f"expert.{expert}.{part}"].numpy() for expert in range(3)])
+        here = ["#", *"abc"[: experts.ndim - 1]]
+        there = data.draw(st.permutations(here))
+        tensors[part] = torch.tensor(np.ascontiguousarray(experts.transpose([here.index(axis) for axis in there])))
+        rules.append(f'{part}: {{to: expert.#.{part}, axes: "{" ".join(there)} -> {" ".join(here[1:])}"}}')
+    turned = data.draw(st.booleans())
+    tensors["gate"] = source["gate.weight"].T.contiguous() if turned else source["gate.weight"]
+    rules.append("gate: {to: gate.weight, axes: " + ("a b -> b a}" if turned else "a b -> a b}"))
+    model, inherited = started_from(tmp_path_factory.mktemp("arranged"), tensors, "weights: {" + ", ".join(rules) + "}")
+    found = model.state_dict()
+    assert all(found[name].equal(source[name]) for name in source)
+    assert inherited.fresh == inherited.left == inherited.copied == ()
+
+
 # ---------------------------------------------------------------- files that are none
 
 
@@ -214,7 +334,6 @@ FILES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "list": ("vit.pth", lambda path: torch.save([torch.zeros(2)], path), "it holds a list"),
     "one tensor": ("vit.pth", lambda path: torch.save(torch.zeros(2), path), "it holds a Tensor"),
     "words": ("vit.pth", lightning_like, '"b" in it is a str'),
-    "integers": ("vit.pth", lambda path: torch.save({"a": torch.arange(3)}, path), "torch.int64"),
     "nothing": ("vit.pth", lambda path: torch.save({}, path), "no tensors"),
     "empty safetensors": ("vit.safetensors", lambda path: path.write_bytes(b""), ""),
 }
@@ -283,7 +402,18 @@ MISTAKES = {
     REST: ("MG505", "weights"),
     "weights: 3\n" + REST: ("MG505", "weights"),
     "weights: {norm.*: 3}\n" + REST: ("MG504", "must be a name"),
-    "weights: {norm.*: {a: b}}\n" + REST: ("MG504", "must be a name"),
+    "weights: {norm.*: {a: b}}\n" + REST: ("MG503", "norm.* takes: axes, to"),
+    "weights: {norm.*: {axes: a -> a}}\n" + REST: ("MG505", "norm.* needs to"),
+    "weights: {norm.*: {to: 3}}\n" + REST: ("MG504", "must be a string"),
+    "weights: {norm.*: {to: norm.*, axes: 3}}\n" + REST: ("MG504", "must be a string"),
+    "weights: {norm.*: {to: norm.*, axes: a}}\n" + REST: ("MG535", "one ->"),
+    "weights: {norm.*: {to: norm.*, axes: a -> a -> a}}\n" + REST: ("MG535", "one ->"),
+    "weights: {norm.*: {to: norm.*, axes: a a -> a}}\n" + REST: ("MG535", '"a" names two axes'),
+    "weights: {norm.*: {to: norm.*, axes: a b -> a}}\n" + REST: ("MG535", "name the same axes"),
+    "weights: {norm.*: {to: norm.*, axes: a -> b}}\n" + REST: ("MG535", "name the same axes"),
+    "weights: {norm.*: {to: norm.*, axes: 'a # -> # a'}}\n" + REST: ("MG535", "# is an axis there"),
+    "weights: {norm.*: {to: norm.*, axes: '# a -> a'}}\n" + REST: ("MG530", "has one #"),
+    "weights: {norm.*: {to: norm.*, axes: a b -> b a}}\n" + REST: ("MG536", "name 1 axes on the right"),
     HEAD + REST + "unsued: [a]\n": ("MG503", 'did you mean "unused"'),
     HEAD + HEAD + REST: ("MG507", "twice"),
     "- 1": ("MG502", "not a mapping"),
@@ -315,8 +445,8 @@ def test_all_mistakes_of_a_map_are_told_at_once(tmp_path: Path) -> None:
 def test_the_map_covers_the_model_of_the_paper(sparse: list[int]) -> None:
     graph = modgraph.load("specs/gmoe.mod", sparse=sparse).ir
     found = read_map(MAP, graph)
-    assert found.sources.keys() | found.random == {weight.name for weight in weights_of(graph)}
-    assert set(found.sources.values()) >= {
+    assert found.origins.keys() | found.random == {weight.name for weight in weights_of(graph)}
+    assert {origin.tensor for origin in found.origins.values()} >= {
         "cls_token",
         "pos_embed",
         "patch_embed.proj.weight",

@@ -61,16 +61,19 @@ class SelectsAll(Caution):
 
 class NoBalance(Caution):
     """A router that may come to use few of its modules has no loss that keeps their use in balance, in a model that
-    is trained."""
+    is trained. Any loss that depends on what the router records counts: `importance(r)`, `load(r)`, or one written by
+    hand from `r.gates`."""
 
     code = "MG407"
-    message = 'nothing keeps router "{router}" from using few of its modules'
-    help = "add a loss such as: loss 0.01 * importance({router})"
+    message = 'nothing keeps router "{router}"{others} from using few of its modules'
+    help = "{way_out}"
     example = (
         "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = agreement(1) "
         "y = x -> p by r -> mean output y loss mse(y, y) }"
     )
     router: str
+    others: str
+    way_out: str
 
 
 class NamesWouldShift(Caution):

@@ -1,8 +1,6 @@
 """Algorithms: what a training does with a spec's losses and with decisions that no gradient passes."""
 
 from modgraph.training.algorithms.algorithm import Algorithm, Learner
-from modgraph.training.algorithms.backprop import Backprop
-from modgraph.training.algorithms.em import EM
-from modgraph.training.algorithms.reinforce import Reinforce
+from modgraph.training.algorithms.built_in import EM, Backprop, Reinforce
 
 __all__ = ["EM", "Algorithm", "Backprop", "Learner", "Reinforce"]

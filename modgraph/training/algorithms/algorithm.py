@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from torch import Tensor
-
-from modgraph.backends.torch import Model
-from modgraph.data import Arrays
 from modgraph.declare import Registry
 from modgraph.ir import Graph, Result
 from modgraph.recipes.schema import Named
 
-Tensors = Mapping[str, Tensor]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from modgraph.backends.torch import Model
+    from modgraph.data import Arrays
+
+Tensors = Mapping[str, "Tensor"]
 
 
 @dataclass(frozen=True)

@@ -11,38 +11,16 @@ from modgraph_runtime.memory import refuse_beyond_memory
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
-from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.evaluation import batch_of, placed
 from modgraph.nn import DRAW, choosing
-from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Tensors
+from modgraph.training.algorithms.algorithm import Given, Learner, Tensors
+from modgraph.training.algorithms.built_in import EM
 from modgraph.training.algorithms.decisions import DrawnRoute, Judged
-from modgraph.training.errors import NeedsOneProcess
 
 ROWS = 4096
 
 
-class EM(Algorithm):
-    """Keep the best decisions found for every example, and learn to make them and to do well with them.
-
-    The E-step, once before every `m_steps` steps, takes a batch of its own: for each example `samples` decisions are
-    drawn, all routes and steps of one together, and the best by log p(y|x, a) + log p(a|x) replaces the one that is
-    kept; if several are equal, that one stays. Each step descends on −mean[log p(y|x, a*) + log p(a*|x)] and the other
-    losses, a* what is kept. At the start, decisions are drawn uniformly.
-    """
-
-    name = "em"
-    samples: int = setting(10, min=1, max=10_000, doc="decisions drawn for each example in an E-step")
-    m_steps: int = setting(9, min=1, doc="steps of gradient descent between E-steps")
-    batch: int | None = setting(None, min=1, doc="examples in an E-step; by default those of a step")
-
-    def learner(self, given: Given) -> Learner:
-        if given.processes > 1:
-            raise ModgraphError([NeedsOneProcess(algorithm=self.name)])
-        return _EM(Judged.of(given.graph, self.name), self, given)
-
-
-class _EM(Learner):
+class ViterbiEM(Learner):
     """The table of assignments: for each route the module in every slot, [examples, ..., K]."""
 
     def __init__(self, judged: Judged, settings: EM, given: Given) -> None:

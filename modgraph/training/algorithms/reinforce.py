@@ -7,27 +7,12 @@ from typing import Any
 
 from torch import Tensor
 
-from modgraph.declare import setting
 from modgraph.nn import whole_batch_sum
-from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner, Tensors
+from modgraph.training.algorithms.algorithm import Learner, Tensors
 from modgraph.training.algorithms.decisions import Judged
 
 
-class Reinforce(Algorithm):
-    """Draw decisions, and make those more probable that did better than usual.
-
-    −mean[log p(y|x, a) + (log p(y|x, a) − b) log p(a|x)], the bracket's factor without gradient; b is the exponential
-    moving average of log p(y|x, a) over the steps before. Both are summed over an example's positions.
-    """
-
-    name = "reinforce"
-    memory: float = setting(0.99, min=0, below=1, doc="share of the moving average b that is kept at each step")
-
-    def learner(self, given: Given) -> Learner:
-        return _Reinforce(Judged.of(given.graph, self.name), self.memory)
-
-
-class _Reinforce(Learner):
+class ScoreFunction(Learner):
     """The average so far, and of how many steps it is."""
 
     def __init__(self, judged: Judged, memory: float) -> None:

@@ -70,3 +70,29 @@ class BadWeightFile(Diagnostic):
     help = "give a .safetensors file, or a state dict saved by torch"
     path: str
     reason: str
+
+
+class BadArrangement(Diagnostic):
+    """`axes` in a map of weights names the axes of a tensor there, and the same in the order of the weight's here.
+
+    `"in out -> out in"` transposes. A `#` on the left is an axis that is taken apart: each weight takes the slice whose
+    number stands for the `#` in its name.
+    """
+
+    code = "MG535"
+    message = '"{axes}" says nothing of axes: {problem}'
+    help = 'for example: axes: "# in out -> out in"'
+    axes: str
+    problem: str
+
+
+class AxesDoNotFit(Diagnostic):
+    """A rule of a map of weights names as many axes on the right of its `axes` as the weights of the model have."""
+
+    code = "MG536"
+    message = 'the weight "{weight}" has so many axes: {rank}; "{axes}" gives it {found}'
+    help = "name {rank} axes on the right of the arrow, and the same with # on its left where there is a stack"
+    weight: str
+    rank: int
+    axes: str
+    found: int

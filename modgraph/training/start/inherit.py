@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -14,10 +13,13 @@ from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import weights_of
 from modgraph.store.records import json_text
-from modgraph.store.run_directory import RunDirectory
 from modgraph.training.start.errors import CannotStart
+from modgraph.training.start.slices import arranged, fits, is_plain, left_over
 from modgraph.training.start.weight_file import read_tensors
 from modgraph.training.start.weight_map import WeightMap
+from modgraph.training.start.weight_rule import Origin
+
+RANDOM = "or list weights that may start afresh under random in the map"
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,9 @@ class Inherited:
         return "; ".join(parts)
 
 
-def inherit_run(model: Model, path: str) -> Inherited:
-    """Give a model the weights of a run, by name. Raises `ModgraphError` where they do not fit."""
-    from modgraph.training.run import load_run
-
-    if not RunDirectory(Path(path)).record.exists():
-        way_out = "train it first, or name another: -s start.run=DIR"
-        raise ModgraphError([CannotStart(path=path, reason="there is no run", way_out=way_out)])
-    found, own = load_run(path).checkpoint().weights, model.state_dict()
+def inherit_run(model: Model, path: str, found: Mapping[str, Tensor]) -> Inherited:
+    """Give a model the weights that a run found, by name. Raises `ModgraphError` where they do not fit."""
+    own = model.state_dict()
     shared = [name for name in own if name in found]
     if not shared:
         reason = f"no tensor has a name of this spec's; the run has {listed(sorted(found))}"
@@ -60,26 +57,22 @@ def inherit_run(model: Model, path: str) -> Inherited:
     if unlike:
         way_out = "make the shapes equal, or give what is to start afresh another name"
         raise ModgraphError([CannotStart(path=path, reason=listed(unlike), way_out=way_out)])
-    return _take_over(model, path, found, {name: name for name in shared})
+    return _take_over(model, path, found, {name: Origin(name) for name in shared})
 
 
 def inherit_file(model: Model, path: str, weight_map: WeightMap) -> Inherited:
     """Give a model the tensors of a file, by a map. Raises `ModgraphError` naming all that is amiss."""
     found, own = read_tensors(path), model.state_dict()
-    known = {name: tensor for name, tensor in weight_map.sources.items() if tensor in found}
-    fitting = {name: tensor for name, tensor in known.items() if _fits(own[name], found[tensor])}
-    needed = {name: tensor for name, tensor in weight_map.sources.items() if name not in weight_map.random}
-    missing = sorted({tensor for tensor in needed.values() if tensor not in found})
-    extra = sorted(tensor for tensor in found.keys() - known.values() if not weight_map.is_unused(tensor))
-    unlike = [
-        _difference(own[name], name, found[tensor], tensor)
-        for name, tensor in needed.items()
-        if name in known and name not in fitting
-    ]
+    known = {name: origin for name, origin in weight_map.origins.items() if origin.tensor in found}
+    fitting = {name: origin for name, origin in known.items() if fits(own[name], found[origin.tensor], origin)}
+    extra = [str(each) for each in left_over(found, known.values()) if not weight_map.is_unused(each.tensor)]
+    needed = {name: origin for name, origin in weight_map.origins.items() if name not in weight_map.random}
+    missing = sorted({origin.tensor for origin in needed.values() if origin.tensor not in found})
+    wrong = {name: origin for name, origin in needed.items() if name in known and name not in fitting}
     faults = {
-        "take another file, or list weights that may start afresh under random in the map": _told("it lacks ", missing),
+        f"take another file, {RANDOM}": _told("it lacks ", missing),
         "give each a rule in the map, or list it there under unused": _told("no rule takes ", extra),
-        "make the shapes equal, or list weights that may start afresh under random in the map": _told("", unlike),
+        **_misfits(wrong, own, found),
     }
     told = [CannotStart(path=path, reason=reason, way_out=way_out) for way_out, reason in faults.items() if reason]
     if told:
@@ -87,38 +80,53 @@ def inherit_file(model: Model, path: str, weight_map: WeightMap) -> Inherited:
     return _take_over(model, path, found, fitting)
 
 
+def _misfits(wrong: Mapping[str, Origin], own: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> dict[str, str]:
+    """What is wrong with tensors that do not fit, by what to do about it."""
+    kinds = {origin.tensor: found[origin.tensor] for origin in wrong.values() if not is_plain(found[origin.tensor])}
+    unlike = [
+        _difference(own[name], name, found[origin.tensor], origin)
+        for name, origin in wrong.items()
+        if origin.tensor not in kinds
+    ]
+    told = [f"{name} holds {tensor.dtype}, {tensor.layout}" for name, tensor in sorted(kinds.items())]
+    return {
+        f"map weights to plain real numbers, {RANDOM}": _told("", told),
+        f"make the shapes equal, say in the map how the axes lie there, {RANDOM}": _told("", unlike),
+    }
+
+
 def _told(words: str, names: Sequence[str]) -> str:
     return words + listed(names) if names else ""
 
 
-def _difference(own: Tensor, name: str, found: Tensor, there: str = "") -> str:
-    return f"{name} is {list(own.shape)} here and {f'{there} is ' if there else ''}{list(found.shape)} there"
-
-
-def _fits(own: Tensor, found: Tensor) -> bool:
-    """Whether shapes are equal but for axes of one in front."""
-    spare = found.dim() - own.dim()
-    return spare >= 0 and found.shape[spare:] == own.shape and own.numel() == found.numel()
+def _difference(own: Tensor, name: str, found: Tensor, origin: Origin | None = None) -> str:
+    here = f"{name} is {list(own.shape)} here"
+    if origin is None:
+        return f"{here} and {list(found.shape)} there"
+    taken = "" if origin.arrangement is None else f', taken as "{origin.arrangement}"'
+    return f"{here} and {origin} is {'of ' if origin.slice is not None else ''}{list(found.shape)} there{taken}"
 
 
 @torch.no_grad()
-def _take_over(model: Model, path: str, found: Mapping[str, Tensor], sources: Mapping[str, str]) -> Inherited:
-    """Copy tensors into a model: `sources` has that of each weight. Raises `ModgraphError` if a frozen one has none."""
+def _take_over(model: Model, path: str, found: Mapping[str, Tensor], origins: Mapping[str, Origin]) -> Inherited:
+    """Copy tensors into a model: `origins` has that of each weight. Raises `ModgraphError` if a frozen one has none."""
     own = model.state_dict()
-    fresh = tuple(name for name in own if name not in sources)
+    fresh = tuple(name for name in own if name not in origins)
     frozen = {weight.name for weight in weights_of(model.graph) if weight.frozen}
     unset = [name for name in fresh if name in frozen]
     if unset:
         reason = f"frozen weights would stay random: {listed(unset)} of this spec have no tensor there"
         way_out = "take them out of frozen { … }, or start from weights that include them"
         raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
-    for name, tensor in sources.items():
-        own[name].copy_(found[tensor].reshape(own[name].shape))
-    uses = Counter(sources.values())
+    for name, origin in origins.items():
+        tensor = arranged(found[origin.tensor], origin)
+        assert tensor is not None, f"{name} fits"
+        own[name].copy_(tensor.reshape(own[name].shape))
+    uses = Counter(map(str, origins.values()))
     return Inherited(
         source=path,
-        taken=tuple(sources),
-        copied=tuple(name for name, tensor in sources.items() if uses[tensor] > 1),
+        taken=tuple(origins),
+        copied=tuple(name for name, origin in origins.items() if uses[str(origin)] > 1),
         fresh=fresh,
-        left=tuple(sorted(found.keys() - uses.keys())),
+        left=tuple(map(str, left_over(found, origins.values()))),
     )

@@ -68,6 +68,4 @@ def _problem(content: Any) -> str | None:
     for name, value in content.items():
         if not isinstance(name, str) or not isinstance(value, Tensor):
             return f'"{name}" in it is a {type(value).__name__}, not a tensor with a name'
-        if value.layout != torch.strided or not value.dtype.is_floating_point:
-            return f'"{name}" in it is a tensor of {value.dtype}, {value.layout}; weights are plain real numbers'
     return None if content else "there are no tensors in it"

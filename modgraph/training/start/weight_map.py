@@ -2,6 +2,7 @@
 
     weights:                                   # names there: names here
       blocks.*.mlp.*.*: [blocks.*.mlp.*.*, blocks.*.expert.#.ffn.*.*]
+      blocks.*.experts: {to: blocks.*.expert.#.linear.weight, axes: "# in out -> out in"}
     random: [head.*]                           # of ours, what may start afresh
     unused: [dist_token]                       # of theirs, what nothing here needs
 
@@ -10,17 +11,18 @@ Between dots, `*` is any one part of a name, taken over in order; `#`, here alon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from modgraph.diagnostics import ModgraphError, Note, Report, Span, did_you_mean, listed
+from modgraph.diagnostics import ModgraphError, Note, Report, did_you_mean, listed
 from modgraph.ir import Graph, weights_of
-from modgraph.recipes.errors import BadValue, BadYaml, MissingKey, UnknownKey
-from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
+from modgraph.recipes.errors import BadYaml, UnknownKey
+from modgraph.recipes.yaml_tree import Branch, read_tree
 from modgraph.syntax import read
 from modgraph.training.start import errors
+from modgraph.training.start.name_patterns import ANY, EVERY, captured, is_pattern, matches
+from modgraph.training.start.weight_rule import Origin, Rule, read_rules, read_words
 
-ANY, EVERY = "*", "#"
 SECTIONS = ("weights", "random", "unused")
 COMPARED = 5_000_000  # patterns times weights
 TOLD = 100  # rules of one mistake
@@ -28,24 +30,15 @@ TOLD = 100  # rules of one mistake
 
 @dataclass(frozen=True)
 class WeightMap:
-    """Where each weight comes from: `sources` has the file's tensor for each weight that a rule gives; those in
-    `random` start afresh where the file has none that fits; tensors that match `unused` may be left behind."""
+    """Where each weight comes from: `origins` has each that a rule gives; those in `random` start afresh where the
+    file has nothing that fits; tensors that match `unused` may be left behind."""
 
-    sources: Mapping[str, str]
+    origins: Mapping[str, Origin]
     random: frozenset[str]
     unused: tuple[str, ...]
 
     def is_unused(self, tensor: str) -> bool:
-        return _matches(self.unused, tensor)
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """One target of one source, and where it stands."""
-
-    source: str
-    target: str
-    span: Span | None
+        return matches(self.unused, tensor)
 
 
 def read_map(path: str, graph: Graph) -> WeightMap:
@@ -59,115 +52,64 @@ def read_map(path: str, graph: Graph) -> WeightMap:
         if key not in SECTIONS:
             suggestion = did_you_mean(key, SECTIONS)
             report.add(UnknownKey(span=tree.keys[key], section="a map", key=key, suggestion=suggestion))
-    weights = [weight.name for weight in weights_of(graph)]
-    rules = list(_rules(tree, report))
+    shapes = {weight.name: weight.shape for weight in weights_of(graph)}
+    rules = list(read_rules(tree, report))
     random = _patterns(tree, "random", report)
-    _refuse_too_many([*(rule.target for rule in rules), *random], weights, tree)
-    sources = _sources(rules, weights, report)
-    free = frozenset(name for name in weights if _matches(random, name))
-    forgotten = [name for name in weights if name not in sources and name not in free]
+    _refuse_too_many([*(rule.target for rule in rules), *random], len(shapes), tree)
+    origins = _origins(rules, shapes, report)
+    free = frozenset(name for name in shapes if matches(random, name))
+    forgotten = [name for name in shapes if name not in origins and name not in free]
     if forgotten and not report.errors:
         report.add(errors.NotMapped(span=tree.keys.get("weights", tree.span), weights=listed(forgotten)))
     unused = _patterns(tree, "unused", report)
     if report.errors:
         raise ModgraphError(report.in_order())
-    return WeightMap(sources, free, unused)
+    return WeightMap(origins, free, unused)
 
 
-def _matches(patterns: Iterable[str], name: str) -> bool:
-    """Whether one of the patterns means this name, among others."""
-    return any(captured(each, name) is not None if _is_pattern(each) else each == name for each in patterns)
-
-
-def _is_pattern(name: str) -> bool:
-    return ANY in name or EVERY in name
-
-
-def _refuse_too_many(names: list[str], weights: list[str], tree: Branch) -> None:
+def _refuse_too_many(names: list[str], weights: int, tree: Branch) -> None:
     """Raises `ModgraphError` where comparing all patterns with all weights would take long."""
-    patterns = sum(map(_is_pattern, names))
-    if patterns * len(weights) > COMPARED:
-        reason = f"its {patterns:,} patterns are too many for {len(weights):,} weights"
+    patterns = sum(map(is_pattern, names))
+    if patterns * weights > COMPARED:
+        reason = f"its {patterns:,} patterns are too many for {weights:,} weights"
         raise ModgraphError([BadYaml(span=tree.span, reason=reason)])
-
-
-def captured(pattern: str, name: str) -> tuple[str, ...] | None:
-    """What each `*` of a pattern stands for in a name, or None if the name is none of its names."""
-    parts, found = pattern.split("."), name.split(".")
-    if len(parts) != len(found):
-        return None
-    pairs = list(zip(parts, found, strict=True))
-    if not all(part in (ANY, each) or (part == EVERY and each.isdigit()) for part, each in pairs):
-        return None
-    return tuple(each for part, each in pairs if part == ANY)
-
-
-def _filled(pattern: str, values: Iterable[str]) -> str:
-    """The name that a pattern means for these values of its `*`."""
-    values = iter(values)
-    return ".".join(next(values) if part == ANY else part for part in pattern.split("."))
-
-
-def _rules(tree: Branch, report: Report) -> Iterator[_Rule]:
-    """The rules whose patterns mean something."""
-    section = tree.items.get("weights")
-    if not isinstance(section, Branch):
-        meaning = "names of tensors, each with the weights here that it becomes"
-        report.add(MissingKey(span=tree.span, section="a map", key="weights", meaning=meaning))
-        return
-    for source, item in section.items.items():
-        for target in _words(item, source, report):
-            problem = _problem(source, every=False) or _problem(target)
-            if problem is None and source.split(".").count(ANY) != target.split(".").count(ANY):
-                problem = "both sides have the same number of *; a # stands for every number"
-            if problem is None:
-                yield _Rule(source, target, item.span)
-            else:
-                report.add(errors.BadWeightRule(span=item.span, source=source, target=target, problem=problem))
 
 
 def _patterns(tree: Branch, key: str, report: Report) -> tuple[str, ...]:
     """The patterns that a section lists."""
     item = tree.items.get(key)
-    return () if item is None else _words(item, key, report)
+    return () if item is None else read_words(item, key, report)
 
 
-def _words(item: Leaf | Branch, key: str, report: Report) -> tuple[str, ...]:
-    """The names of one value, a word or a list of words."""
-    found = item.value if isinstance(item, Leaf) else None
-    words = found if isinstance(found, tuple) else (found,)
-    if all(isinstance(word, str) for word in words):
-        return words
-    report.add(BadValue(span=item.span, key=key, problem="must be a name or a list", meaning="names of tensors"))
-    return ()
-
-
-def _problem(pattern: str, every: bool = True) -> str | None:
-    """What is wrong with a pattern, or None."""
-    if any(sign in part and sign != part for part in pattern.split(".") for sign in (ANY, EVERY)):
-        return f"{ANY} and {EVERY} stand for a whole part between dots"
-    return f"{EVERY} makes no sense on the side of the file" if EVERY in pattern and not every else None
-
-
-def _sources(rules: list[_Rule], weights: list[str], report: Report) -> dict[str, str]:
-    """The tensor of each weight. A rule is a mistake if none of its targets is a weight."""
-    found: dict[str, tuple[str, _Rule]] = {}
+def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: Report) -> dict[str, Origin]:
+    """Where each weight comes from. A rule is a mistake if none of its targets is a weight."""
+    found: dict[str, tuple[Origin, Rule]] = {}
     used: set[str] = set()
-    known = set(weights)
     for rule in rules:
-        for name in weights if _is_pattern(rule.target) else known & {rule.target}:
-            values = captured(rule.target, name)
-            if values is None:
-                continue
-            used.add(rule.source)
-            _, other = found.setdefault(name, (_filled(rule.source, values), rule))
+        among = shapes if is_pattern(rule.target) else shapes.keys() & {rule.target}
+        names = {name: values for name in among if (values := captured(rule.target, name)) is not None}
+        _check_rank(rule, names, shapes, report)
+        used |= {rule.source} if names else set()
+        for name, values in names.items():
+            _, other = found.setdefault(name, (rule.origin(name, values), rule))
             if other is not rule:
                 notes = (Note(text=f'the other is that of "{other.source}"', span=other.span),)
                 report.add(errors.MappedTwice(span=rule.span, weight=name, notes=notes))
     for rule in [rule for rule in rules if rule.source not in used][:TOLD]:
-        suggestion = _suggestion(rule.target, weights)
+        suggestion = _suggestion(rule.target, list(shapes))
         report.add(errors.NoSuchWeight(span=rule.span, pattern=rule.target, suggestion=suggestion))
-    return {name: source for name, (source, _) in found.items()}
+    return {name: origin for name, (origin, _) in found.items()}
+
+
+def _check_rank(rule: Rule, names: Iterable[str], shapes: Mapping[str, tuple[int, ...]], report: Report) -> None:
+    """Tell of the first weight of a rule that has not as many axes as the rule says."""
+    if rule.arrangement is None:
+        return
+    found = len(rule.arrangement.here)
+    wrong = next((name for name in names if len(shapes[name]) != found), None)
+    if wrong is not None:
+        axes, rank = str(rule.arrangement), len(shapes[wrong])
+        report.add(errors.AxesDoNotFit(span=rule.span, weight=wrong, rank=rank, axes=axes, found=found))
 
 
 def _suggestion(target: str, weights: list[str]) -> str:

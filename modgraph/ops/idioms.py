@@ -1,0 +1,26 @@
+"""Words of the field that are no op here, and how what they mean is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Idiom:
+    """`code` is a statement about a value x: float[…, 8] that binds y."""
+
+    words: tuple[str, ...]
+    code: str
+
+
+IDIOMS = (
+    Idiom(
+        ("lstm", "gru", "rnn", "recurrent"),
+        "scan x as v with h: float[8] { h = (h, v) -> concat -> linear(8) -> tanh yield h } as y",
+    ),
+    Idiom(("mlp", "ffn", "feed_forward"), "y = x -> linear(32) -> gelu -> linear(8)"),
+    Idiom(("transformer", "encoder_layer"), "y = x + (x -> layer_norm -> attention(2))"),
+    Idiom(("residual", "skip", "shortcut"), "y = x + (x -> linear(8))"),
+    Idiom(("moe", "mixture_of_experts", "experts"), "pool expert[4] = linear(8) y = x -> expert -> mean"),
+    Idiom(("abs", "l1", "mae", "l1_loss"), "y = (x -> relu) + (-x -> relu)"),
+)

@@ -1,0 +1,62 @@
+"""The algorithms of this package, as sections of a recipe. Their learners are imported at use: they need torch."""
+
+from __future__ import annotations
+
+from modgraph.declare import setting
+from modgraph.diagnostics import ModgraphError
+from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner
+from modgraph.training.errors import NeedsOneProcess, NoGradient
+
+
+class Backprop(Algorithm):
+    """Gradient descent on the declared losses."""
+
+    name = "backprop"
+
+    def learner(self, given: Given) -> Learner:
+        from modgraph.training.algorithms.decisions import drawn_routes
+
+        for route in drawn_routes(given.graph):
+            if not route.frozen:
+                raise ModgraphError([NoGradient(router=route.router)])
+        return Learner(given.graph)
+
+
+class EM(Algorithm):
+    """Keep the best decisions found for every example, and learn to make them and to do well with them.
+
+    The E-step, once before every `m_steps` steps, takes a batch of its own: for each example `samples` decisions are
+    drawn, all routes and steps of one together, and the best by log p(y|x, a) + log p(a|x) replaces the one that is
+    kept; if several are equal, that one stays. Each step descends on −mean[log p(y|x, a*) + log p(a*|x)] and the other
+    losses, a* what is kept. At the start, decisions are drawn uniformly.
+    """
+
+    name = "em"
+    samples: int = setting(10, min=1, max=10_000, doc="decisions drawn for each example in an E-step")
+    m_steps: int = setting(9, min=1, doc="steps of gradient descent between E-steps")
+    batch: int | None = setting(None, min=1, doc="examples in an E-step; by default those of a step")
+
+    def learner(self, given: Given) -> Learner:
+        from modgraph.training.algorithms.decisions import Judged
+        from modgraph.training.algorithms.em import ViterbiEM
+
+        if given.processes > 1:
+            raise ModgraphError([NeedsOneProcess(algorithm=self.name)])
+        return ViterbiEM(Judged.of(given.graph, self.name), self, given)
+
+
+class Reinforce(Algorithm):
+    """Draw decisions, and make those more probable that did better than usual.
+
+    −mean[log p(y|x, a) + (log p(y|x, a) − b) log p(a|x)], the bracket's factor without gradient; b is the exponential
+    moving average of log p(y|x, a) over the steps before. Both are summed over an example's positions.
+    """
+
+    name = "reinforce"
+    memory: float = setting(0.99, min=0, below=1, doc="share of the moving average b that is kept at each step")
+
+    def learner(self, given: Given) -> Learner:
+        from modgraph.training.algorithms.decisions import Judged
+        from modgraph.training.algorithms.reinforce import ScoreFunction
+
+        return ScoreFunction(Judged.of(given.graph, self.name), self.memory)
