@@ -1,5 +1,6 @@
 """The one typed graph that every stage after the parser reads."""
 
+from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
@@ -29,6 +30,7 @@ from modgraph.ir.weights import GraphWeight, weights_of
 __all__ = [
     "MOST_MODULES",
     "Change",
+    "Compared",
     "Graph",
     "GraphWeight",
     "InputNode",
@@ -49,6 +51,7 @@ __all__ = [
     "TargetNode",
     "UnreadableGraph",
     "bind_route",
+    "comparisons",
     "facts_of",
     "from_json",
     "grow",
