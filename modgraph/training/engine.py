@@ -33,6 +33,7 @@ from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
 from modgraph.training.state import refusing_damage, train_state
 from modgraph.training.task import Task
+from modgraph.training.watched import check_watched, measured_metrics
 
 
 class Engine:
@@ -111,6 +112,7 @@ class Engine:
 
         The metrics of this epoch are those of the new graph alone. Raises `ModgraphError`, the state then as it was.
         """
+        check_watched(graph, self.train, self.task.splits)
         self.state = train_state(graph, self.train, self.task.data, self.processes, self.checkpoint())
         self.means = Means()
 
@@ -119,6 +121,7 @@ class Engine:
         before = self.checkpoint()
         self.progress = self.progress.next_task()
         graph, data = self.task.graph_after(self.state.graph), self.task.data
+        check_watched(graph, self.train, self.task.splits)
         self.state = train_state(graph, self.train, data, self.processes, before, same_data=False)
         self.order = self._order()
 
@@ -169,7 +172,8 @@ class Engine:
         values = {TRAIN: self.state.metrics.values(Means.joined(self.processes.gather(self.means)))}
         if self.task.validation is not None:
             values[VALIDATION] = self.measured(self.state.model, self.task.validation)
-        self.progress = self.progress.after_epoch(self.train, values)
+        improving = measured_metrics(self.state.graph, self.train, self.task.splits)
+        self.progress = self.progress.after_epoch(self.train, values, improving)
         if log is not None:
             for split, found in values.items():
                 log.write(split, self.progress.epoch, self.progress.step, found)
