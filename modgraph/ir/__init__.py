@@ -3,7 +3,9 @@
 from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
-from modgraph.ir.json_form import from_json, to_json
+from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
+from modgraph.ir.json_form import to_json
+from modgraph.ir.json_read import from_json
 from modgraph.ir.lengths import longest, symbolic_axes
 from modgraph.ir.node import (
     InputNode,
@@ -20,8 +22,9 @@ from modgraph.ir.node import (
 )
 from modgraph.ir.region import Region
 from modgraph.ir.rewrite import Change, Narrowed, Rule, pruned, rewritten
-from modgraph.ir.stored import MOST_MODULES, UnreadableGraph
+from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
+from modgraph.ir.verify import verify
 from modgraph.ir.weights import GraphWeight, weights_of
 
 __all__ = [
@@ -31,6 +34,7 @@ __all__ = [
     "Graph",
     "GraphWeight",
     "InputNode",
+    "InvalidGraph",
     "LossNode",
     "Narrowed",
     "Node",
@@ -57,5 +61,6 @@ __all__ = [
     "symbolic_axes",
     "to_json",
     "to_text",
+    "verify",
     "weights_of",
 ]
