@@ -20,7 +20,8 @@ LENGTH = "_length"
 def upgraded(record: Any) -> Any:
     """A record of format 1 in format 2, but for its types."""
     nodes = [_node(entry) for entry in record["nodes"]]
-    return {**record, "format": 2, "nodes": nodes}
+    inputs = [entry["name"] for entry in nodes if entry["kind"] == "input"]
+    return {"inputs": inputs, **record, "format": 2, "nodes": nodes}
 
 
 def retyped(graph: Graph) -> Graph:

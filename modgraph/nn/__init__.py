@@ -20,7 +20,7 @@ from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool
 from modgraph.nn.kernel import KernelDense, KernelFactorised, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
-from modgraph.nn.padding import selected, valid, valid_along
+from modgraph.nn.padding import cleared, valid, valid_along
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import (
@@ -95,8 +95,8 @@ __all__ = [
     "TruncatedKernel",
     "choice_of",
     "choosing",
+    "cleared",
     "scan",
-    "selected",
     "sharded",
     "squared_cv",
     "standard_gumbel",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.padding import selected
+from modgraph.nn.padding import cleared
 
 
 class _AlongAxis(nn.Module):
@@ -41,7 +41,7 @@ class Sum(_AlongAxis):
     """The sum along an axis, padding left out."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        return selected(x, real).sum(self.axis)
+        return cleared(x, real).sum(self.axis)
 
 
 class Mean(_AlongAxis):
@@ -50,7 +50,7 @@ class Mean(_AlongAxis):
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
             return x.mean(self.axis)
-        return selected(x, real).sum(self.axis) / real.sum(self.axis).clamp(min=1)
+        return cleared(x, real).sum(self.axis) / real.sum(self.axis).clamp(min=1)
 
 
 class Max(_AlongAxis):
@@ -59,7 +59,7 @@ class Max(_AlongAxis):
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
             return x.amax(self.axis)
-        largest = selected(x, real, -torch.inf).amax(self.axis)
+        largest = cleared(x, real, -torch.inf).amax(self.axis)
         return torch.where(real.any(self.axis), largest, 0.0)
 
 
@@ -73,7 +73,7 @@ class Last(_AlongAxis):
         places = torch.arange(x.shape[self.axis], device=x.device)
         shape = [1] * x.dim()
         shape[self.axis] = -1
-        return selected(x, places.reshape(shape) == length - 1).sum(self.axis)
+        return cleared(x, places.reshape(shape) == length - 1).sum(self.axis)
 
 
 class Contract(nn.Module):
@@ -84,4 +84,4 @@ class Contract(nn.Module):
         self.equation = equation
 
     def forward(self, left: Tensor, right: Tensor, real: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
-        return torch.einsum(self.equation, selected(left, real[0]), selected(right, real[1]))
+        return torch.einsum(self.equation, cleared(left, real[0]), cleared(right, real[1]))

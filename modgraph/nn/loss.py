@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.padding import selected
+from modgraph.nn.padding import cleared
 from modgraph.nn.shard import whole_batch_sum
 
 
@@ -16,7 +16,7 @@ def per_example(x: Tensor, real: Tensor | None, reduce: str = "mean") -> Tensor:
     """[B, ...] to [B] by mean or sum over what is real, `real` a mask that broadcasts against x."""
     if x.dim() == 1:
         return x
-    total = selected(x, real).flatten(1).sum(1)
+    total = cleared(x, real).flatten(1).sum(1)
     if reduce == "sum":
         return total
     if real is None:
@@ -46,7 +46,7 @@ class CrossEntropy(nn.Module):
         counts = torch.ones_like(label, dtype=torch.bool) if self.ignore is None else label != self.ignore
         weight = logits.new_tensor(self.weights) if self.weights else None
         known = label * counts
-        loss = F.cross_entropy(selected(logits, real).movedim(-1, 1), known, weight, reduction="none")
+        loss = F.cross_entropy(cleared(logits, real).movedim(-1, 1), known, weight, reduction="none")
         if self.ignore is None or loss.dim() == 1 or self.reduce == "sum":
             return per_example(loss * counts, _of_positions(real), self.reduce)
         mask = _of_positions(real)
@@ -63,7 +63,7 @@ class Gaussian(nn.Module):
         self.reduce = reduce
 
     def forward(self, prediction: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
-        squares = (selected(prediction - target, real) ** 2).sum(-1)
+        squares = (cleared(prediction - target, real) ** 2).sum(-1)
         constant = prediction.shape[-1] * math.log(2 * math.pi * self.variance)
         return per_example((squares / self.variance + constant) / 2, _of_positions(real), self.reduce)
 
@@ -72,14 +72,14 @@ class MSE(nn.Module):
     """Mean of the squared error over everything an example holds."""
 
     def forward(self, prediction: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
-        return per_example(selected(prediction - target, real) ** 2, real)
+        return per_example(cleared(prediction - target, real) ** 2, real)
 
 
 class Entropy(nn.Module):
     """−Σ p log p of p = softmax(logits): logits [B, ..., C]."""
 
     def forward(self, logits: Tensor, real: Tensor | None = None) -> Tensor:
-        log_p = selected(logits, real).log_softmax(-1)
+        log_p = cleared(logits, real).log_softmax(-1)
         return per_example(-(log_p.exp() * log_p).sum(-1), _of_positions(real))
 
 
@@ -92,7 +92,7 @@ class Importance(nn.Module):
 
     def forward(self, *gates: Tensor, real: tuple[Tensor | None, ...] | None = None) -> Tensor:
         masks = real or (None,) * len(gates)
-        return torch.stack([self._of_one(selected(each, mask)) for each, mask in zip(gates, masks, strict=True)]).sum(0)
+        return torch.stack([self._of_one(cleared(each, mask)) for each, mask in zip(gates, masks, strict=True)]).sum(0)
 
     def _of_one(self, gates: Tensor) -> Tensor:
         if self.over == "example":

@@ -9,15 +9,15 @@ from torch import Tensor
 
 
 def valid(x: Tensor, axis: int, length: Tensor | None) -> Tensor | None:
-    """A boolean mask that broadcasts against x: true where the place along `axis` is below the example's length.
+    """A boolean mask that broadcasts against x: true where the position along `axis` is below the example's length.
 
-    `length` has the shape [B], B the first axis of x; None means that all places are real.
+    `length` has the shape [B], B the first axis of x; None means that all positions are real.
     """
     if length is None or length.dtype == torch.bool:
         return length
     axis = axis % x.dim()
-    places = torch.arange(x.shape[axis], device=x.device)
-    mask = places < length.to(x.device).unsqueeze(-1)
+    positions = torch.arange(x.shape[axis], device=x.device)
+    mask = positions < length.to(x.device).unsqueeze(-1)
     shape = [1] * x.dim()
     shape[0], shape[axis] = mask.shape
     return mask.reshape(-1, *shape[1:])
@@ -32,6 +32,12 @@ def valid_along(x: Tensor, lengths: Mapping[int, Tensor]) -> Tensor | None:
     return found
 
 
-def selected(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
-    """x where it is real. What stands in padding, be it infinite or no number, reaches neither values nor gradients."""
+def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
+    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
+    reaches neither values nor gradients."""
     return x if real is None else x.masked_fill(~real, otherwise)
+
+
+def without_padding(x: Tensor, axis: int, length: Tensor | None) -> Tensor:
+    """x with zeros in the padding along `axis`: what stands there, inf and NaN too, reaches no value or gradient."""
+    return cleared(x, valid(x, axis, length))

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.padding import selected
+from modgraph.nn.padding import cleared
 
 
 class Attention(nn.Module):
@@ -21,7 +21,7 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """x [..., N, D] gives the same shape; no token looks at padding, which `real` [..., N, 1] tells."""
-        x, mask = selected(x, real), None
+        x, mask = cleared(x, real), None
         if real is not None:
             mask = real.transpose(-1, -2).unsqueeze(-3)
             if self.causal:
