@@ -7,6 +7,7 @@ from typing import Any
 from modgraph.elaboration import errors
 from modgraph.elaboration.bindings import member_key, named_after
 from modgraph.elaboration.entities import POISON, Poison, Tensor, described
+from modgraph.elaboration.loss_names import name_of_loss
 from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.site import Site
 from modgraph.ir import LossNode, OutputNode
@@ -80,7 +81,7 @@ def elaborate_loss(statement: ast.Loss, site: Site) -> None:
         return
     reference = statement.reference
     key = member_key(reference, site) if reference is not None else None
-    place = _named(f"loss.{reference.name}", key, site) if reference is not None else named_after("loss", site)
+    place = _named(f"loss.{name_of_loss(statement)}", key, site)
     if place.naming.node in site.graph:
         advice = "give it a name of its own: loss NAME = …"
         site.tell(errors.DuplicateName(span=statement.span, name=place.naming.node, way_out=advice))

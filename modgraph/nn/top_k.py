@@ -113,4 +113,5 @@ class NoisyTopK(TopK):
 
     def records(self, choice: Choice) -> NoisyRecords:
         gates = choice.softmax_of_all() if self.softmax_first else choice.softmax_of_chosen()
-        return NoisyRecords(gates, choice.scores, choice.selected, choice.chance_to_stay())
+        load = choice.chance_to_stay() if self.noisy and self.training else choice.selected
+        return NoisyRecords(gates, choice.scores, choice.selected, load)
