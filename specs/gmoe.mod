@@ -19,9 +19,10 @@ model gmoe(classes=345, dim=384, depth=12, heads=6, experts=6, k=1, sparse=[8, 1
     if i in sparse {
       pool expert[experts] = ffn(dim)
       if gating == "cosine" {
-        router gate = cosine(k, width=width, noise=noise / experts, load=load, capacity=capacity)
+        router gate = cosine(k, width=width, noise=noise / experts, load=load, capacity=capacity,
+                             priority="first_choice")
       } else {
-        router gate = linear(k, noise=noise / experts, load=load, capacity=capacity)
+        router gate = linear(k, noise=noise / experts, load=load, capacity=capacity, priority="first_choice")
       }
       x = x + (x -> layer_norm(name="norm2") -> expert by gate)
     } else {

@@ -5,10 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from modgraph.ir import Graph, verify
+from modgraph.passes import Determinize, InferenceOnly, Lower
 
 # Several tests run beside each other: threads of one would only wait for those of another, and burn time as they do.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -54,6 +58,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def every_pass_is_verified() -> Iterator[None]:
+    """Around every pass that a test runs: its graph is what the declarations say, and what the pass ensures."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (InferenceOnly, Determinize, Lower):
+            patch.setattr(kind, "__call__", verifying(kind.__call__))
+        yield
+
+
+def verifying(run: Callable[[Any, Graph], Graph]) -> Callable[[Any, Graph], Graph]:
+    def verified(self: Any, graph: Graph) -> Graph:
+        after = run(self, graph)
+        verify(after)
+        assert self.ensures(after), f"{self} left undone what it ensures"
+        return after
+
+    return verified
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -68,47 +69,8 @@ class Everyone(nn.Module):
         return pool.all(tokens).mean(-2)
 """
 
-TRAINING = '''
-import numpy as np
-from modgraph.data import Arrays, DataSet
-from modgraph.declare import setting
-from modgraph.training.algorithms import Algorithm, Learner
-from modgraph.training.optimizers import Optimizer
-
-class Doubles(DataSet):
-    """Numbers and their doubles."""
-
-    name = "doubles"
-    count: int = setting(8, min=1, doc="how many")
-
-    def splits(self, graph):
-        x = np.arange(self.count, dtype=np.float32).reshape(-1, 1) / self.count
-        return {split: Arrays({"x": x, "y": 2 * x}) for split in ("train", "test")}
-
-class Careful(Algorithm):
-    """Descend on a share of the losses."""
-
-    name = "careful"
-    share: float = setting(0.5, min=0, max=1, doc="of the losses")
-
-    def learner(self, given):
-        return _Careful(given.graph, self.share)
-
-class _Careful(Learner):
-    def __init__(self, graph, share):
-        super().__init__(graph)
-        self.share = share
-
-    def objective(self, losses, found, examples):
-        return {name: self.share * loss for name, loss in losses.items()}
-
-class Plain(Optimizer):
-    """Stochastic gradient descent with nothing else."""
-
-    name = "plain"
-    torch = "torch.optim.SGD"
-    lr: float = setting(0.1, min=0, doc="learning rate")
-'''
+DOCUMENT = Path("docs/adding-an-op.md").read_text().split("recipes choose them by name", 1)[1]
+TRAINING = textwrap.dedent(DOCUMENT.split("\n\n", 1)[1].split("\n`explain NAME`", 1)[0])
 
 Install = Callable[..., Path]
 

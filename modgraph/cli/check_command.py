@@ -1,4 +1,4 @@
-"""Diagnose specs: exit code 0, or 1 with every mistake told."""
+"""Diagnose specs, and files of blocks alone: exit code 0, or 1 with every mistake told."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import sys
 from typing import Any
 
 from modgraph.cli.common import add_overrides, overrides
-from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
-from modgraph.program import load
+from modgraph.diagnostics import Diagnostic, Report, render_all
+from modgraph.elaboration import elaborate, elaborate_blocks
+from modgraph.syntax import ast, parse, read
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +23,11 @@ def run(options: argparse.Namespace) -> int:
     values = overrides(options)
     found: list[Diagnostic] = []
     for path in options.specs:
-        found += _diagnose(path, values)
+        report = Report()
+        file = _diagnose(path, values, report)
+        found += report.in_order()
+        if file is not None and not file.models and not report.errors and not options.json:
+            print(f"{path}: ok: the names and arguments of {len(file.blocks)} blocks; a use decides their shapes")
     failed = any(diagnostic.severity == "error" for diagnostic in found)
     if options.json:
         print(json.dumps([diagnostic.as_json() for diagnostic in found], indent=2))
@@ -31,8 +36,12 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _diagnose(path: str, values: dict[str, Any]) -> list[Diagnostic]:
-    try:
-        return list(load(path, **values).warnings)
-    except ModgraphError as error:
-        return list(error.diagnostics)
+def _diagnose(path: str, values: dict[str, Any], report: Report) -> ast.File | None:
+    """Tell every mistake of a spec, or of the blocks of a file that holds no model."""
+    source = read(path, report)
+    file = parse(source, report) if source is not None else None
+    if file is not None and (file.models or values):
+        elaborate(file, values, report)
+    elif file is not None:
+        elaborate_blocks(file, report)
+    return file

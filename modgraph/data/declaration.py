@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode
-from modgraph.ops.loss import CrossEntropy
+from modgraph.ir import Graph, comparisons
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
@@ -135,8 +134,7 @@ def mixed(arrays: Arrays, seed: int = 0) -> Arrays:
 
 def _ignored(graph: Graph) -> dict[str, int]:
     """The label of each target that does not count, though it may be no class."""
-    nodes = [node for node in graph.of_kind(OpNode) if isinstance(node.op, CrossEntropy)]
-    found = {graph.inputs(node.name)["label"].node: cast(CrossEntropy, node.op).ignore for node in nodes}
+    found = {each.target: each.ignored for each in comparisons(graph)}
     return {name: ignore for name, ignore in found.items() if ignore is not None}
 
 

@@ -25,10 +25,9 @@ from modgraph.syntax import ast
 def elaborate_binding(statement: ast.Binding, site: Site) -> None:
     keys = [member_key(reference, site) for reference in statement.references]
     name = "_".join(reference.name for reference in statement.references)
-    indexed = [key for key in keys if key is not None]
+    indexed = dict.fromkeys(key for key in keys if key is not None)
     if indexed and POISON not in keys:
-        local = f"{name}.{'.'.join(map(str, indexed))}"
-        place = site.under(site.scope.without_suffix().next_binding(local))
+        place = site.under(site.scope.next_member(f"{name}.{'.'.join(map(str, indexed))}"))
     else:
         place = named_after(name, site)
     value = place.evaluate(statement.value)

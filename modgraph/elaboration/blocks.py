@@ -116,7 +116,7 @@ def _results(call: BlockCall, definition: ast.Definition, site: Site) -> Any:
 
 def take_operand(declared: TensorType, span: Span, site: Site) -> Tensor | Poison:
     """The next operand of a block, held against the type of its input."""
-    assert site.call is not None
+    assert site.call is not None and site.call.operands is not None
     tensor = site.call.operands.pop(0)
     reason = _misfit(declared, tensor.type, site.call.axes)
     if reason is None:

@@ -41,9 +41,10 @@ class Declared:
 class Context:
     """The state of one elaboration."""
 
-    def __init__(self, report: Report, observe: Observer = lambda span, value: None) -> None:
+    def __init__(self, report: Report, observe: Observer = lambda span, value: None, without_use: bool = False) -> None:
         self.report = report
         self.observe = observe
+        self.without_use = without_use  # of a block: parameters without a default are not known
         self.used: set[str] = set()
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.named: dict[str, Node] = {}
@@ -54,6 +55,11 @@ class Context:
         self.steps = 0
         self.depth = 0
         self.active_blocks: list[int] = []
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something may be missing only because of a mistake that was told, or of what a use would say."""
+        return self.without_use or bool(self.report.errors)
 
     def tell(self, diagnostic: Diagnostic) -> None:
         self.report.add(diagnostic)

@@ -31,13 +31,12 @@ def elaborate(
     """
     path = Path(file.span.source.name)
     blocks = Imports(path.parent, report).scope_of(file, path)
-    models = [each for each in file.definitions if each.keyword == "model"]
-    for extra in models[1:]:
+    for extra in file.models[1:]:
         report.add(SeveralModels(span=extra.name_span, name=extra.name))
-    if not models:
+    if not file.models:
         report.add(NothingHere(span=file.span))
         return None
-    graph = _elaborate_model(models[0], blocks, overrides, Context(report, observe))
+    graph = _elaborate_model(file.models[0], blocks, overrides, Context(report, observe))
     if any(isinstance(each, errors.UnknownOp) for each in report.errors):
         report.extend(load_extensions())
     return None if report.errors else graph

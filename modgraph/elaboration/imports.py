@@ -36,11 +36,10 @@ class Imports:
         self.reading.append(resolved(path))
         for statement in file.imports:
             self._import(statement, path, scope)
-        for block in file.definitions:
-            if block.keyword == "block":
-                if block.name in scope.names:
-                    self.report.add(errors.DuplicateName(span=block.name_span, name=block.name))
-                scope.declare(block.name, BlockEntity(block, scope))
+        for block in file.blocks:
+            if block.name in scope.names:
+                self.report.add(errors.DuplicateName(span=block.name_span, name=block.name))
+            scope.declare(block.name, BlockEntity(block, scope))
         self.scopes[self.reading.pop()] = scope
         return scope
 

@@ -31,8 +31,8 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
     found_records = records_of(target, expression.name, expression.span, site)
     if len(found_records) == 1:
         return found_records[0]
-    if not found_records and site.context.report.errors:
-        return POISON  # what was told may be why nothing was routed
+    if not found_records and site.context.incomplete:
+        return POISON
     if not found_records:
         what = f'"{target.path}.{expression.name}"'
         advice = "route something by it first: x -> pool by router"
@@ -62,7 +62,7 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
             read = member.router.record_as(*bound.op.reads)
             tensors += records_of(member, read.name, span, site) if read is not None else []
     if not tensors and routers_only:
-        if site.context.report.errors:
+        if site.context.incomplete:
             return POISON
         name = described(operands[0][0]).split('"')[1]
         site.tell(errors.EmptyFamily(span=call.span, name=name, statistic=bound.op.name))

@@ -99,6 +99,16 @@ class Scope:
         """Where the weights of a thing declared here stand."""
         return join(self.path, name) + self.suffix
 
+    def next_member(self, name: str) -> Naming:
+        """As `next_binding`, for a member `s.0`, whose key tells iterations apart: no suffix does."""
+        naming = self.without_suffix().next_binding(name)
+        naming.scope = self
+        return naming
+
+    def member_of_body(self, name: str) -> Naming:
+        """How the inline ops of a member are called that the whole body has once, wherever it stands."""
+        return Naming(join(self.body.node_path, name), join(self.body.path, name), self)
+
     def next_binding(self, name: str) -> Naming:
         """How the inline ops of a statement are called: below `x`, and below `x2` where x is bound a second time."""
         self.bindings[name] = self.bindings.get(name, 0) + 1

@@ -42,10 +42,13 @@ class Rules:
 
 @dataclass
 class BlockCall:
-    """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far."""
+    """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far.
+
+    Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
+    """
 
     name: str
-    operands: list[Tensor]
+    operands: list[Tensor] | None
     axes: dict[str, Any] = field(default_factory=dict)
     outputs: list[Any] = field(default_factory=list)
 

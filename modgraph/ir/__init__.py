@@ -1,8 +1,11 @@
 """The one typed graph that every stage after the parser reads."""
 
+from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
-from modgraph.ir.json_form import from_json, to_json
+from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
+from modgraph.ir.json_form import to_json
+from modgraph.ir.json_read import from_json
 from modgraph.ir.lengths import longest, symbolic_axes
 from modgraph.ir.node import (
     InputNode,
@@ -19,16 +22,19 @@ from modgraph.ir.node import (
 )
 from modgraph.ir.region import Region
 from modgraph.ir.rewrite import Change, Narrowed, Rule, pruned, rewritten
-from modgraph.ir.stored import MOST_MODULES, UnreadableGraph
+from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
+from modgraph.ir.verify import verify
 from modgraph.ir.weights import GraphWeight, weights_of
 
 __all__ = [
     "MOST_MODULES",
     "Change",
+    "Compared",
     "Graph",
     "GraphWeight",
     "InputNode",
+    "InvalidGraph",
     "LossNode",
     "Narrowed",
     "Node",
@@ -45,6 +51,7 @@ __all__ = [
     "TargetNode",
     "UnreadableGraph",
     "bind_route",
+    "comparisons",
     "facts_of",
     "from_json",
     "grow",
@@ -54,5 +61,6 @@ __all__ = [
     "symbolic_axes",
     "to_json",
     "to_text",
+    "verify",
     "weights_of",
 ]

@@ -8,7 +8,8 @@ from typing import Any
 def upgraded(record: Any) -> Any:
     """A record of format 1 in format 2: regions say their arguments and results, which format 1 told by names."""
     nodes = [_node(entry) for entry in record["nodes"]]
-    return {**record, "format": 2, "nodes": nodes}
+    inputs = [entry["name"] for entry in nodes if entry["kind"] == "input"]
+    return {"inputs": inputs, **record, "format": 2, "nodes": nodes}
 
 
 def _node(entry: Any) -> Any:

@@ -31,8 +31,8 @@ def rewritten(graph: Graph, rule: Rule = unchanged) -> Graph:
     """A copy of a graph in which each node is what a rule says: a node, a result that takes the place of its own, or
     nothing, if none reads it.
 
-    The rule sees a node once the regions in it are rewritten, and the old graph that it stands in. Types follow from
-    what flows in. Raises `Misfit` where they do not fit any more.
+    The rule sees a node and the old graph that it stands in; then it is asked of the nodes in the regions of what it
+    gave. Types follow from what flows in. Raises `Misfit` where they do not fit any more.
     """
     return _Copy(Part(graph), rule).graph
 
@@ -63,7 +63,7 @@ class _Copy:
         return Region(self.graph, arguments, tuple(map(self.now, region.results)))
 
     def _take(self, node: Node) -> None:
-        match self.rule(self._with_regions(node), self.part):
+        match self.rule(node, self.part):
             case Result() as source:
                 self.moved[Result(node.name)] = self.now(source)
             case Narrowed(changed, kept):
@@ -72,13 +72,13 @@ class _Copy:
             case Node() as changed:
                 self._add(changed, node)
 
-    def _with_regions(self, node: Node) -> Node:
-        """A node whose regions are rewritten."""
+    def _with_regions(self, node: Node, inputs: Mapping[str, Result]) -> Node:
+        """A node whose regions are rewritten, for what flows into it here."""
         match node:
             case PoolNode():
                 return replace(node, regions=tuple(self._inside(Part(each.graph), each) for each in node.regions))
             case ScanNode():
-                types = {slot: self.graph.type_of(result) for slot, result in self._inputs(node, node).items()}
+                types = {slot: self.graph.type_of(result) for slot, result in inputs.items()}
                 sequence = types[node.variable]
                 types[node.variable] = sequence.with_shape(sequence.shape[1:])
                 region = self._inside(Part(node.region.graph, node), node.region, types)
@@ -103,6 +103,8 @@ class _Copy:
         return inputs
 
     def _add(self, node: Node, before: Node) -> None:
-        self.graph.add(node, self._inputs(node, before), self.part.graph.uses(before.name))
+        inputs = self._inputs(node, before)
+        node = self._with_regions(node, inputs)
+        self.graph.add(node, inputs, self.part.graph.uses(before.name))
         if isinstance(node, OpNode | RouteNode):
             self.graph.replace(replace(node, types=self.graph.signature(node).results))

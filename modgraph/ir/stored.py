@@ -1,41 +1,49 @@
-"""What is asked of a stored graph before it is trusted: kinds of values, references, slots, and types that follow."""
+"""Readers of what stored graphs are made of. Each gives a value, or raises `InvalidGraph` with what is wrong."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from modgraph.ir.graph import Graph
-from modgraph.ir.node import (
-    InputNode,
-    LossNode,
-    Node,
-    OpNode,
-    OutputNode,
-    PoolNode,
-    Result,
-    RouteNode,
-    RouterNode,
-    ScanNode,
-    TargetNode,
-)
-from modgraph.ir.region import Region, scan_types
-from modgraph.types import Misfit, TensorType
+from modgraph.declare import Initial
+from modgraph.ir.invalid import InvalidGraph, ask
+from modgraph.types import TensorType
 
-NAME = re.compile(r"[\w.]+")
+T = TypeVar("T")
+
+NAME = re.compile(r"\w+(\.\w+)*")
 DEEPEST = 100  # lists and objects within each other
+MOST_LETTERS = 80  # of a stored value that a message shows
 MOST_MODULES = 65_536  # of a pool
+MISSING: Any = object()
 
 
-class UnreadableGraph(ValueError):
-    """Stored JSON does not describe a graph that this version knows."""
+class Fields:
+    """The fields of one stored object, each read once; a mistake is told with the node and the field."""
 
+    def __init__(self, record: Any, node: str = "") -> None:
+        ask(isinstance(record, dict), f"{_shown(record)} is no object", node)
+        self.node = node
+        self._left = dict(record)
 
-def ask(holds: bool, reason: str) -> None:
-    """Raises `UnreadableGraph` for the reason where something does not hold."""
-    if not holds:
-        raise UnreadableGraph(reason)
+    def read(self, field: str, reader: Callable[[Any], T], default: Any = MISSING) -> T:
+        """A field's value. Raises `InvalidGraph` for one that the reader refuses, or that is missing."""
+        if field not in self._left and default is not MISSING:
+            return default  # type: ignore[no-any-return]
+        ask(field in self._left, "is missing", self.node, field)
+        try:
+            return reader(self._left.pop(field))
+        except InvalidGraph as error:
+            if error.node:
+                raise
+            raise InvalidGraph(error.reason, self.node, field) from error
+
+    def close(self) -> None:
+        """Raises `InvalidGraph` for a field that nothing has read."""
+        for field in self._left:
+            raise InvalidGraph("is not known here", self.node, field)
 
 
 def check_depth(record: Any) -> None:
@@ -49,139 +57,110 @@ def check_depth(record: Any) -> None:
         ]
         if not level:
             return
-    raise UnreadableGraph("it is nested too deep")
+    raise InvalidGraph("it is nested too deep")
 
 
 def name_of(value: Any) -> str:
-    ask(isinstance(value, str) and NAME.fullmatch(value) is not None, f"{str(value)[:80]!r} is no name")
+    ask(isinstance(value, str) and NAME.fullmatch(value) is not None, f"{_shown(value)} is no name")
     return str(value)
 
 
-def names_of(values: Any) -> tuple[str, ...]:
-    ask(isinstance(values, list) and len(set(map(str, values))) == len(values), "names are not a list of unlike ones")
-    return tuple(map(name_of, values))
+def list_of(value: Any) -> list[Any]:
+    ask(isinstance(value, list), f"{_shown(value)} is no list")
+    return [*value]
+
+
+def names_of(value: Any) -> tuple[str, ...]:
+    names = tuple(map(name_of, list_of(value)))
+    ask(len(set(names)) == len(names), "it names something twice")
+    return names
 
 
 def flag_of(value: Any) -> bool:
-    ask(isinstance(value, bool), f"{str(value)[:80]!r} is neither true nor false")
+    ask(isinstance(value, bool), f"{_shown(value)} is neither true nor false")
     return bool(value)
 
 
-def whole_of(value: Any, least: int, most: int) -> int:
-    ask(type(value) is int and least <= value <= most, f"{str(value)[:80]!r} is no number from {least} to {most}")
-    return int(value)
+def whole_of(least: int, most: int) -> Callable[[Any], int]:
+    """A reader of numbers from one to another."""
+
+    def read(value: Any) -> int:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        ask(whole and least <= value <= most, f"{_shown(value)} is no number from {least} to {most}")
+        return int(value)
+
+    return read
 
 
-def type_of(record: Any) -> TensorType:
+def types_of(value: Any) -> tuple[TensorType, ...]:
+    return tuple(map(type_of, list_of(value)))
+
+
+def type_of(value: Any) -> TensorType:
     """A type, as `TensorType.as_json` wrote it."""
-    ask(isinstance(record, dict) and isinstance(record.get("shape"), list), "a type is no object with a shape")
-    type_ = TensorType.from_json(record)
-    sound = type_.dtype in ("float", "token", "class", "length") and type_.per in ("example", "batch")
-    sound = sound and (type_.size is not None) == (type_.dtype in ("token", "class"))
-    for length in (*type_.shape, *([type_.size] if type_.size is not None else [])):
-        named = isinstance(length, str) and length.isidentifier()
-        sound = sound and (named or (isinstance(length, int) and not isinstance(length, bool) and length >= 1))
-    ask(sound and not isinstance(type_.size, str), f"{str(record)[:80]} is no type")
-    return type_
+    fields = Fields(value)
+    dtype = fields.read("dtype", _one_of("float", "token", "class", "length"))
+    shape = tuple(fields.read("shape", lambda axes: [_axis(axis) for axis in list_of(axes)]))
+    size = fields.read("size", whole_of(1, 2**62)) if dtype in ("token", "class") else None
+    per = fields.read("per", _one_of("example", "batch"), "example")
+    fields.close()
+    return TensorType(dtype, shape, size, per)  # type: ignore[arg-type]
 
 
-def check_references(graph: Graph, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str]) -> None:
-    """A node has a name of its own, and all that it reads or uses stands before it."""
-    ask(node.name not in graph, f"two nodes are called {node.name}")
-    for result in inputs.values():
-        ask(result.node in graph, f"{node.name} reads {result.node}, which is not there")
-        whole_of(result.index, 0, len(graph[result.node].types) - 1)
-    kinds = {"pool": PoolNode, "router": RouterNode} if isinstance(node, RouteNode) else {}
-    ask(uses.keys() == kinds.keys(), f"{node.name} uses {', '.join(uses) or 'nothing'}")
-    for role, used in uses.items():
-        ask(used in graph and isinstance(graph[used], kinds[role]), f"{node.name} uses {used}, which is no {role}")
+def _axis(value: Any) -> int | str:
+    if isinstance(value, str):
+        ask(value.isidentifier(), f"{_shown(value)} is no name of an axis")
+        return value
+    return whole_of(1, 2**62)(value)
 
 
-def check_node(graph: Graph, node: Node) -> None:
-    """A node has the slots and the types that follow from what it is and reads. Raises `UnreadableGraph`."""
-    slots = set(graph.inputs(node.name))
-    match node:
-        case InputNode() | TargetNode():
-            ask(not slots and len(node.types) == 1, f"{node.name} is no {node.kind}")
-        case OutputNode() | LossNode():
-            ask(slots == {"x"} and not node.types, f"{node.name} is no {node.kind}")
-        case OpNode() | RouteNode():
-            _check_signature(graph, node, slots)
-        case RouterNode():
-            ask(not slots and not node.types, f"{node.name} is no router")
-        case PoolNode():
-            ask(not slots and not node.types, f"{node.name} is no pool")
-            _check_regions(node)
-        case ScanNode():
-            _check_scan(graph, node)
+def _one_of(*known: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        ask(isinstance(value, str) and value in known, f"{_shown(value)} is none of {', '.join(known)}")
+        return str(value)
+
+    return read
 
 
-def _check_signature(graph: Graph, node: OpNode | RouteNode, slots: set[str]) -> None:
-    """Op or router, bound to what flows in, gives the node's types."""
-    declaration: Any = node.op if isinstance(node, OpNode) else graph.router_of(node).router
-    try:
-        signature = graph.signature(node)
-        signature.weight_shapes()
-    except Misfit as misfit:
-        raise UnreadableGraph(f"{node.name}: {misfit.reason}") from misfit
-    ask(signature.results == node.types, f"{node.name} has other types than follow from what it reads")
-    count = len(slots - {"length"})
-    if declaration.variadic:
-        known = {str(at) for at in range(count)}
-    else:
-        names = [operand.name for operand in declaration.operands]
-        known = set(names if len(names) == count else ["left", "right"][:count])
-    masked = {"length"} if declaration.masked(signature.axes) is not None else set()
-    ask(slots == known | masked, f"{node.name} has other slots than it takes")
+def initial_of(value: Any) -> Initial:
+    """How a weight starts."""
+    fields = Fields(value)
+    kind = fields.read("kind", _one_of("zeros", "ones", "constant", "normal", "uniform"))
+    scale = fields.read("scale", _number)
+    fields.read("fan", _one_of(""), "")
+    fields.close()
+    ask(scale >= 0 or kind == "constant", f"{kind}({scale}) has a negative scale")
+    return Initial(kind, scale)
 
 
-def check_region(region: Region) -> None:
-    """A region takes its arguments, each once, and gives values that it has."""
-    ask({*region.arguments} == {*region.graph.input_types}, "the arguments of a region are its inputs")
-    ask(bool(region.arguments) and bool(region.results), "a region takes something, and gives something")
-    for result in region.results:
-        ask(result.node in region.graph, f"a region gives {result.node}, which is not there")
-        whole_of(result.index, 0, len(region.graph[result.node].types) - 1)
+def _number(value: Any) -> float:
+    ask(type(value) in (int, float) and math.isfinite(value), f"{_shown(value)} is no number")
+    return value  # type: ignore[no-any-return]
 
 
-def _check_regions(pool: PoolNode) -> None:
-    ask(len(pool.regions) in (1, pool.size), "a pool has one region, or one for each module")
-    for region in pool.regions:
-        inside = all(isinstance(node, InputNode | OpNode) for node in region.graph)
-        sound = len(region.arguments) == len(region.results) == 1
-        ask(inside and sound, "a module of a pool has one argument, one result, and ops")
-        types = *region.argument_types, *region.result_types
-        ask(types == (pool.message, pool.result), "the modules of a pool have unlike types")
+def constants_of(value: Any) -> dict[str, Any]:
+    """Constants by name."""
+    ask(isinstance(value, dict), f"{_shown(value)} is no object")
+    return {name_of(name): constant_of(each) for name, each in value.items()}
 
 
-def _check_scan(graph: Graph, scan: ScanNode) -> None:
-    """Its region takes what flows in, carries its states on, and gives its results."""
-    region, given = scan.region, graph.inputs(scan.name)
-    ask(not any(isinstance(node, TargetNode | OutputNode | LossNode) for node in region.graph), "a step has no ends")
-    types = {slot: graph.type_of(result) for slot, result in given.items()}
-    sequence = types.get(scan.variable)
-    ask(sequence is not None and bool(sequence.shape), "a scan runs over a sequence")
-    assert sequence is not None
-    axis, *step = sequence.shape
-    inside = dict(zip(region.arguments, region.argument_types, strict=True))
-    ask(inside[scan.variable] == sequence.with_shape(tuple(step)), "a scan's variable is one step")
-    slots = {scan.variable, *scan.captured} | ({"length"} if isinstance(axis, str) else set())
-    ask(slots <= set(given) <= slots | set(scan.states), "a scan has other slots than its region has arguments")
-    for name in (*scan.states, *scan.captured):
-        ask(types.get(name, inside[name]) == inside[name], f"{name} has another type inside")
-    try:
-        ask(scan_types(scan, axis) == scan.types, "a scan has other types than follow from its region")
-    except Misfit as misfit:
-        raise UnreadableGraph(f"{scan.name}: {misfit.reason}") from misfit
-    for route in region.graph.of_kind(RouteNode):
-        records = set(region.graph.recorded(route).values())
-        ask(records <= set(scan.stacked), f"a scan lacks what {route.name} records")
+def constant_of(value: Any) -> Any:
+    """A constant of the language: a number, a truth, a string, a range, or a list of such."""
+    if isinstance(value, list):
+        return tuple(map(constant_of, value))
+    if isinstance(value, dict):
+        return _range_of(value)
+    return value if isinstance(value, bool | str) else _number(value)
 
 
-def check_shared(graph: Graph) -> None:
-    """What a scan shares with the graph around it or with another scan is the same thing."""
-    known: dict[str, Node] = {}
-    for node in (node for part in graph.parts() for node in part.graph):
-        ask(not isinstance(node, ScanNode) or node.name in graph, "a scan stands in a scan")
-        if isinstance(node, PoolNode | RouterNode):
-            ask(known.setdefault(node.name, node) == node, f"{node.name} is two things")
+def _range_of(value: Mapping[str, Any]) -> range:
+    fields = Fields(value)
+    bounds = fields.read("range", list_of)
+    fields.close()
+    ask(len(bounds) == 2 and all(type(each) is int for each in bounds), f"{_shown(value)} is no range")
+    return range(*bounds)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + "…"

@@ -11,8 +11,9 @@ from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 from lark.exceptions import UnexpectedToken
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.json_form import FORMAT, from_json
-from modgraph.ir.stored import UnreadableGraph
+from modgraph.ir.invalid import UnreadableGraph
+from modgraph.ir.json_form import FORMAT
+from modgraph.ir.json_read import from_json
 
 MOST_LETTERS = 40  # of the text that a message shows
 
@@ -56,7 +57,13 @@ class _Records(Transformer[Token, Any]):
         return record
 
     def graph(self, _: Token, name: Token | None, values: Any, nodes: list[Any]) -> Any:
-        return {"format": FORMAT, "name": str(name or ""), "parameters": values or {}, "nodes": nodes}
+        return {
+            "format": FORMAT,
+            "name": str(name or ""),
+            "parameters": values or {},
+            "nodes": nodes,
+            "inputs": _inputs_of(nodes),
+        }
 
     def nodes(self, *nodes: Any) -> list[Any]:
         return [*nodes]
@@ -168,6 +175,10 @@ class _Records(Transformer[Token, Any]):
 
     def list(self, *items: Any) -> Any:
         return [item for item in items if item is not None]
+
+
+def _inputs_of(nodes: list[Any]) -> list[str]:
+    return [entry["name"] for entry in nodes if entry["kind"] == "input"]
 
 
 def _flag(frozen: Token | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Report, Source, Span
-from modgraph.elaboration import elaborate
+from modgraph.elaboration import elaborate, elaborate_blocks
 from modgraph.syntax import ast, parse
 from modgraph.syntax.tokens import PlacedToken, tokens
 
@@ -40,7 +40,10 @@ def analyse(source: Source) -> Analysis:
     report = Report()
     values: list[tuple[Span, Any]] = []
     file = parse(source, report)
-    if file is not None:
-        elaborate(file, {}, report, lambda span, value: values.append((span, value)))
+    observe = lambda span, value: values.append((span, value))  # noqa: E731
+    if file is not None and file.models:
+        elaborate(file, {}, report, observe)
+    elif file is not None:
+        elaborate_blocks(file, report, observe)
     found = tuple(tokens(source, Report()))
     return Analysis(source, found, file, tuple(report.in_order()), tuple(values))

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from modgraph.ir import Graph, OpNode, Result, TargetNode
+from modgraph.ir import Compared, Graph, Result, comparisons
 from modgraph.metrics.controllers import Controller, controllers
 from modgraph.metrics.means import Means
+from modgraph.nn import CrossEntropy
 from modgraph.nn.padding import valid
-from modgraph.ops.loss import CrossEntropy
+from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
+from modgraph.types import TensorType
 
 Batch = Mapping[str, Tensor]
 LARGEST_EXPONENT = 700.0  # of what a float can hold
@@ -30,10 +33,31 @@ LARGEST_EXPONENT = 700.0  # of what a float can hold
 class Metric(ABC):
     """Compares one result of a graph with a target. Padding and ignored labels are left out."""
 
+    measure: ClassVar[Measure]
+
     name: str
-    result: Result
+    prediction: Result
     target: str
     length: str | None
+
+    @property
+    def result(self) -> Result:
+        """The result of the graph that it takes."""
+        return self.prediction
+
+    @classmethod
+    def fits(cls, compared: Compared, target: TensorType) -> bool:
+        """Whether it says something of a comparison with a target of this type."""
+        return True
+
+    @classmethod
+    def of(cls, name: str, compared: Compared, length: str | None) -> Metric:
+        """That of a comparison."""
+        return cls(name, compared.prediction, compared.target, length)
+
+    def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """What `result` would be, of a prediction that was made elsewhere."""
+        return prediction
 
     @abstractmethod
     def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -63,7 +87,12 @@ class Metric(ABC):
 class Accuracy(Metric):
     """Share of labels that have the largest logit (the first, in a tie): logits [B, ..., C], label [B, ...]."""
 
+    measure = ACCURACY
     ignore: int | None = None
+
+    @classmethod
+    def of(cls, name: str, compared: Compared, length: str | None) -> Accuracy:
+        return cls(name, compared.prediction, compared.target, length, compared.ignored)
 
     def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
         predicted, counts = self.predictions(value, target, length)
@@ -76,10 +105,33 @@ class Accuracy(Metric):
 
 @dataclass(frozen=True)
 class Perplexity(Metric):
-    """exp of the mean cross-entropy over all labels: `result` is the mean or the sum of each example's."""
+    """exp of the mean cross-entropy over all labels: `cross_entropy` is the mean or the sum of each example's.
 
-    ignore: int | None = None
-    reduce: str = "mean"
+    It is told of targets with several labels an example, and where all classes count alike.
+    """
+
+    measure = PERPLEXITY
+    cross_entropy: Result
+    ignore: int | None
+    reduce: str
+
+    @property
+    def result(self) -> Result:
+        return self.cross_entropy
+
+    @classmethod
+    def fits(cls, compared: Compared, target: TensorType) -> bool:
+        return bool(target.shape) and not compared.class_weights
+
+    @classmethod
+    def of(cls, name: str, compared: Compared, length: str | None) -> Perplexity:
+        facts = compared.prediction, compared.target, length, compared.value, compared.ignored, compared.reduce
+        return cls(name, *facts)
+
+    def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
+        loss = CrossEntropy(ignore=self.ignore, reduce=self.reduce)
+        found: Tensor = loss(prediction, batch[self.target], self.length_in(batch))
+        return found
 
     def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
         count_B = _per_example(counted(target, length, self.ignore))
@@ -92,7 +144,13 @@ class Perplexity(Metric):
 
 @dataclass(frozen=True)
 class SquaredError(Metric):
-    """The mean of (prediction − target)² over everything that examples hold."""
+    """The mean of (prediction − target)² over everything that examples hold, of targets that are numbers."""
+
+    measure = SQUARED_ERROR
+
+    @classmethod
+    def fits(cls, compared: Compared, target: TensorType) -> bool:
+        return target.dtype == "float"
 
     def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
         counts = counted(target, length)
@@ -113,42 +171,34 @@ def _per_example(x: Tensor) -> Tensor:
 # ---------------------------------------------------------------- those of a graph
 
 
+KINDS: tuple[type[Metric], ...] = (Accuracy, Perplexity, SquaredError)
+
+
+def compared_metrics(graph: Graph) -> list[Metric]:
+    """What losses imply of each target that they compare with: `accuracy`, or `<target>.accuracy` of several."""
+    return [metric for kind in KINDS for metric in _of_kind(kind, graph)]
+
+
 def accuracies(graph: Graph) -> list[Accuracy]:
-    """An accuracy for each target that a cross-entropy compares with: `accuracy`, or `<target>.accuracy` of several."""
-    found = {}
-    for target, node, inputs in _compared(graph, "label"):
-        if isinstance(node.op, CrossEntropy):
-            found[target] = (inputs["logits"], target, _length_of(inputs), node.op.ignore)
-    return [Accuracy(_named("accuracy", target, found), *facts) for target, facts in found.items()]
+    """The accuracies among them."""
+    return [metric for metric in compared_metrics(graph) if isinstance(metric, Accuracy)]
 
 
-def perplexities(graph: Graph) -> list[Perplexity]:
-    """A perplexity for each target with several labels an example, whose cross-entropy weighs all classes alike."""
-    found = {}
-    for target, node, inputs in _compared(graph, "label"):
-        if isinstance(node.op, CrossEntropy) and not node.op.class_weights and graph.target_types[target].shape:
-            found[target] = (Result(node.name), target, _length_of(inputs), node.op.ignore, node.op.reduce)
-    return [Perplexity(_named("perplexity", target, found), *facts) for target, facts in found.items()]
+def _of_kind(kind: type[Metric], graph: Graph) -> list[Metric]:
+    """One metric for each target; of several comparisons with one target, that of the last."""
+    found = {
+        each.target: each
+        for each in comparisons(graph)
+        if kind.measure in each.measures and kind.fits(each, graph.target_types[each.target])
+    }
+    return [
+        kind.of(_named(kind.measure.name, target, found), each, _length_of(graph, each))
+        for target, each in found.items()
+    ]
 
 
-def squared_errors(graph: Graph) -> list[SquaredError]:
-    """The error of whatever a loss compares, as its operand `prediction`, with a target that is a number."""
-    found = {}
-    for target, _, inputs in _compared(graph, "target"):
-        if "prediction" in inputs and graph.target_types[target].dtype == "float":
-            found[target] = (inputs["prediction"], target, _length_of(inputs))
-    return [SquaredError(_named("mse", target, found), *facts) for target, facts in found.items()]
-
-
-def _compared(graph: Graph, slot: str) -> Iterable[tuple[str, OpNode, dict[str, Result]]]:
-    """The ops that take a target in a slot: the target, the op, and what flows into it."""
-    for node in graph.of_kind(OpNode):
-        inputs = graph.inputs(node.name)
-        if slot in inputs and isinstance(graph[inputs[slot].node], TargetNode):
-            yield inputs[slot].node, node, inputs
-
-
-def _length_of(inputs: Mapping[str, Result]) -> str | None:
+def _length_of(graph: Graph, compared: Compared) -> str | None:
+    inputs = graph.inputs(compared.node.name)
     return inputs["length"].node if "length" in inputs else None
 
 
@@ -166,9 +216,7 @@ class Metrics:
     def __init__(self, graph: Graph, by: str | None = None, groups: Sequence[str] = ()) -> None:
         self.losses = ("total_loss",) if len(graph.losses) == 1 else (*graph.losses, "total_loss")
         self.all: list[Metric | Controller] = [
-            *accuracies(graph),
-            *perplexities(graph),
-            *squared_errors(graph),
+            *compared_metrics(graph),
             *controllers(graph),
         ]
         self.groups = {group: f"{by}.{group}." for group in groups}
@@ -182,6 +230,14 @@ class Metrics:
     def wanted(self) -> list[Result]:
         """The results that `gather` takes."""
         return [result for metric in self.all for result in metric.wanted]
+
+    @property
+    def larger_is_better(self) -> dict[str, bool]:
+        """Which way each of `names` improves: what no metric says grows when it is better shrinks."""
+        growing = {metric.name for metric in self.compared if metric.measure.larger_is_better}
+        prefixes = ("", *self.groups.values(), self.over_groups)
+        grown = {f"{prefix}{name}" for prefix in prefixes for name in growing}
+        return {name: name in grown for name in self.names}
 
     @property
     def names(self) -> list[str]:
@@ -243,11 +299,11 @@ def by_group(
         yield str(group), {name: array[here] for name, array in batch.items()}, [value[here] for value in values]
 
 
-def better(metric: str, value: float, than: float) -> bool:
-    """Whether a value of a metric is better: accuracies grow, losses shrink, and what is no finite number is never."""
-    return math.isfinite(value) and (value > than if metric.endswith("accuracy") else value < than)
+def better(value: float, than: float, larger: bool) -> bool:
+    """Whether a value is better, where larger ones are or smaller ones; what is no finite number never is."""
+    return math.isfinite(value) and (value > than if larger else value < than)
 
 
-def worst(metric: str) -> float:
-    """What any finite value of a metric is better than."""
-    return -math.inf if metric.endswith("accuracy") else math.inf
+def worst(larger: bool) -> float:
+    """What any finite value is better than, where larger ones are or smaller ones."""
+    return -math.inf if larger else math.inf

@@ -33,15 +33,33 @@ def load_of(choice: Choice, form: str) -> Tensor:
     return normal_cdf((value - choice.kth_largest()) / choice.deviation)
 
 
-def within_capacity(scores: Tensor, selected: Tensor, places: int) -> Tensor:
-    """Of the tokens that chose a module, the `places` with the largest scores, of equal ones the first.
+def by_score(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
+    """The tokens of each module, those first that chose it with the largest scores, of equal ones the first: [S, M]."""
+    return scores_SM.masked_fill(~wanted_SM, -torch.inf).argsort(dim=0, descending=True, stable=True)
+
+
+def by_first_choice(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
+    """The tokens of each module, those first whose first choice it is, then second choices, and so on; among these by
+    the token's largest score, of equal ones the first: [S, M]. (Riquelme et al., 2021, section 4: batch prioritised.)
+    """
+    largest_first_S = scores_SM.amax(-1).argsort(descending=True, stable=True)
+    best_first_SM = scores_SM.argsort(dim=-1, descending=True, stable=True)
+    rank_SM = best_first_SM.argsort(dim=-1).masked_fill(~wanted_SM, scores_SM.shape[-1])
+    return largest_first_S[rank_SM[largest_first_S].argsort(dim=0, stable=True)]
+
+
+QUEUES = {"score": by_score, "first_choice": by_first_choice}
+
+
+def within_capacity(scores: Tensor, selected: Tensor, capacity: int, priority: str = "score") -> Tensor:
+    """Of the tokens that chose a module, the first `capacity` in its queue.
 
     Scores and choices [..., M], all outer axes taken together.
     """
-    wanted_SM = scores.masked_fill(~selected, -torch.inf).reshape(-1, scores.shape[-1])
-    best = wanted_SM.argsort(dim=0, descending=True, stable=True)[:places]
-    kept = torch.zeros_like(wanted_SM, dtype=torch.bool).scatter(0, best, True)
-    return selected & kept.reshape(selected.shape)
+    wanted_SM = selected.reshape(-1, selected.shape[-1])
+    queue_SM = QUEUES[priority](scores.reshape(wanted_SM.shape), wanted_SM)
+    kept_SM = torch.zeros_like(wanted_SM).scatter(0, queue_SM[:capacity], True)
+    return selected & kept_SM.reshape(selected.shape)
 
 
 class SoftmaxRecords(NamedTuple):
@@ -55,11 +73,12 @@ class SoftmaxRecords(NamedTuple):
 class SoftmaxTopK(TopK):
     """What these routers have in common: gates, load and capacity. A router says how it scores."""
 
-    def __init__(self, k: int, noise: float, load: str, capacity: float) -> None:
+    def __init__(self, k: int, noise: float, load: str, capacity: float, priority: str) -> None:
         super().__init__(k, noise > 0)
         self.noise = noise
         self.load = load
         self.capacity = capacity
+        self.priority = priority
 
     @abstractmethod
     def logits(self, tokens: Tensor) -> Tensor:
@@ -72,17 +91,17 @@ class SoftmaxTopK(TopK):
         gates = choice.softmax_of_all() if self.k == 1 else choice.softmax_of_chosen()
         selected = choice.selected
         if self.capacity and self.training:
-            selected = self._placed(choice)
+            selected = self._within_capacity(choice)
             gates = gates * selected
         load = load_of(choice, self.load)
         return SoftmaxRecords(gates, choice.scores, selected, load, choice.scores.softmax(-1))
 
-    def _placed(self, choice: Choice) -> Tensor:
-        """The choices for which there is a place: k · int(capacity · ⌈S / M⌉) in each module over the batch."""
+    def _within_capacity(self, choice: Choice) -> Tensor:
+        """The choices that are not dropped: k · int(capacity · ⌈S / M⌉) of each module over the batch."""
         selected = choice.selected if choice.real is None else choice.selected & choice.real
         tokens = int(selected.any(-1).sum())
-        places = self.k * int(self.capacity * math.ceil(tokens / selected.shape[-1]))
-        return within_capacity(choice.noisy.softmax(-1), selected, places)
+        capacity = self.k * int(self.capacity * math.ceil(tokens / selected.shape[-1]))
+        return within_capacity(choice.noisy.softmax(-1), selected, capacity, self.priority)
 
 
 class CosineTopK(SoftmaxTopK):
@@ -97,8 +116,9 @@ class CosineTopK(SoftmaxTopK):
         noise: float = 0.0,
         load: str = "paper",
         capacity: float = 0.0,
+        priority: str = "score",
     ) -> None:
-        super().__init__(k, noise, load, capacity)
+        super().__init__(k, noise, load, capacity, priority)
         self.weight = nn.Parameter(torch.empty(width, width_in))
         self.bias = nn.Parameter(torch.zeros(width))
         self.keys = nn.Parameter(torch.empty(width, modules))
@@ -121,8 +141,9 @@ class LinearTopK(SoftmaxTopK):
         noise: float = 0.0,
         load: str = "paper",
         capacity: float = 0.0,
+        priority: str = "score",
     ) -> None:
-        super().__init__(k, noise, load, capacity)
+        super().__init__(k, noise, load, capacity, priority)
         self.weight = nn.Parameter(torch.empty(modules, width_in))
 
     def logits(self, tokens: Tensor) -> Tensor:

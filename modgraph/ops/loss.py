@@ -8,11 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.declare import Operand, Role, Signature, TorchModule, setting
+from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
 
-class _Likelihood(Op):
+class _Objective(Op):
+    """What is made to be minimised."""
+
+    objective = True
+
+
+class _Likelihood(_Objective):
     """A negative log-likelihood: by which algorithms judge decisions, if a loss is it and nothing else."""
 
     likelihood = True
@@ -32,6 +39,7 @@ class CrossEntropy(_Likelihood):
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)
+    compares = Comparison("logits", "label", (ACCURACY, PERPLEXITY), ignore="ignore", class_weights="class_weights")
     module = TorchModule("modgraph.nn.CrossEntropy", weights="class_weights", ignore="ignore", reduce="reduce")
 
     class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
@@ -58,13 +66,14 @@ class Gaussian(_Likelihood):
     example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
     operands = (Operand("prediction", "... D"), Operand("target", "... D"))
     results = ("",)
+    compares = Comparison("prediction", "target", (SQUARED_ERROR,))
     module = TorchModule("modgraph.nn.Gaussian", "variance", reduce="reduce")
 
     variance: float = setting(min=1e-12, doc="of each number of the target")
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
 
 
-class MSE(Op):
+class MSE(_Objective):
     """Squared error, averaged over everything an example holds."""
 
     name = "mse"
@@ -72,6 +81,7 @@ class MSE(Op):
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
     operands = (Operand("prediction", "..."), Operand("target", "..."))
     results = ("",)
+    compares = Comparison("prediction", "target", (SQUARED_ERROR,))
     module = TorchModule("modgraph.nn.MSE")
 
     def check(self, axes: Axes) -> None:
@@ -80,7 +90,7 @@ class MSE(Op):
             raise Misfit("mse over an axis without a fixed length would count its padding", "reduce it first")
 
 
-class Entropy(Op):
+class Entropy(_Objective):
     """Entropy of softmax(logits) over the last axis, −Σ p log p, averaged over an example's positions."""
 
     name = "entropy"
@@ -93,7 +103,7 @@ class Entropy(Op):
         return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
 
 
-class _Balance(Op):
+class _Balance(_Objective):
     """CV² of what each module got, summed over routes; their tokens may differ in number."""
 
     variadic = True

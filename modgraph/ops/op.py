@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from modgraph.declare import Declaration, Registry, Role
+from modgraph.ops.comparison import Comparison
 
 
 class Op(Declaration):
@@ -14,6 +15,8 @@ class Op(Declaration):
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
     `training_only` says that it is the identity outside training.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
+    `compares` says which operands it compares, of a loss that does, and what is measured of them.
+    `objective` says that it is made to be minimised: a loss statement without a name is called after it.
     """
 
     registry: ClassVar[Registry[Op]] = Registry("op")
@@ -22,6 +25,8 @@ class Op(Declaration):
     gathers: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
+    compares: ClassVar[Comparison | None] = None
+    objective: ClassVar[bool] = False
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
     reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router that stands for its operand: the first it records
 

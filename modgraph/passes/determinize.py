@@ -18,6 +18,9 @@ class Determinize(Pass):
     def __call__(self, graph: Graph) -> Graph:
         return rewritten(graph, _deterministic)
 
+    def ensures(self, graph: Graph) -> bool:
+        return all(_deterministic(node, part) == node for part in graph.parts() for node in part.graph)
+
 
 def _deterministic(node: Node, part: Part) -> Change:
     match node:

@@ -38,6 +38,11 @@ class InferenceOnly(Pass):
                 live |= _needed(graph, node, change)
         return rewritten(graph, lambda node, part: kept.get(node.name) if part.graph is graph else node)
 
+    def ensures(self, graph: Graph) -> bool:
+        """No losses, and nothing that is not an input and that no output needs."""
+        needed = graph.ancestors(node.name for node in graph.of_kind(OutputNode))
+        return all(isinstance(node, InputNode) or node.name in needed for node in graph)
+
 
 def _is_live(node: Node, live: set[Result]) -> bool:
     return any(Result(node.name, index) in live for index in range(max(1, len(node.types))))

@@ -32,6 +32,11 @@ class Lower(Pass):
     def _lowered(self, node: Node, part: Part) -> Node:
         return replace(node, lowering=self.choice(part, node).form) if isinstance(node, RouteNode) else node
 
+    def ensures(self, graph: Graph) -> bool:
+        """Every route has the asked form, or one that is offered."""
+        routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
+        return all(self.choice(part, route).form == route.lowering for part, route in routes)
+
     def choice(self, part: Part, route: RouteNode) -> Lowering:
         """The form of a route."""
         offered = part.graph.router_of(route).router.lowerings(part.facts_of(route))

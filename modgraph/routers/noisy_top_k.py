@@ -14,7 +14,8 @@ class NoisyTopK(TopK):
 
     H = Wg x + ε · (softplus(Wn x) + 0.01), ε normal; the k largest are kept, of equal ones the first, and weighted by
     their softmax. With k = 1 that weight is one, so only balance losses train the router; `softmax="before_top_k"`
-    weights by the softmax over all modules, which the task trains.
+    weights by the softmax over all modules, which the task trains. The load is smooth where noise is drawn; without,
+    and in evaluation, it counts the tokens of each module.
     """
 
     name = "noisy_top_k"

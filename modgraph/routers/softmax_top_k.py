@@ -26,6 +26,12 @@ class SoftmaxTopK(TopK):
     capacity: float = setting(
         0.0, min=0, doc="in training a module takes at most this share of k · tokens / modules; 0: any number"
     )
+    priority: str = setting(
+        "score",
+        choices=("score", "first_choice"),
+        doc="who is served until the capacity is reached: a module's largest scores; or all first choices before any "
+        "second one, each by the token's largest score",
+    )
 
     def deterministic(self) -> Router:
         return replace(self, noise=0.0, capacity=0.0)
@@ -36,7 +42,8 @@ class Cosine(SoftmaxTopK):
 
     Logits are cos(W x + b, key_j) · exp(min(scale, log 100)), in training with noise; of equal ones the first is
     chosen. Gates are the softmax over all modules, with k > 1 renormalised to sum to one. Beyond a capacity of
-    k · int(capacity · ⌈tokens / modules⌉) over the batch, tokens of the smallest scores are dropped: they get zero.
+    k · int(capacity · ⌈tokens / modules⌉) over the batch, tokens of the smallest scores are dropped: they get zero. The
+    authors' code takes `priority="first_choice"` (batch prioritised routing), which is the same for k = 1.
     """
 
     name = "cosine"
@@ -49,7 +56,15 @@ class Cosine(SoftmaxTopK):
         Weight("scale", "", constant(math.log(2))),
     )
     module = TorchModule(
-        "modgraph.nn.CosineTopK", "D", "M", "k", width="width", noise="noise", load="load", capacity="capacity"
+        "modgraph.nn.CosineTopK",
+        "D",
+        "M",
+        "k",
+        width="width",
+        noise="noise",
+        load="load",
+        capacity="capacity",
+        priority="priority",
     )
 
     width: int = setting(256, min=1, doc="length of queries and keys")
@@ -68,7 +83,9 @@ class Linear(SoftmaxTopK):
     synonyms = ("switch", "softmax")
     example = "input x: float[5, 6] pool p[3] = scale router r = linear(k=1) y = x -> p by r output y"
     weights = (Weight("weight", "M D", uniform("D"), modules="M"),)
-    module = TorchModule("modgraph.nn.LinearTopK", "D", "M", "k", noise="noise", load="load", capacity="capacity")
+    module = TorchModule(
+        "modgraph.nn.LinearTopK", "D", "M", "k", noise="noise", load="load", capacity="capacity", priority="priority"
+    )
 
     def macs(self, N: int, M: int, D: int) -> int:
         return N * D * M

@@ -170,13 +170,13 @@ class Binding(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class Output(Statement):
-    name: str | None
+    reference: Reference | None
     value: Expression
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loss(Statement):
-    name: str | None
+    reference: Reference | None
     value: Expression
 
 
@@ -284,6 +284,14 @@ class Definition(Tree):
 class File(Tree):
     imports: tuple[Import, ...]
     definitions: tuple[Definition, ...]
+
+    @property
+    def models(self) -> tuple[Definition, ...]:
+        return tuple(each for each in self.definitions if each.keyword == "model")
+
+    @property
+    def blocks(self) -> tuple[Definition, ...]:
+        return tuple(each for each in self.definitions if each.keyword == "block")
 
 
 def _declared(statement: Statement) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from modgraph.diagnostics import Diagnostic, Span
 from modgraph.syntax import ast
-from modgraph.syntax.errors import NumberTooLarge, TooDeep, TooLong
+from modgraph.syntax.errors import NotAName, NumberTooLarge, TooDeep, TooLong
 from modgraph.syntax.limits import INTEGER, ITEMS, TREE_DEPTH
 
 T = TypeVar("T", bound=ast.Tree)
@@ -118,12 +118,10 @@ class Builder:
         return make(ast.Binding, children, references=trees(children, ast.Reference), value=children[-1])
 
     def output(self, children: Children) -> ast.Output:
-        name = str(children[1]) if len(children) == 4 else None
-        return make(ast.Output, children, name=name, value=children[-1])
+        return make(ast.Output, children, reference=_left_of_equals(children), value=children[-1])
 
     def loss(self, children: Children) -> ast.Loss:
-        name = str(children[1]) if len(children) == 4 else None
-        return make(ast.Loss, children, name=name, value=children[-1])
+        return make(ast.Loss, children, reference=_left_of_equals(children), value=children[-1])
 
     def repeat(self, children: Children) -> ast.Repeat:
         names = words(children)
@@ -252,6 +250,19 @@ class Builder:
     def group(self, children: Children) -> ast.Expression:
         inner: ast.Expression = children[1]
         return inner
+
+
+def _left_of_equals(children: Children) -> ast.Reference | None:
+    """The name, or member of a family, that an output or a loss is given; None where none is."""
+    if len(children) == 2:
+        return None
+    match children[1]:
+        case ast.Name(name=name):
+            return make(ast.Reference, children[1:2], name=name)
+        case ast.Index(target=ast.Name(name=name), index=index):
+            return make(ast.Reference, children[1:2], name=name, index=index)
+        case _:
+            raise Rejected(NotAName(span=children[1].span, keyword=str(children[0])))
 
 
 @dataclass(frozen=True, kw_only=True)

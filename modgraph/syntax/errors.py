@@ -71,6 +71,16 @@ class NumberTooLarge(Diagnostic):
     limit: int
 
 
+class NotAName(Diagnostic):
+    """An output or a loss is given a name, or the name of a member of a family, left of the equals sign."""
+
+    code = "MG240"
+    message = "a name stands left of =, and this is an expression"
+    help = "write {keyword} NAME = …, or {keyword} NAME[k] = …"
+    example = "model m() { input x: float[4] output x + 1 = x }"
+    keyword: str
+
+
 class TooLong(Diagnostic):
     """A spec has more words and signs, a list more members, or a name more letters than any architecture needs."""
 

@@ -13,12 +13,11 @@ from torch import Tensor
 from modgraph.backends.errors import BadBundle
 from modgraph.backends.onnx import deterministic, hash_of_weights
 from modgraph.data import Arrays
+from modgraph.data.batches import Batch, batches
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, Result
-from modgraph.metrics.evaluation import Batch, batch_of, slices
+from modgraph.ir import Graph
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Metric, Metrics, Perplexity
-from modgraph.nn import CrossEntropy
+from modgraph.metrics.metrics import Metrics
 from modgraph.training.errors import OfAnotherRun
 from modgraph.training.run import Run
 
@@ -61,12 +60,11 @@ def evaluate_bundle(bundle: Bundle, graph: Graph, arrays: Arrays, by: str | None
     """The metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
     results = BundleResults(bundle, graph, by, arrays.names_of_groups(by))
     means, metrics = Means(), results.metrics
-    for places in slices(arrays):
-        batch = batch_of(arrays, places)
+    for indices, batch in batches(arrays):
         values = results(batch)
         metrics.gather(means, batch, values)
         if metrics.groups:
-            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][places])
+            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][indices])
     return metrics.values(means)
 
 
@@ -82,25 +80,11 @@ def _metrics_of(graph: Graph, outputs: Collection[str], by: str | None = None, g
     """The metrics that follow from some outputs."""
     known = {result for name, result in graph.outputs.items() if name in outputs}
     metrics = Metrics(graph, by, groups)
-    metrics.all = [metric for metric in metrics.compared if _compared(graph, metric) in known]
+    metrics.all = [metric for metric in metrics.compared if metric.prediction in known]
     return metrics
 
 
 def _values_of(metrics: Metrics, graph: Graph, outputs: Values, batch: Batch) -> list[Tensor]:
     """What each metric wants, of outputs by name."""
     results = {result: torch.from_numpy(outputs[name]) for name, result in graph.outputs.items() if name in outputs}
-    return [_value(metric, results[_compared(graph, metric)], batch) for metric in metrics.compared]
-
-
-def _value(metric: Metric, compared: Tensor, batch: Batch) -> Tensor:
-    if not isinstance(metric, Perplexity):
-        return compared
-    loss: Tensor = CrossEntropy(ignore=metric.ignore, reduce=metric.reduce)(
-        compared, batch[metric.target], metric.length_in(batch)
-    )
-    return loss
-
-
-def _compared(graph: Graph, metric: Metric) -> Result:
-    """What a metric compares with its target: a perplexity, the logits of its cross-entropy."""
-    return graph.inputs(metric.result.node)["logits"] if isinstance(metric, Perplexity) else metric.result
+    return [metric.of_prediction(results[metric.prediction], batch) for metric in metrics.compared]

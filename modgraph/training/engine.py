@@ -15,9 +15,10 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
 from modgraph.data import TRAIN, VALIDATION, Arrays
+from modgraph.data.batches import Batch, RandomOrder, batch_of
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.metrics.evaluation import Batch, evaluate, metrics_of
+from modgraph.metrics.evaluation import evaluate, metrics_of
 from modgraph.metrics.means import Means
 from modgraph.nn import choosing
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
@@ -26,13 +27,13 @@ from modgraph.store.run_directory import RunDirectory
 from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.divergence import check_gradients, check_loss, first_not_finite
 from modgraph.training.errors import Diverged
-from modgraph.training.groups import Order
 from modgraph.training.logs import Log, progress
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
 from modgraph.training.state import refusing_damage, train_state
 from modgraph.training.task import Task
+from modgraph.training.watched import check_watched, measured_metrics
 
 
 class Engine:
@@ -62,8 +63,8 @@ class Engine:
         self.order = self._order()
         self.state = train_state(graph, train, self.task.data, processes, checkpoint)
 
-    def _order(self) -> Order:
-        return Order(self.task.data, self.train)
+    def _order(self) -> RandomOrder:
+        return RandomOrder(self.task.data, self.train.batch, self.train.by, self.train.steps_per_epoch)
 
     @property
     def task(self) -> Task:
@@ -111,6 +112,7 @@ class Engine:
 
         The metrics of this epoch are those of the new graph alone. Raises `ModgraphError`, the state then as it was.
         """
+        check_watched(graph, self.train, self.task.splits)
         self.state = train_state(graph, self.train, self.task.data, self.processes, self.checkpoint())
         self.means = Means()
 
@@ -119,6 +121,7 @@ class Engine:
         before = self.checkpoint()
         self.progress = self.progress.next_task()
         graph, data = self.task.graph_after(self.state.graph), self.task.data
+        check_watched(graph, self.train, self.task.splits)
         self.state = train_state(graph, self.train, data, self.processes, before, same_data=False)
         self.order = self._order()
 
@@ -169,7 +172,8 @@ class Engine:
         values = {TRAIN: self.state.metrics.values(Means.joined(self.processes.gather(self.means)))}
         if self.task.validation is not None:
             values[VALIDATION] = self.measured(self.state.model, self.task.validation)
-        self.progress = self.progress.after_epoch(self.train, values)
+        improving = measured_metrics(self.state.graph, self.train, self.task.splits)
+        self.progress = self.progress.after_epoch(self.train, values, improving)
         if log is not None:
             for split, found in values.items():
                 log.write(split, self.progress.epoch, self.progress.step, found)
@@ -189,8 +193,8 @@ class Engine:
             group["lr"] = self._rate()
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(places, self.train.seed, step) as own, choosing(self._choices(own)):
-            rows = self.task.data.read(own.numpy())
-            batch = {name: self.processes.placed(torch.from_numpy(array)) for name, array in rows.items()}
+            rows = batch_of(self.task.data, own.numpy())
+            batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
             found, losses = state.objective(self._augmented(batch, places, step))
             measured = len(state.metrics.wanted)
             objective = state.learner.objective(losses, found[measured:], len(places))

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from modgraph.data import Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, Node, OpNode, Part, rewritten
-from modgraph.ops.loss import CrossEntropy
+from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, rewritten
 from modgraph.training.errors import UnknownTarget
 from modgraph.training.recipe import Labels
 
@@ -21,14 +20,13 @@ from modgraph.training.recipe import Labels
 def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
     """The graph whose cross-entropies leave out the labels that the recipe ignores. Raises `ModgraphError`."""
     _known(graph, labels)
-    wanted = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
-    return _edited(graph, {name: {"ignore": value} for name, value in wanted.items()})
+    return _edited(graph, "ignore", {name: each.ignore for name, each in labels.items() if each.ignore is not None})
 
 
 def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph:
     """The graph whose cross-entropies weigh classes as the recipe says. Raises `ModgraphError`."""
     weights = {name: each.weights for name, each in labels.items() if each.weights is not None}
-    changes: dict[str, dict[str, Any]] = {}
+    changes: dict[str, tuple[float, ...]] = {}
     for name, each in weights.items():
         size = graph.target_types[name].size
         assert size is not None, "a cross-entropy compares with classes"
@@ -36,8 +34,8 @@ def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph
         if len(given) != size:
             reason = f"train.labels.{name}.weights has {len(given)} numbers for {size} classes"
             raise ModgraphError([DataDoesNotFit(reason=reason, way_out="give one weight for each class, or: balanced")])
-        changes[name] = {"class_weights": given}
-    return _edited(graph, changes)
+        changes[name] = given
+    return _edited(graph, "class_weights", changes)
 
 
 def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
@@ -55,27 +53,30 @@ def _real(graph: Graph, target: str, train: Arrays) -> NDArray[Any]:
     return label[np.arange(label.shape[1]) < lengths[0][:, None]].ravel()
 
 
-def _edited(graph: Graph, changes: Mapping[str, Mapping[str, Any]]) -> Graph:
-    targets = _cross_entropies(graph)
+def _edited(graph: Graph, role: str, values: Mapping[str, Any]) -> Graph:
+    """The graph whose comparisons with some targets have another value of the setting that has this role."""
+    settings = {
+        each.node.name: {getattr(each.node.op.compares, role): values[each.target]}
+        for each in _of_labels(graph)
+        if each.target in values
+    }
 
     def changed(node: Node, part: Part) -> Node:
-        if not isinstance(node, OpNode) or not isinstance(node.op, CrossEntropy):
+        if not isinstance(node, OpNode) or node.name not in settings:
             return node
-        if targets.get(node.name) not in changes:
-            return node
-        return replace(node, op=replace(node.op, **changes[targets[node.name]]))
+        return replace(node, op=replace(node.op, **settings[node.name]))
 
     return rewritten(graph, changed)
 
 
-def _cross_entropies(graph: Graph) -> dict[str, str]:
-    """Each cross-entropy's target."""
-    nodes = (node for node in graph.of_kind(OpNode) if isinstance(node.op, CrossEntropy))
-    return {node.name: graph.inputs(node.name)["label"].node for node in nodes}
+def _of_labels(graph: Graph) -> list[Compared]:
+    """The comparisons whose labels can be left out and whose classes can be weighed."""
+    every = ((each, each.node.op.compares) for each in comparisons(graph))
+    return [each for each, said in every if said and said.ignore and said.class_weights]
 
 
 def _known(graph: Graph, labels: Mapping[str, Labels]) -> None:
-    known = sorted(set(_cross_entropies(graph).values()))
+    known = sorted({each.target for each in _of_labels(graph)})
     for name in labels:
         if name not in known:
             raise ModgraphError([UnknownTarget(target=name, suggestion=did_you_mean(name, known))])

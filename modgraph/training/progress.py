@@ -9,7 +9,7 @@ from typing import Any
 from modgraph.data import TRAIN
 from modgraph.metrics.metrics import better, worst
 from modgraph.store.checkpoint import Checkpoint
-from modgraph.training.recipe import Train
+from modgraph.training.recipe import EarlyStop, Train
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,23 @@ class Progress:
     def after_step(self) -> Progress:
         return replace(self, step=self.step + 1)
 
-    def after_epoch(self, train: Train, values: Mapping[str, Mapping[str, float]]) -> Progress:
-        """The next epoch's start, given the metrics of this one by split."""
+    def after_epoch(
+        self, train: Train, values: Mapping[str, Mapping[str, float]], larger_is_better: Mapping[str, bool]
+    ) -> Progress:
+        """The next epoch's start, given the metrics of this one by split, and which way those that are asked for
+        improve."""
         then = replace(self, epoch=self.epoch + 1)
         if train.best is not None:
-            value = lookup(train.best, values)
-            if better(train.best, value, worst(train.best) if self.best is None else self.best):
+            value, larger = lookup(train.best, values), larger_is_better[train.best]
+            if better(value, worst(larger) if self.best is None else self.best, larger):
                 then = replace(then, best=value, best_step=self.step)
-        return then._with_early_stop(train, values)
-
-    def _with_early_stop(self, train: Train, values: Mapping[str, Mapping[str, float]]) -> Progress:
         stop = train.early_stop
-        if stop is None:
-            return self
+        return then if stop is None else then._with_early_stop(stop, values, larger_is_better[stop.metric])
+
+    def _with_early_stop(self, stop: EarlyStop, values: Mapping[str, Mapping[str, float]], larger: bool) -> Progress:
         value = lookup(stop.metric, values)
-        reached = stop.at is not None and (value == stop.at or better(stop.metric, value, stop.at))
-        improved = better(stop.metric, value, worst(stop.metric) if self.watched is None else self.watched)
+        reached = stop.at is not None and (value == stop.at or better(value, stop.at, larger))
+        improved = better(value, worst(larger) if self.watched is None else self.watched, larger)
         waited = 0 if improved else self.waited + 1
         enough = reached or (stop.patience is not None and waited >= stop.patience)
         return replace(self, watched=value if improved else self.watched, waited=waited, enough=enough)

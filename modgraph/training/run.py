@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from modgraph.backends.torch import Model, build
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
@@ -26,11 +27,12 @@ from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
 from modgraph.training.augment import check_augmented
 from modgraph.training.engine import Engine
 from modgraph.training.errors import NotForEval
-from modgraph.training.groups import with_validation
+from modgraph.training.held_out import with_validation
 from modgraph.training.labels import ignoring, weighing
 from modgraph.training.memory import memory_told
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, Start, read_recipe
+from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map
 from modgraph.training.state import load_weights
@@ -186,9 +188,17 @@ def _inherited(model: Model, start: Start | None, weight_map: WeightMap | None) 
     if start is None:
         return None
     if start.run is not None:
-        return inherit_run(model, start.run)
+        return inherit_run(model, start.run, _weights_of_run(start.run))
     assert start.weights is not None and weight_map is not None, "the recipe is checked"
     return inherit_file(model, start.weights, weight_map)
+
+
+def _weights_of_run(path: str) -> Mapping[str, Tensor]:
+    """The weights that a run ended with. Raises `ModgraphError`."""
+    if not RunDirectory(Path(path)).record.exists():
+        way_out = "train it first, or name another: -s start.run=DIR"
+        raise ModgraphError([CannotStart(path=path, reason="there is no run", way_out=way_out)])
+    return load_run(path).checkpoint().weights
 
 
 @contextmanager

@@ -13,19 +13,25 @@ from modgraph.training.errors import UnknownMetric
 from modgraph.training.recipe import Train
 
 
+def measured_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> dict[str, bool]:
+    """The metrics of an epoch by the names that a recipe gives them, and of each whether larger is better."""
+    own = Metrics(graph).larger_is_better
+    found = {**own, **{f"{TRAIN}.{name}": larger for name, larger in own.items()}}
+    if VALIDATION in splits:
+        held_out = metrics_of(graph, splits[VALIDATION], train.by).larger_is_better
+        found |= {f"{VALIDATION}.{name}": larger for name, larger in held_out.items()}
+    return found
+
+
 def check_watched(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
     """Raises `ModgraphError` for a metric that this training will not measure."""
-    names = Metrics(graph).names
-    known = [*names, *(f"{TRAIN}.{name}" for name in names)]
-    validation = splits.get(VALIDATION)
-    if validation is not None:
-        known += [f"{VALIDATION}.{name}" for name in metrics_of(graph, validation, train.by).names]
+    known = measured_metrics(graph, train, splits)
     stop = None if train.early_stop is None else train.early_stop.metric
     watched = {"train.best": train.best, "train.early_stop.metric": stop}
     for key, metric in watched.items():
         if metric is None or metric in known:
             continue
         suggestion = did_you_mean(metric, known, "this training measures: {known}")
-        if metric.startswith(f"{VALIDATION}.") and validation is None:
+        if metric.startswith(f"{VALIDATION}.") and VALIDATION not in splits:
             suggestion = "hold data out to measure it on: train.validation: 0.1"
         raise ModgraphError([UnknownMetric(key=key, metric=metric, suggestion=suggestion)])

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from random import Random
 from typing import Any
 
+from modgraph.backends.torch import build
 from modgraph.inspect.cost import cost_of
-from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
+from modgraph.ir import Graph, UnreadableGraph, from_json, to_json, weights_of
 from modgraph.program import loads
 from tests.assault.vocabulary import SMALL
 from tests.examples import GRU, SEQUENCE, TRANSFORMER, TWO_SCANS
 
 PART = 1000
+MOST_NUMBERS = 100_000  # of weights of a model that is built
+FLOAT = {"dtype": "float", "shape": []}
 ODD: tuple[Any, ...] = (
     None,
     -1,
@@ -42,7 +46,8 @@ Path = tuple[Any, ...]
 @cache
 def records() -> list[Any]:
     """The graphs of sound specs as JSON."""
-    return [to_json(loads(text).ir) for text in (*SMALL, TRANSFORMER, SEQUENCE, GRU, TWO_SCANS)]
+    graphs = [loads(text).ir for text in (*SMALL, TRANSFORMER, SEQUENCE, GRU, TWO_SCANS)]
+    return [json.loads(json.dumps(to_json(graph))) for graph in graphs]
 
 
 def mutant(n: int) -> Any:
@@ -129,3 +134,51 @@ def _use(graph: Graph) -> None:
     assert str(graph)
     cost_of(graph)
     assert from_json(to_json(graph)).hash() == graph.hash()
+    if sum(weight.count for weight in weights_of(graph)) < MOST_NUMBERS:
+        build(graph)
+
+
+def derived(graph: Graph) -> Iterator[tuple[str, Any]]:
+    """A stored graph with one thing changed that follows from the others, and the name of the node that lies."""
+    record = json.loads(json.dumps(to_json(graph)))
+    for path in _places(record):
+        node = _node_of(record, path)
+        for value in _lies(node, path[-1], _at(record, path)) if node else ():
+            changed = copy.deepcopy(record)
+            _at(changed, path[:-1])[path[-1]] = value
+            yield node["name"], changed
+
+
+def _node_of(record: Any, path: Path) -> Any:
+    """The innermost node that a place is in."""
+    holders = [_at(record, path[:end]) for end in range(len(path))]
+    return next((each for each in reversed(holders) if isinstance(each, dict) and "kind" in each), None)
+
+
+def _lies(node: Any, key: Any, value: Any) -> list[Any]:
+    """Other values for a field that has one true value only."""
+    match key:
+        case "types" if node["kind"] not in ("input", "target"):
+            return [[*value, FLOAT], [FLOAT], value[:-1]] if value else [[FLOAT]]
+        case "shape" if node["kind"] not in ("input", "target"):
+            return [[*value, 2], value[1:] if value else [7]]
+        case "dtype":
+            return ["token", "float" if value != "float" else "length"]
+        case "per":
+            return ["example"]
+        case "inputs":
+            return [[*value, ["more", *value[0][1:]]], value[1:]] if node["is" if "is" in node else "kind"] else []
+        case "uses":
+            return [{"pool": value["router"], "router": value["pool"]}, {"pool": value["pool"]}]
+        case "kind" | "lowering":
+            return ["op", "message_passing"] if key == "lowering" else ["input", "pool", "route"]
+        case "arguments":
+            return [[*value, "more"], [], value[::-1] if len(value) > 1 else ["more"]]
+        case "results":
+            return [[], [["more", 0]], [*value, value[0]]]
+        case "carried" | "grown" | "size" if node["kind"] in ("scan", "pool"):
+            return [value + 1, -1] if key == "carried" else [0]
+        case "is":
+            return ["embedding", "no_such_op"]
+        case _:
+            return []

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
+from modgraph.ir import UnreadableGraph, from_json, to_json
+from modgraph.program import loads
 from tests.assault.campaign import campaign
-from tests.assault.graphs import judge, judged
+from tests.assault.graphs import derived, judge, judged
 
 PARTS = 20
 
@@ -14,6 +19,80 @@ def test_damaged_graphs_are_unreadable_or_usable() -> None:
     outcomes = [judge(n) for n in range(400)]
     assert outcomes.count("unreadable") > 300
     assert outcomes.count("read") > 5
+
+
+LYING = """model lying(n=2) {
+  input  x: float[time, 4]  input start: float[4]  target y: class[time, 3]
+  module enc = linear(4) -> tanh
+  pool   p[n] = linear(4) -> relu
+  router r = noisy_top_k(1)
+  scan x as v with h: float[4] = start, g: float[4] {
+    h = (v -> enc) + h * start
+    g = g + (h -> p by r)
+    yield g
+  } as s
+  z = (x -> enc, s) -> concat -> linear(3)
+  output z
+  loss cross_entropy(z, y)
+  loss 0.1 * importance(r)
+}"""
+
+
+def test_what_follows_from_the_rest_cannot_be_changed_alone() -> None:
+    graph = loads(LYING).ir
+    accepted, count = [], 0
+    for node, record in derived(graph):
+        count += 1
+        try:
+            same = from_json(record).hash() == graph.hash()
+        except UnreadableGraph as error:
+            assert error.field, f"{error} names no place"
+        else:
+            accepted += [] if same else [(node, record)]
+    assert count > 200
+    assert [node for node, _ in accepted] == []
+
+
+def route(record: Any) -> Any:
+    (scan,) = (node for node in record["nodes"] if node["kind"] == "scan")
+    return next(node for node in scan["region"]["nodes"] if node["kind"] == "route")
+
+
+@pytest.mark.parametrize(
+    ("node", "change", "place"),
+    [
+        ("z.enc.linear", {"owner": "z.linear"}, 'field "owner": z.enc.linear has other weights'),
+        ("z.enc.tanh", {"owner": "enc.linear"}, 'field "owner": z.enc.linear has other weights'),
+        ("z.linear", {"owner": "p"}, 'field "owner"'),
+        ("z.linear", {"owner": "enc.linear.more"}, "lie below those of enc.linear"),
+        ("z.linear", {"size": 3}, 'node "z.linear", field "size": is not known here'),
+        ("z.concat", {"initial": {"kind": "zeros"}}, 'node "z.concat", field "initial"'),
+        ("z.linear", {"initial": {"kind": "normal", "scale": -1.0}}, 'field "initial": normal(-1.0)'),
+        ("z.linear", {"settings": {"width": 3, "depth": 1}}, '"linear" has no setting "depth"'),
+        ("z.linear", {"settings": {}}, '"linear" needs the setting "width"'),
+        ("x", {"types": [{"dtype": "float", "shape": ["time", 4], "per": "batch"}]}, 'node "x", field "types"'),
+        ("loss", {"inputs": [["x", "z.linear", 0]]}, 'node "loss", field "inputs": a loss is a number'),
+        ("output.z", {"name": "z"}, 'node "z", field "name"'),
+        ("z.concat", {"inputs": [["1", "s", 0], ["0", "x.enc.tanh", 0]]}, 'node "z.concat", field "inputs"'),
+    ],
+)
+def test_a_lie_is_told_with_its_node_and_field(node: str, change: dict[str, Any], place: str) -> None:
+    record = json.loads(json.dumps(to_json(loads(LYING).ir)))
+    next(each for each in record["nodes"] if each["name"] == node).update(change)
+    with pytest.raises(UnreadableGraph) as caught:
+        from_json(record)
+    assert place in str(caught.value)
+
+
+@pytest.mark.parametrize(("form", "sound"), [("grouped", True), ("masked", True), ("dense", False), ("", False)])
+def test_a_route_has_a_form_that_its_router_offers(form: str, sound: bool) -> None:
+    record = json.loads(json.dumps(to_json(loads(LYING).ir)))
+    route(record)["lowering"] = form
+    if sound:
+        assert from_json(record)
+        return
+    with pytest.raises(UnreadableGraph, match=r'node "s.g.p", field "lowering"'):
+        from_json(record)
 
 
 @pytest.mark.slow

@@ -127,7 +127,7 @@ def test_several_targets_have_a_head_and_a_loss_each() -> None:
     )
     program = loads(text)
     assert list(program.ir.target_types) == ["label.0", "label.1"]
-    assert list(program.ir.losses) == ["loss.0", "loss.1"]
+    assert list(program.ir.losses) == ["loss.cross_entropy.0", "loss.cross_entropy.1"]
     assert list(program.ir.outputs) == ["s.0", "s.1"]
 
 

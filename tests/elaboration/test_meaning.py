@@ -69,7 +69,7 @@ def test_routers_inside_form_a_family_that_statistics_sum_over() -> None:
         "x = x + (x -> p by r -> mean) } } loss importance(r)"
     )
     graph = loads(text).ir
-    assert list(graph.inputs("loss.importance")) == ["0", "1"]
+    assert list(graph.inputs("loss.importance.importance")) == ["0", "1"]
 
 
 def test_an_empty_family_counts_as_zero_with_a_warning() -> None:

@@ -66,7 +66,7 @@ def test_results_are_what_is_yielded_and_then_what_routes_record() -> None:
     assert [result.node for result in scan.stacked[1:]] == [route] * 4
     assert [type_.shape for type_ in scan.types] == [("time", 6), *[("time", 1, 3)] * 4]
     assert graph.records()[f"{route}.gates"] == Result("states", 1)
-    assert graph.inputs("loss2.importance") == {"0": Result("states", 1)}
+    assert graph.inputs("loss.importance.importance") == {"0": Result("states", 1)}
     assert graph.inputs("states") == {"states.x": Result("states.embedding"), "length": Result("time_length")}
 
 
@@ -93,10 +93,10 @@ def test_the_order_of_independent_statements_in_a_body_keeps_the_hash() -> None:
 def test_what_a_body_declares_is_seen_outside_once_and_in_a_repeat_as_a_family() -> None:
     scan = "scan x as v { pool p[2] = linear(4) router r = noisy_top_k(1) yield v -> p by r } as s"
     graph = loads(in_model(f"{scan} g = r.gates -> sum(axis=-3) w = c -> p output g output w loss importance(r)")).ir
-    assert graph.inputs("loss.importance") == {"0": Result("s", 1)}
+    assert graph.inputs("loss.importance.importance") == {"0": Result("s", 1)}
     repeated = scan.replace("as s", "as x")
     graph = loads(in_model(f"repeat b[i] in 0..n {{ {repeated} }} output x loss importance(r)")).ir
-    assert graph.inputs("loss.importance") == {"0": Result("b.0.x", 1), "1": Result("b.1.x", 1)}
+    assert graph.inputs("loss.importance.importance") == {"0": Result("b.0.x", 1), "1": Result("b.1.x", 1)}
 
 
 def test_a_step_reads_what_its_own_routes_recorded() -> None:

@@ -174,3 +174,56 @@ def test_of_several_controllers_each_has_its_name(tmp_path: Path) -> None:
     names = Metrics(modgraph.load("specs/gmoe_digits.mod").ir).names
     assert {"blocks.1.x2.expert.H_a", "blocks.3.x2.expert.use.5"} <= set(names)
     assert "perplexity" not in names
+
+
+# ------------------------------------------------------------ what losses are called, and which way is better
+
+
+def names_of(losses: str) -> list[str]:
+    text = f"""
+    model m() {{
+      input x: float[5, 4]
+      target label: class[3]
+      pool   p[3] = linear(4)
+      router r = noisy_top_k(2)
+      h = x -> p by r -> mean
+      y = h -> linear(3)
+      half = 0.5 * entropy(y)
+      output y
+      {losses}
+    }}"""
+    return list(modgraph.loads(text).ir.losses)
+
+
+LOSSES = {
+    "loss cross_entropy(y, label)": ["loss.cross_entropy"],
+    "loss (y, label) -> cross_entropy": ["loss.cross_entropy"],
+    "loss 0.1 * importance(r) loss load(r) / 2": ["loss.importance", "loss.load"],
+    "loss 2 * (importance(r) + load(r) + importance(r))": ["loss.importance_load"],
+    "loss entropy(y) loss entropy(y)": ["loss.entropy", "loss.entropy2"],
+    "loss half loss y -> mean(axis=-1)": ["loss.half", "loss.mean"],
+    "loss accuracy = entropy(y)": ["loss.accuracy"],
+    "loss importance = importance(r) loss importance(r)": ["loss.importance", "loss.importance2"],
+}
+
+
+@pytest.mark.parametrize("losses", LOSSES)
+def test_a_loss_without_a_name_is_called_after_its_op(losses: str) -> None:
+    assert names_of(losses) == LOSSES[losses]
+
+
+def test_a_loss_named_accuracy_is_better_when_it_shrinks() -> None:
+    spec = """
+    model m() {
+      input x: float[4]
+      target label: class[3]
+      target number: float[3]
+      y = x -> linear(3)
+      output y
+      loss accuracy = cross_entropy(y, label)
+      loss mse(y, number)
+    }"""
+    metrics = Metrics(modgraph.loads(spec).ir, "domain", ["a"])
+    growing = {name for name, larger in metrics.larger_is_better.items() if larger}
+    assert growing == {"accuracy", "domain.a.accuracy", "domain.accuracy"}
+    assert {"loss.accuracy", "loss.mse", "total_loss", "mse"} <= metrics.larger_is_better.keys() - growing

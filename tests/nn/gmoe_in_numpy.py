@@ -5,7 +5,9 @@ S tokens, E experts, D width of a token.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil, erf, exp, log, sqrt
 
 import numpy as np
@@ -42,7 +44,9 @@ def cdf(x: float) -> float:
     return (1 + erf(x / sqrt(2))) / 2
 
 
-def decide(logits: Array, noise: Array, sigma: float, k: int, form: str, capacity: float = 0.0) -> Decision:
+def decide(
+    logits: Array, noise: Array, sigma: float, k: int, form: str, capacity: float = 0.0, priority: str = "score"
+) -> Decision:
     """`noise` holds what is added to the logits; `sigma` is its standard deviation."""
     S, E = logits.shape
     noisy = logits + noise
@@ -67,11 +71,32 @@ def decide(logits: Array, noise: Array, sigma: float, k: int, form: str, capacit
                 load[t, e] = cdf((logits[t, e] - others[k - 1]) / sigma)
     if capacity:
         places = k * int(capacity * ceil(S / E))
-        for e in range(E):
-            waiting = sorted((t for t in range(S) if kept[t, e]), key=lambda t: (-softmax(noisy[t])[e], t))
-            for t in waiting[places:]:
-                kept[t, e] = gates[t, e] = 0
+        shares = [softmax(row) for row in noisy]
+        for t, e in dropped(shares, k, places, priority):
+            kept[t, e] = gates[t, e] = 0
     return Decision(gates, kept, load, np.array([softmax(row) for row in logits]))
+
+
+def dropped(shares: Sequence[Array], k: int, places: int, priority: str) -> Iterator[tuple[int, int]]:
+    """The tokens that find no place with an expert they chose.
+
+    By `score` an expert serves those that score it best; by `first_choice` all tokens in a row, the most decided first,
+    ask for their first expert, then all in the same row for their second.
+    """
+    choices = [sorted(range(len(share)), key=lambda e: (-share[e], e))[:k] for share in shares]
+    if priority == "score":
+        for e in range(len(shares[0])):
+            waiting = [t for t, chosen in enumerate(choices) if e in chosen]
+            for t in sorted(waiting, key=lambda t: (-shares[t][e], t))[places:]:
+                yield t, e
+        return
+    free = {e: places for e in range(len(shares[0]))}
+    row = sorted(range(len(shares)), key=lambda t: (-max(shares[t]), t))
+    for asked, t in product(range(k), row):
+        e = choices[t][asked]
+        if free[e] == 0:
+            yield t, e
+        free[e] = max(0, free[e] - 1)
 
 
 def squared_cv(x: Array) -> float:

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from torch import nn
 
 import modgraph
+import modgraph.nn.top_k
 from modgraph.nn import (
     CosineTopK,
     Importance,
@@ -65,8 +66,12 @@ def test_of_equal_scores_the_first_is_chosen(scores: list[list[int]], k: int) ->
 
 @pytest.mark.parametrize("k", [1, 2, 4])
 @pytest.mark.parametrize("softmax", ["after_top_k", "before_top_k"])
-def test_noisy_top_k_is_that_of_the_equations(k: int, softmax: str) -> None:
-    router = randomised(NoisyTopK(3, 4, k, softmax=softmax).double(), 0).eval()
+@pytest.mark.parametrize("training", [True, False])
+def test_noisy_top_k_is_that_of_the_equations(
+    k: int, softmax: str, training: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    router = randomised(NoisyTopK(3, 4, k, softmax=softmax).double(), 0).train(training)
+    monkeypatch.setattr(modgraph.nn.top_k, "standard_normal", torch.zeros_like)
     pool = linear_pool(4, 3, 2, 1)
     tokens = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     result, gates, scores, selected, load = SelectedPerModule()(tokens, pool, router)
@@ -83,7 +88,8 @@ def test_noisy_top_k_is_that_of_the_equations(k: int, softmax: str) -> None:
         expected_load = []
         for j in range(4):
             others = np.sort(np.delete(H, j))[::-1]
-            expected_load.append(1.0 if k == 4 else norm.cdf((H[j] - others[k - 1]) / deviation[j]))
+            smooth = 1.0 if k == 4 else norm.cdf((H[j] - others[k - 1]) / deviation[j])
+            expected_load.append(smooth if training else j in chosen)
         messages = [pool.expert(j)(tokens[example, token]).detach().numpy() for j in range(4)]
         np.testing.assert_allclose(scores[example, token].detach().numpy(), H, atol=1e-12)
         np.testing.assert_allclose(gates[example, token].detach().numpy(), gate, atol=1e-12)

@@ -16,8 +16,9 @@ import modgraph.nn.top_k
 from modgraph.ir import RouterNode
 from modgraph.nn import CosineTopK, Importance, LinearTopK, SelectedPerModule
 from modgraph.nn.softmax_top_k import within_capacity
+from modgraph.nn.top_k import top_k_mask
 from modgraph.passes import INFERENCE, apply_passes
-from tests.nn.gmoe_in_numpy import Decision, cosine_logits, decide, squared_cv
+from tests.nn.gmoe_in_numpy import Decision, cosine_logits, decide, dropped, squared_cv
 from tests.nn.test_selection import linear_pool, randomised
 
 D, WIDTH = 3, 4
@@ -65,18 +66,18 @@ def compare(router: CosineTopK | LinearTopK, tokens: Tensor, expected: Decision)
 @pytest.mark.parametrize("kind", ["cosine", "linear"])
 @pytest.mark.parametrize("form", ["paper", "kth_of_others", "code"])
 @pytest.mark.parametrize(("k", "experts"), [(1, 4), (2, 4), (4, 4), (1, 1)])
-@pytest.mark.parametrize("capacity", [0.0, 1.0])
+@pytest.mark.parametrize(("capacity", "priority"), [(0.0, "score"), (1.0, "score"), (1.0, "first_choice")])
 def test_routing_is_that_of_the_equations(
-    kind: str, form: str, k: int, experts: int, capacity: float, monkeypatch: pytest.MonkeyPatch
+    kind: str, form: str, k: int, experts: int, capacity: float, priority: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sigma = 1 / experts
-    router = router_of(kind, experts, 0, k=k, noise=sigma, load=form, capacity=capacity)
+    router = router_of(kind, experts, 0, k=k, noise=sigma, load=form, capacity=capacity, priority=priority)
     generator = torch.Generator().manual_seed(2)
     tokens = torch.randn(2, 7, D, dtype=torch.float64, generator=generator)
     draws = torch.randn(14, experts, dtype=torch.float64, generator=generator)
     fixed_noise(monkeypatch, draws)
     logits = logits_of(router, tokens.flatten(0, 1).numpy())
-    compare(router.train(), tokens, decide(logits, sigma * draws.numpy(), sigma, k, form, capacity))
+    compare(router.train(), tokens, decide(logits, sigma * draws.numpy(), sigma, k, form, capacity, priority))
     compare(router.eval(), tokens, decide(logits, 0 * draws.numpy(), sigma, k, form))
 
 
@@ -91,21 +92,32 @@ def test_ties_go_to_the_lower_expert_and_the_earlier_token(k: int, capacity: flo
     compare(router, tokens.unsqueeze(0), decide(logits, np.zeros_like(logits), 0.5, k, "paper", capacity))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
-    scores=st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=8),
-    places=st.integers(0, 4),
+    scores=st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=8),
+    padding=st.integers(0, 3),
+    k=st.integers(1, 3),
+    capacity=st.integers(0, 5),
+    priority=st.sampled_from(["score", "first_choice"]),
 )
-def test_places_go_to_the_largest_scores_and_of_equal_ones_to_the_earlier_token(
-    scores: list[list[int]], places: int
+def test_beyond_the_capacity_the_tokens_are_dropped_that_the_equations_drop(
+    scores: list[list[int]], padding: int, k: int, capacity: int, priority: str
 ) -> None:
-    values = torch.tensor(scores, dtype=torch.float64)
-    wanted = values > 0
-    kept = within_capacity(values, wanted, places)
-    for expert in range(3):
-        waiting = [token for token in range(len(scores)) if wanted[token, expert]]
-        first = sorted(waiting, key=lambda token: (-scores[token][expert], token))[:places]
-        assert kept[:, expert].nonzero().flatten().tolist() == sorted(first)
+    real = torch.tensor(scores, dtype=torch.float64)
+    values = torch.cat((real, 9 * torch.ones(padding, 3)))
+    chosen = top_k_mask(values, k)
+    chosen[len(scores) :] = False
+    expected = chosen.clone()
+    for token, expert in dropped(list(real.numpy()), k, capacity, priority):
+        expected[token, expert] = False
+    assert torch.equal(within_capacity(values, chosen, capacity, priority), expected)
+
+
+def test_the_authors_give_a_second_choice_no_place_that_a_first_choice_wants() -> None:
+    scores = torch.tensor([[0.6, 0.4, 0.0], [0.5, 0.45, 0.05], [0.3, 0.34, 0.36]])
+    chosen = top_k_mask(scores, 2)
+    assert within_capacity(scores, chosen, 1, "first_choice").tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1]]
+    assert within_capacity(scores, chosen, 1, "score").tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
 def test_padding_takes_no_place() -> None:

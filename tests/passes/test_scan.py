@@ -45,6 +45,13 @@ def test_inference_leaves_out_results_states_and_inputs_that_no_output_needs() -
     assert scan.stacked == (Result("helper.yield2.dropout2"),)
 
 
+def test_what_only_a_dropped_result_reads_from_outside_is_dropped_too() -> None:
+    text = BODY.replace("  scan x", "  far = context -> linear(4)\n  scan x").replace("yield g ->", "yield g + far ->")
+    before, after = modgraph.loads(text).ir, InferenceOnly()(modgraph.loads(text).ir)
+    assert scan_of(before).captured == ("outer.far.linear",)
+    assert scan_of(after).captured == () and "far.linear" not in after
+
+
 def test_states_that_the_needed_ones_depend_on_stay() -> None:
     text = BODY.replace("output s", "output total")
     scan = scan_of(InferenceOnly()(modgraph.loads(text).ir))

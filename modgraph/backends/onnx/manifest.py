@@ -15,9 +15,9 @@ from modgraph.backends.onnx.trace import OPSET, Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, Result, longest, symbolic_axes, to_json
+from modgraph.ir import Graph, OpNode, Result, comparisons, longest, symbolic_axes, to_json
 from modgraph.ops.activation import Identity, LogSoftmax, Softmax
-from modgraph.ops.loss import CrossEntropy
+from modgraph.ops.comparison import ACCURACY
 from modgraph.store.records import json_text
 from modgraph.types import TensorType
 from modgraph.version import VERSION
@@ -130,11 +130,9 @@ def targets_of(trained: Graph) -> dict[str, str]:
     """The target whose classes an output tells apart, by the output's name: it is compared with it in training, or
     follows from logits that are by ops that keep the largest value where it is."""
     compared: dict[Result, str] = {}
-    for node in trained.of_kind(OpNode):
-        if isinstance(node.op, CrossEntropy):
-            logits, label = list(trained.inputs(node.name).values())[:2]
-            if label.node in trained.target_types:
-                compared.setdefault(logits, label.node)
+    for each in comparisons(trained):
+        if ACCURACY in each.measures:
+            compared.setdefault(each.prediction, each.target)
     found = {name: compared.get(_logits(trained, result, compared)) for name, result in trained.outputs.items()}
     return {name: target for name, target in found.items() if target is not None}
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from modgraph.backends.errors import CannotExport
 from modgraph.backends.onnx.examples import Examples
+from modgraph.backends.onnx.optimize import optimize
 from modgraph.backends.onnx.permute import axes_of_modules, kept_apart
 from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
@@ -83,7 +84,7 @@ def trace(model: Model, examples: Examples) -> Traced:
                 optimize=False,
             )
             with kept_apart(program.model.graph, axes_of_modules(graph)):
-                program.optimize()
+                optimize(program.model)
         except torch.onnx.errors.OnnxExporterError as error:
             raise ModgraphError([CannotExport(reason=_reason(error))]) from error
     traced: onnx_ir.Model = program.model

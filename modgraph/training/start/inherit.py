@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -14,7 +13,6 @@ from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import weights_of
 from modgraph.store.records import json_text
-from modgraph.store.run_directory import RunDirectory
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.slices import arranged, fits, is_plain, left_over
 from modgraph.training.start.weight_file import read_tensors
@@ -47,14 +45,9 @@ class Inherited:
         return "; ".join(parts)
 
 
-def inherit_run(model: Model, path: str) -> Inherited:
-    """Give a model the weights of a run, by name. Raises `ModgraphError` where they do not fit."""
-    from modgraph.training.run import load_run
-
-    if not RunDirectory(Path(path)).record.exists():
-        way_out = "train it first, or name another: -s start.run=DIR"
-        raise ModgraphError([CannotStart(path=path, reason="there is no run", way_out=way_out)])
-    found, own = load_run(path).checkpoint().weights, model.state_dict()
+def inherit_run(model: Model, path: str, found: Mapping[str, Tensor]) -> Inherited:
+    """Give a model the weights that a run found, by name. Raises `ModgraphError` where they do not fit."""
+    own = model.state_dict()
     shared = [name for name in own if name in found]
     if not shared:
         reason = f"no tensor has a name of this spec's; the run has {listed(sorted(found))}"

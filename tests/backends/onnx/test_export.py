@@ -222,3 +222,19 @@ def test_compile_writes_a_bundle_or_the_graph(tmp_path: Path, capsys: pytest.Cap
     assert main(["compile", "specs/smn.mod", "-o", str(tmp_path / "smn.txt")]) == 1
     assert main(["compile", "specs/smn.mod", "--lowering", "grouped"]) == 1
     assert "MG112" in capsys.readouterr().err
+
+
+CONSTANTS = ("0.000000001", "1.000001", "0.9999999", "0.0", "1.0", "1000000000000.0")
+ARITHMETIC = ("h + {c}", "{c} + h", "h - {c}", "{c} - h", "h * {c}", "{c} * h", "h / ({c} + 0.5)", "h / (h + {c})")
+
+
+def test_no_constant_is_taken_for_zero_or_one(tmp_path: Path) -> None:
+    """onnxscript's own rules drop what adds less than 1e-8 or multiplies by one and a little."""
+    terms = [term.format(c=constant) for term in ARITHMETIC for constant in CONSTANTS]
+    outputs = " ".join(f"y{at} = {term} output y{at}" for at, term in enumerate(terms))
+    model = modgraph.loads(f"model m() {{ input x: float[4] h = x -> relu {outputs} }}").build().eval()
+    modgraph.export(model, tmp_path / "m.onnx")
+    x = torch.tensor([[1e-9, 1e-4, 0.1, 0.7], [1.0, 2.0, 30.0, 1e6]])
+    found = Bundle(tmp_path / "m.onnx").run({"x": x.numpy()})
+    for name, expected in model.compute({"x": x}).outputs.items():
+        np.testing.assert_allclose(found[name], expected.detach().numpy(), rtol=3e-7, err_msg=terms[int(name[1:])])

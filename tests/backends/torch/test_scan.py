@@ -76,7 +76,9 @@ def test_a_gru_with_a_routed_candidate_is_that_of_the_equations(k: int, lowering
     found = computed.routing["states.n.transition.gates"].detach().numpy()
     np.testing.assert_allclose(found[:, :, 0], gates, atol=1e-12)
     used = gates.sum((0, 1))
-    np.testing.assert_allclose(computed.losses["loss2"].item(), 0.1 * used.var(ddof=1) / used.mean() ** 2, atol=1e-12)
+    np.testing.assert_allclose(
+        computed.losses["loss.importance"].item(), 0.1 * used.var(ddof=1) / used.mean() ** 2, atol=1e-12
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -187,7 +189,7 @@ def test_what_a_scan_shares_with_its_surroundings_is_one_set_of_weights() -> Non
         "r.noise_weight",
     }
     assert program.cost().parameters == sum(p.numel() for p in model.parameters()) == 3 * 20 + 16
-    assert len(program.ir.inputs("loss.importance")) == 2
+    assert len(program.ir.inputs("loss.importance.importance")) == 2
     inner, outer = model.graph["s"], model.graph
     assert inner.region.graph["p"] == outer["p"]  # type: ignore[attr-defined]
 

@@ -1,0 +1,61 @@
+"""Blocks that no model uses: what can be told of them as they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modgraph.diagnostics import Diagnostic, Report
+from modgraph.elaboration import errors
+from modgraph.elaboration.context import Abandoned, Context, Observer
+from modgraph.elaboration.entities import POISON
+from modgraph.elaboration.imports import Imports
+from modgraph.elaboration.language import RULES
+from modgraph.elaboration.scope import Scope
+from modgraph.elaboration.site import BlockCall, Site
+from modgraph.ir import Graph
+from modgraph.syntax import ast
+
+OF_SHAPES: tuple[type[Diagnostic], ...] = (
+    errors.DoesNotFit,
+    errors.LossIsNotNumber,
+    errors.NoTimeAxis,
+    errors.SharedWithOtherShapes,
+    errors.StateType,
+)
+
+
+def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda span, value: None) -> None:
+    """Tell the mistakes of each block of a file by itself: its names and arguments, and its shapes if each parameter
+    has a default and each axis of its inputs a number; else they are known where it is used.
+
+    `observe` is told what the names and stages of the text stand for.
+    """
+    path = Path(file.span.source.name)
+    scope = Imports(path.parent, report).scope_of(file, path)
+    for block in file.blocks:
+        told = Report()
+        _elaborate(block, scope, Context(told, observe, without_use=True))
+        for each in told.diagnostics:
+            if _has_known_shapes(block) or not isinstance(each, OF_SHAPES):
+                report.add(each)
+
+
+def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
+    scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, operands=None)
+    site = Site(context, RULES, graph, scope, scope.next_binding(""), call)
+    context.active_blocks.append(id(block))
+    try:
+        for parameter in block.parameters:
+            value = POISON if parameter.default is None else site.constant(parameter.default, "a default")
+            scope.declare(parameter.name, value)
+        site.elaborate(block.body)
+    except Abandoned:
+        return
+    if not call.outputs and not context.report.errors:
+        context.tell(errors.NoOutput(span=block.name_span, model=block.name))
+
+
+def _has_known_shapes(block: ast.Definition) -> bool:
+    inputs = [each for each in block.body.statements if isinstance(each, ast.Input)]
+    named = any(isinstance(axis, ast.Name) for each in inputs for axis in each.type.axes)
+    return not named and all(parameter.default is not None for parameter in block.parameters)

@@ -1,0 +1,105 @@
+"""Outputs and losses: what a model or a block gives, and what a training makes small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modgraph.elaboration import errors
+from modgraph.elaboration.bindings import member_key, named_after
+from modgraph.elaboration.entities import POISON, Poison, Tensor, described
+from modgraph.elaboration.loss_names import name_of_loss
+from modgraph.elaboration.scans import stands_in_scan
+from modgraph.elaboration.site import Site
+from modgraph.ir import LossNode, OutputNode
+from modgraph.syntax import ast
+
+
+def elaborate_output(statement: ast.Output, site: Site) -> None:
+    if site.call is not None:
+        site.call.outputs.append(_of_block(statement, site))
+        return
+    if stands_in_scan(statement, "an output", "yield it, and output what was yielded", site):
+        return
+    reference = statement.reference or _reference(statement.value)
+    if reference is None:
+        found = "this is an expression"
+        advice = "give it a name: output NAME = …"
+        site.tell(errors.WrongKind(span=statement.value.span, needed="a name", found=found, way_out=advice))
+        return
+    key = member_key(reference, site)
+    if key is POISON and statement.reference is None:
+        return
+    value = _named(f"output.{reference.name}", key, site).tensor(statement.value, "an output")
+    if key is not POISON and isinstance(value, Tensor):
+        _add_output(reference, key, value, statement, site)
+
+
+def _of_block(statement: ast.Output, site: Site) -> Tensor | Poison:
+    """A result of a block: which one is told by its place among the outputs."""
+    reference = statement.reference
+    if reference is None:
+        name = statement.value.name if isinstance(statement.value, ast.Name) else "output"
+        return named_after(name, site).tensor(statement.value, "an output")
+    key = member_key(reference, site)
+    return _named(reference.name, key, site).tensor(statement.value, "an output")
+
+
+def _reference(value: ast.Expression) -> ast.Reference | None:
+    """The name of what is given out, or of a member of a family, where it is no other expression."""
+    match value:
+        case ast.Name(name=name):
+            return ast.Reference(span=value.span, name=name)
+        case ast.Index(target=ast.Name(name=name), index=index):
+            return ast.Reference(span=value.span, name=name, index=index)
+        case _:
+            return None
+
+
+def _named(name: str, key: Any, site: Site) -> Site:
+    """Where the right side stands: a member is called by its key alone, whatever loops it stands in."""
+    if key is None or isinstance(key, Poison):
+        return named_after(name, site)
+    return site.under(site.scope.member_of_body(f"{name}.{key}"))
+
+
+def _add_output(reference: ast.Reference, key: Any, value: Tensor, statement: ast.Output, site: Site) -> None:
+    name = site.scope.weights_below(reference.name) if key is None else f"{reference.name}.{key}"
+    node = OutputNode(name=f"output.{name}", span=statement.span)
+    if node.name in site.graph:
+        shown = reference.name if key is None else name
+        advice = "give it a name of its own: output NAME = …"
+        site.tell(errors.DuplicateName(span=statement.span, name=shown, way_out=advice))
+        return
+    site.add(node, statement.span, {"x": value.result})
+
+
+def elaborate_loss(statement: ast.Loss, site: Site) -> None:
+    if site.region:
+        site.tell(errors.NotInRegion(span=statement.span, what="a loss"))
+        return
+    if stands_in_scan(statement, "a loss", "yield what it is of, and take the loss of what was yielded", site):
+        return
+    reference = statement.reference
+    key = member_key(reference, site) if reference is not None else None
+    place = _named(f"loss.{name_of_loss(statement)}", key, site)
+    if place.naming.node in site.graph:
+        advice = "give it a name of its own: loss NAME = …"
+        site.tell(errors.DuplicateName(span=statement.span, name=place.naming.node, way_out=advice))
+        return
+    value = _number(statement, place)
+    if isinstance(value, Tensor) and key is not POISON:
+        site.add(LossNode(name=place.naming.node, span=statement.span), statement.span, {"x": value.result})
+
+
+def _number(statement: ast.Loss, place: Site) -> Tensor | None:
+    """The value of a loss; none of what counts as zero, or after a told mistake."""
+    value = place.evaluate(statement.value)
+    if isinstance(value, Poison) or value == 0.0:
+        return None
+    if not isinstance(value, Tensor):
+        place.tell(errors.NotValue(span=statement.value.span, what="a loss", found=described(value)))
+        return None
+    if value.type.shape or value.type.dtype != "float":
+        place.tell(errors.LossIsNotNumber(span=statement.value.span, found=str(value.type)))
+        return None
+    return value

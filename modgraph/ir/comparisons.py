@@ -1,0 +1,60 @@
+"""What a graph compares with its targets, as its ops declare it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import OpNode, Result, TargetNode
+from modgraph.ops.comparison import Measure
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One op that compares a result with a target."""
+
+    node: OpNode
+    prediction: Result
+    target: str
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        assert self.node.op.compares is not None, "it compares"
+        return self.node.op.compares.measures
+
+    @property
+    def value(self) -> Result:
+        """What the op makes of the two."""
+        return Result(self.node.name)
+
+    @property
+    def ignored(self) -> int | None:
+        """The label that does not count, if there is one."""
+        ignored: int | None = self._setting("ignore")
+        return ignored
+
+    @property
+    def class_weights(self) -> tuple[float, ...]:
+        """How much each class counts; empty where all count alike."""
+        weights: tuple[float, ...] | None = self._setting("class_weights")
+        return weights or ()
+
+    @property
+    def reduce(self) -> str:
+        """What a likelihood takes over an example's positions: mean or sum."""
+        return str(getattr(self.node.op, "reduce", "mean"))
+
+    def _setting(self, role: str) -> Any:
+        name = getattr(self.node.op.compares, role)
+        return None if name is None else getattr(self.node.op, name)
+
+
+def comparisons(graph: Graph) -> list[Compared]:
+    """The ops of a graph that compare something with a target, in the order of work."""
+    found = []
+    for node in graph.of_kind(OpNode):
+        compares, inputs = node.op.compares, graph.inputs(node.name)
+        if compares is not None and isinstance(graph[inputs[compares.target].node], TargetNode):
+            found.append(Compared(node, inputs[compares.prediction], inputs[compares.target].node))
+    return found

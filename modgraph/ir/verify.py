@@ -1,0 +1,150 @@
+"""Holds a graph against its declarations: after every reading, and in tests after every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from modgraph.ir.graph import Graph, Part
+from modgraph.ir.invalid import InvalidGraph, ask
+from modgraph.ir.node import (
+    InputNode,
+    LossNode,
+    Node,
+    OpNode,
+    OutputNode,
+    PoolNode,
+    RouteNode,
+    RouterNode,
+    ScanNode,
+    TargetNode,
+)
+from modgraph.ir.verify_names import verify_names
+from modgraph.ir.verify_regions import verify_pool, verify_scan
+from modgraph.ops import Op
+from modgraph.routers import Router
+from modgraph.types import Misfit, TensorType
+
+
+def verify(graph: Graph) -> None:
+    """Types, slots, references, regions and weights of a graph are those that its declarations say.
+
+    Raises `InvalidGraph`, which names the node and the field that are not.
+    """
+    for node in graph:
+        verify_node(Part(graph), node)
+    verify_names(graph)
+
+
+def verify_node(part: Part, node: Node) -> None:
+    graph = part.graph
+    if not isinstance(node, RouteNode):
+        ask(not graph.uses(node.name), "only a route uses a pool and a router", node.name, "uses")
+    match node:
+        case InputNode() | TargetNode():
+            _from_outside(part, node)
+        case OutputNode() | LossNode():
+            _end(part, node)
+        case OpNode() | RouteNode():
+            if isinstance(node, RouteNode):
+                _uses(graph, node)
+            _signature(graph, node)
+            if isinstance(node, OpNode):
+                _start(node)
+            else:
+                _lowering(part, node)
+        case RouterNode():
+            _holds_nothing(graph, node)
+        case PoolNode():
+            _holds_nothing(graph, node)
+            verify_pool(node, verify_node)
+        case ScanNode():
+            ask(part.scan is None, "a scan stands in a scan", node.name, "kind")
+            verify_scan(graph, node, verify_node)
+
+
+def _from_outside(part: Part, node: InputNode | TargetNode) -> None:
+    """An input or target has one type, of each example; a scan's region has inputs that are its arguments."""
+    ask(not part.graph.inputs(node.name), "nothing flows into it", node.name, "inputs")
+    (type_,) = node.types
+    if part.scan is not None:
+        ask(isinstance(node, InputNode), "a step has no target", node.name, "kind")
+        return
+    ask(type_.per == "example", f"{type_} is not of each example", node.name, "types")
+    if type_.dtype == "length":
+        ask(isinstance(node, InputNode), "a target is no length", node.name, "types")
+        ask(type_ == TensorType("length"), f"a length is one number, not {type_}", node.name, "types")
+
+
+def _end(part: Part, node: OutputNode | LossNode) -> None:
+    ask(part.scan is None, "a step has no outputs and losses", node.name, "kind")
+    inputs = part.graph.inputs(node.name)
+    ask([*inputs] == ["x"], "one value flows into it, in the slot x", node.name, "inputs")
+    ask(not node.types, "nothing comes out of it", node.name, "types")
+    if isinstance(node, OutputNode):
+        ask(node.name.startswith("output."), "an output is called output.NAME", node.name, "name")
+    else:
+        type_ = part.graph.type_of(inputs["x"])
+        ask(type_.dtype == "float" and not type_.shape, f"a loss is a number, not {type_}", node.name, "inputs")
+
+
+def _holds_nothing(graph: Graph, node: Node) -> None:
+    ask(not graph.inputs(node.name), "nothing flows into it", node.name, "inputs")
+    ask(not node.types, "it has no value", node.name, "types")
+
+
+def _uses(graph: Graph, route: RouteNode) -> None:
+    """A route uses a pool and a router."""
+    uses = graph.uses(route.name)
+    ask({*uses} == {"pool", "router"}, "a route uses a pool and a router", route.name, "uses")
+    for role, kind in (("pool", PoolNode), ("router", RouterNode)):
+        ask(isinstance(graph[uses[role]], kind), f"{uses[role]} is no {role}", route.name, "uses")
+
+
+def _signature(graph: Graph, node: OpNode | RouteNode) -> None:
+    """What flows into an op or a route fits its declaration, and its types follow."""
+    declaration: Op | Router = node.op if isinstance(node, OpNode) else graph.router_of(node).router
+    slots = [slot for slot in graph.inputs(node.name) if slot != "length"]
+    known = _slots(declaration, len(slots))
+    ask(slots == known, f"it takes {', '.join(known)}, in this order", node.name, "inputs")
+    try:
+        signature = graph.signature(node)
+        signature.weight_shapes()
+    except Misfit as misfit:
+        raise InvalidGraph(misfit.reason, node.name, "inputs") from misfit
+    follow = ", ".join(map(str, signature.results))
+    ask(signature.results == node.types, f"what it reads gives {follow}", node.name, "types")
+    _length(graph, node, declaration.masked(signature.axes))
+
+
+def _slots(declaration: Op | Router, count: int) -> list[str]:
+    """The slots that so many operands flow into."""
+    if declaration.variadic:
+        return [str(at) for at in range(max(1, count))]
+    names = [operand.name for operand in declaration.operands]
+    return names if len(names) == count or isinstance(declaration, Router) else ["left", "right"][:count]
+
+
+def _length(graph: Graph, node: Node, axis: str | None) -> None:
+    """A node is told the length of the axis whose padding it must leave out, and of no other."""
+    told = graph.inputs(node.name).get("length")
+    wanted = None if axis is None else f"{axis}_length"
+    found = None if told is None else told.node
+    ask(found == wanted, f"its slot length takes {wanted or 'nothing'}", node.name, "inputs")
+    ask(told is None or graph.type_of(told).dtype == "length", f"{found} is no length", node.name, "inputs")
+
+
+def _start(node: OpNode) -> None:
+    weighty = bool(node.op.all_weights())
+    ask(node.initial is None or weighty, f"{node.op.name} has no weight that could start so", node.name, "initial")
+
+
+def _lowering(part: Part, route: RouteNode) -> None:
+    """The form of a route, if it has one yet, is one that its router offers for its pool."""
+    offered = _forms(part, route)
+    known = ", ".join(offered)
+    ask(route.lowering is None or route.lowering in offered, f"its forms are {known}", route.name, "lowering")
+
+
+def _forms(part: Part, route: RouteNode) -> list[str]:
+    forms: Iterable[str] = (each.form for each in part.graph.router_of(route).router.lowerings(part.facts_of(route)))
+    return list(dict.fromkeys(forms))

@@ -1,0 +1,33 @@
+"""What a loss that compares a prediction with a target implies: what is measured, and which way is better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Something measured of a prediction and a target, by the name that its metric has."""
+
+    name: str
+    larger_is_better: bool = False
+
+
+ACCURACY = Measure("accuracy", larger_is_better=True)  # of logits over classes, and a label
+PERPLEXITY = Measure("perplexity")  # of logits and several labels an example, by an op that is their cross-entropy
+SQUARED_ERROR = Measure("mse")  # of numbers
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Which operands of an op are the prediction and the target, and what is measured of them.
+
+    `ignore` and `class_weights` name the settings that say which label does not count and how much each class does, of
+    an op that has them.
+    """
+
+    prediction: str
+    target: str
+    measures: tuple[Measure, ...]
+    ignore: str | None = None
+    class_weights: str | None = None
