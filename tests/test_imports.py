@@ -38,7 +38,7 @@ def needs_none_of(*libraries):
 HEAVY = ("torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", "matplotlib", "lightning_fabric")
 done("train", "--help")
 needs_none_of("numpy", "networkx", "lark", *HEAVY)
-for command in (("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod")):
+for command in (("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod"), ("explain", "linear")):
     done(*command)
     needs_none_of("numpy", *HEAVY)
 done("explain", "em")
@@ -46,6 +46,9 @@ needs_none_of(*HEAVY)
 """
 
 TRAINING = """
+import modgraph.training.run, modgraph.trace.trace
+modgraph.load("m.mod").build()
+needs_none_of("torch_geometric", "onnx", "lightning_fabric", "torch._dynamo", "tensorboard", "matplotlib", "sklearn")
 done("train", "m.mod", "--out", "run")
 done("eval", "run")
 done("export", "run", "-o", "m.onnx")

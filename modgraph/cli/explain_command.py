@@ -21,6 +21,9 @@ class NothingToExplain(Diagnostic):
     suggestion: str
 
 
+VOCABULARY = ("modgraph.ops", "modgraph.routers", "modgraph.training.algorithms", "modgraph.training.optimizers")
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME|CODE", nargs="?")
     parser.add_argument("--all", action="store_true", help="everything, as the Markdown of docs/reference.md")
@@ -29,13 +32,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from modgraph.inspect.reference import explain, reference, suggestion
 
-    load_all()
+    for room in VOCABULARY:
+        import_module(room)
     if options.all or options.name is None:
+        load_all()
         print(reference())
         if faults := load_extensions():
             raise ModgraphError(faults)
         return 0
     page = explain(options.name)
+    if page is None:
+        load_all()
+        page = explain(options.name)
     if page is None:
         unknown = NothingToExplain(name=options.name, suggestion=suggestion(options.name))
         raise ModgraphError([unknown, *load_extensions()])
@@ -43,14 +51,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-DECLARING = ("modgraph.data", "modgraph.training.algorithms", "modgraph.training.optimizers")
-
-
 def load_all() -> None:
-    """Import all that declares something to explain. None of it needs torch."""
+    """Import all that declares something to explain, of installed packages too. None of ours needs torch."""
     load_messages()
-    for name in DECLARING:
-        import_module(name)
+    for room in (*VOCABULARY, "modgraph.data"):
+        import_module(room)
+    load_extensions()
 
 
 def load_messages() -> None:

@@ -31,7 +31,7 @@ def explain(name: str) -> str | None:
     """The pages of all that has a name, or of a message's code; None if there is none."""
     if name.upper() in Diagnostic.catalogue:
         return message_page(Diagnostic.catalogue[name.upper()])
-    found = (registry.find(name) for registry in registries())
+    found = (registry.get(name) for registry in registries())
     return "\n\n".join(page_of(each) for each in found if each is not None) or None
 
 

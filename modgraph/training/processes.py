@@ -13,8 +13,6 @@ from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
-from lightning_fabric import Fabric
-from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
 
@@ -31,6 +29,9 @@ class Processes:
     """The processes of one training, or the one that there is. Raises `ModgraphError` if the device is missing."""
 
     def __init__(self, device: str, precision: str) -> None:
+        from lightning_fabric import Fabric  # at use: it imports torch's compiler, which takes as long as torch
+        from lightning_fabric.strategies.ddp import DDPStrategy
+
         world, local = (int(os.environ.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
         kind, index = _place(device)
         if world > 1 and index is not None:
