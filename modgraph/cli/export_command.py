@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from modgraph.backends.onnx import export
-    from modgraph.metrics.evaluation import EXAMPLES
+    from modgraph.data.batches import EXAMPLES
     from modgraph.training import load_run
 
     run = load_run(options.run_directory)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.data import Arrays
-from modgraph.metrics.evaluation import Results, batch_of, slices
+from modgraph.data.batches import batches
+from modgraph.metrics.evaluation import Results
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Accuracy, Metrics, by_group
 
@@ -66,12 +67,11 @@ def details(results: Results, arrays: Arrays) -> Details:
     """Confusion matrices by target, and metrics by the split's groups."""
     metrics, whole = results.metrics, Details()
     means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
-    for places in slices(arrays):
-        batch = batch_of(arrays, places)
+    for indices, batch in batches(arrays):
         values = results(batch)
         _confuse(whole, metrics, batch, values)
         for grouping, words in arrays.groups.items():
-            for group, own, found in by_group(words[places], batch, values):
+            for group, own, found in by_group(words[indices], batch, values):
                 metrics.gather(means[grouping].setdefault(group, Means()), own, found)
     for grouping, groups in means.items():
         names, sizes = np.unique(arrays.groups[grouping], return_counts=True)

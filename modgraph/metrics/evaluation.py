@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.torch import Model
 from modgraph.data import Arrays
+from modgraph.data.batches import Batch, batches
 from modgraph.ir import Graph
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics
-
-Batch = dict[str, Tensor]
-EXAMPLES = 256  # a batch of an evaluation
 
 
 class Results(Protocol):
@@ -56,12 +53,12 @@ def evaluate(model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: st
     """What a model's metrics gather over a split, in evaluation mode; of several parts' batches, one part's."""
     model.eval()
     means, metrics = Means(), metrics_of(model.graph, arrays, by)
-    for places in slices(arrays)[part::parts]:
-        batch = placed(batch_of(arrays, places), model)
+    for indices, rows in batches(arrays, part, parts):
+        batch = placed(rows, model)
         values, losses = results_of(model, batch, metrics.wanted)
         metrics.gather(means, batch, values, losses)
         if metrics.groups:
-            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][places])
+            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][indices])
     return means
 
 
@@ -76,18 +73,3 @@ def placed(batch: Batch, model: Model) -> Batch:
     return {
         name: each.to(weight.device, weight.dtype if each.is_floating_point() else None) for name, each in batch.items()
     }
-
-
-def slices(arrays: Arrays) -> list[slice]:
-    """The places of an evaluation's batches, of a size that does not depend on how many examples there are."""
-    return [slice(start, start + EXAMPLES) for start in range(0, len(arrays), EXAMPLES)]
-
-
-def batches(arrays: Arrays) -> Iterator[Batch]:
-    """The examples of an evaluation, batch by batch. Raises `ModgraphError` where a file cannot be read."""
-    return (batch_of(arrays, places) for places in slices(arrays))
-
-
-def batch_of(arrays: Arrays, places: slice | NDArray[Any]) -> Batch:
-    """Some examples as tensors. Raises `ModgraphError` where a file cannot be read."""
-    return {name: torch.from_numpy(array) for name, array in arrays.read(places).items()}

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from modgraph.backends.torch import CompiledRoute, Model
 from modgraph.backends.torch.construct import construct
 from modgraph.data import Arrays
+from modgraph.data.batches import batches
 from modgraph.declare import CHOSEN, Role
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, RouteNode, ScanNode, bind_route
-from modgraph.metrics.evaluation import batches
 from modgraph.routers import Router
 from modgraph.trace.errors import NotFinite, UnknownRoute
 
@@ -100,7 +100,7 @@ def record(model: Model, arrays: Arrays, route: RouteNode) -> RouteTrace:
     model.eval()
     home = next(part.graph for part in model.graph.parts() if route.name in part.graph)
     recorded = _rounds if home is model.graph else _steps
-    parts = [recorded(model, route, batch) for batch in batches(arrays)]
+    parts = [recorded(model, route, batch) for _, batch in batches(arrays)]
     records = {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
     for name, array in records.items():
         if not np.isfinite(array).all():

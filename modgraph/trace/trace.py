@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from modgraph.backends.torch import Model
 from modgraph.data import TRAIN, Arrays
+from modgraph.data.batches import batches
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
-from modgraph.metrics.evaluation import batches
 from modgraph.metrics.metrics import Accuracy, accuracies
 from modgraph.trace.errors import NothingToTrace, UnknownSplit
 from modgraph.trace.history import entropies_of, history_of
@@ -101,7 +101,7 @@ def _verdict(model: Model, arrays: Arrays, classes: Mapping[str, Any]) -> Verdic
 
 @torch.no_grad()
 def _predicted(model: Model, arrays: Arrays, accuracy: Accuracy) -> NDArray[Any]:
-    parts = [model.results(batch, (accuracy.result,))[0].argmax(-1).numpy() for batch in batches(arrays)]
+    parts = [model.results(batch, (accuracy.result,))[0].argmax(-1).numpy() for _, batch in batches(arrays)]
     return np.concatenate(parts)
 
 

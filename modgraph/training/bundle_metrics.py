@@ -13,9 +13,9 @@ from torch import Tensor
 from modgraph.backends.errors import BadBundle
 from modgraph.backends.onnx import deterministic, hash_of_weights
 from modgraph.data import Arrays
+from modgraph.data.batches import Batch, batches
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.metrics.evaluation import Batch, batch_of, slices
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics
 from modgraph.training.errors import OfAnotherRun
@@ -60,12 +60,11 @@ def evaluate_bundle(bundle: Bundle, graph: Graph, arrays: Arrays, by: str | None
     """The metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
     results = BundleResults(bundle, graph, by, arrays.names_of_groups(by))
     means, metrics = Means(), results.metrics
-    for places in slices(arrays):
-        batch = batch_of(arrays, places)
+    for indices, batch in batches(arrays):
         values = results(batch)
         metrics.gather(means, batch, values)
         if metrics.groups:
-            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][places])
+            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][indices])
     return metrics.values(means)
 
 

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
 from modgraph.data import TRAIN, VALIDATION, Arrays
+from modgraph.data.batches import Batch, RandomOrder, batch_of
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.metrics.evaluation import Batch, evaluate, metrics_of
+from modgraph.metrics.evaluation import evaluate, metrics_of
 from modgraph.metrics.means import Means
 from modgraph.nn import choosing
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
@@ -26,7 +27,6 @@ from modgraph.store.run_directory import RunDirectory
 from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.divergence import check_gradients, check_loss, first_not_finite
 from modgraph.training.errors import Diverged
-from modgraph.training.groups import Order
 from modgraph.training.logs import Log, progress
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
@@ -63,8 +63,8 @@ class Engine:
         self.order = self._order()
         self.state = train_state(graph, train, self.task.data, processes, checkpoint)
 
-    def _order(self) -> Order:
-        return Order(self.task.data, self.train)
+    def _order(self) -> RandomOrder:
+        return RandomOrder(self.task.data, self.train.batch, self.train.by, self.train.steps_per_epoch)
 
     @property
     def task(self) -> Task:
@@ -193,8 +193,8 @@ class Engine:
             group["lr"] = self._rate()
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(places, self.train.seed, step) as own, choosing(self._choices(own)):
-            rows = self.task.data.read(own.numpy())
-            batch = {name: self.processes.placed(torch.from_numpy(array)) for name, array in rows.items()}
+            rows = batch_of(self.task.data, own.numpy())
+            batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
             found, losses = state.objective(self._augmented(batch, places, step))
             measured = len(state.metrics.wanted)
             objective = state.learner.objective(losses, found[measured:], len(places))

@@ -27,7 +27,7 @@ from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
 from modgraph.training.augment import check_augmented
 from modgraph.training.engine import Engine
 from modgraph.training.errors import NotForEval
-from modgraph.training.groups import with_validation
+from modgraph.training.held_out import with_validation
 from modgraph.training.labels import ignoring, weighing
 from modgraph.training.memory import memory_told
 from modgraph.training.processes import Processes

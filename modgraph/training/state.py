@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.construct import resolve
 from modgraph.data import Arrays
+from modgraph.data.batches import Batch
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import Graph
-from modgraph.metrics.evaluation import Batch, results_of
+from modgraph.metrics.evaluation import results_of
 from modgraph.metrics.metrics import Metrics
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint

@@ -23,7 +23,7 @@ from modgraph.data.rotated_digits import ANGLES, rotated
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from modgraph.training.augment import augmented
-from modgraph.training.groups import Order, with_validation
+from modgraph.training.held_out import with_validation
 from modgraph.training.recipe import Augment, Train
 from tests.small_runs import begin, go_on
 
@@ -201,7 +201,7 @@ def grouped(sizes: dict[str, int]) -> Arrays:
 
 def test_each_step_has_as_many_examples_of_each_domain() -> None:
     arrays = grouped({"a": 30, "b": 7, "c": 12})
-    order = Order(arrays, Train(batch=4, by="domain"))
+    order = RandomOrder(arrays, batch=4, by="domain")
     steps = list(order.draw(0, 0))
     assert len(steps) == order.steps == 5  # 49 examples, 12 a step
     for places in steps:
@@ -213,10 +213,10 @@ def test_each_step_has_as_many_examples_of_each_domain() -> None:
 
 def test_an_epoch_of_so_many_steps_begins_anew_where_the_data_ends() -> None:
     arrays = grouped({"a": 10})
-    steps = list(Order(arrays, Train(batch=4, steps_per_epoch=6)).draw(0, 0))
+    steps = list(RandomOrder(arrays, batch=4, steps=6)).draw(0, 0)
     assert [len(each) for each in steps] == [4] * 6
     assert set(Counter(torch.cat(steps).tolist()).values()) == {2, 3}
-    one_pass = list(Order(arrays, Train(batch=4)).draw(0, 0))
+    one_pass = list(RandomOrder(arrays, batch=4)).draw(0, 0)
     assert [len(each) for each in one_pass] == [4, 4, 2]
     expected = torch.randperm(10, generator=generator_for(0, "order", 0))
     assert torch.cat(one_pass).equal(expected)

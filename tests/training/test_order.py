@@ -13,37 +13,37 @@ from torch import Tensor
 
 from modgraph.backends.torch import generator_for
 from modgraph.data import Arrays
-from modgraph.training.groups import Order
-from modgraph.training.recipe import Train
+from modgraph.data.batches import RandomOrder, batches
 
 EXAMPLES = 23
 WORDS = np.array(["a"] * 4 + ["b"] * 12 + ["c"] * 7)
 ARRAYS = Arrays({"x": np.arange(EXAMPLES)}, {"domain": WORDS})
 
 
-def drawn_at_once(train: Train, seed: int, epoch: int) -> list[Tensor]:
+def drawn_at_once(batch: int, steps: int | None, seed: int, epoch: int) -> list[Tensor]:
     """All steps of an epoch without grouping, from all its passes laid end to end."""
     generator = generator_for(seed, "order", epoch)
-    count = EXAMPLES if train.steps_per_epoch is None else train.steps_per_epoch * train.batch
+    count = EXAMPLES if steps is None else steps * batch
     passes = [torch.randperm(EXAMPLES, generator=generator) for _ in range(math.ceil(count / EXAMPLES))]
-    return list(torch.split(torch.cat(passes)[:count], train.batch))
+    return list(torch.split(torch.cat(passes)[:count], batch))
 
 
-PLANS = [Train(batch=batch, steps_per_epoch=steps) for batch in (1, 4, 23, 60) for steps in (None, 1, 13)]
+PLANS = [(batch, steps) for batch in (1, 4, 23, 60) for steps in (None, 1, 13)]
 
 
-@pytest.mark.parametrize("train", PLANS, ids=lambda train: f"{train.batch}-{train.steps_per_epoch}")
-def test_an_epoch_is_one_pass_after_another(train: Train) -> None:
+@pytest.mark.parametrize(("batch", "count"), PLANS)
+def test_an_epoch_is_one_pass_after_another(batch: int, count: int | None) -> None:
+    order = RandomOrder(ARRAYS, batch, steps=count)
     for epoch in range(3):
-        steps = list(Order(ARRAYS, train).draw(7, epoch))
-        expected = drawn_at_once(train, 7, epoch)
-        assert len(steps) == len(expected) == Order(ARRAYS, train).steps
+        steps = list(order.draw(7, epoch))
+        expected = drawn_at_once(batch, count, 7, epoch)
+        assert len(steps) == len(expected) == order.steps
         assert all(torch.equal(one, other) for one, other in zip(steps, expected, strict=True))
 
 
 @pytest.mark.parametrize("by", [None, "domain"])
 def test_an_epoch_goes_on_from_any_step_as_if_it_had_never_stopped(by: str | None) -> None:
-    order = Order(ARRAYS, Train(batch=5, steps_per_epoch=9, by=by))
+    order = RandomOrder(ARRAYS, batch=5, steps=9, by=by)
     whole = list(order.draw(3, 1))
     for since in range(10):
         rest = list(order.draw(3, 1, since))
@@ -61,14 +61,23 @@ def test_nothing_is_drawn_before_it_is_needed(by: str | None, monkeypatch: pytes
         return plain(*arguments, **options)
 
     monkeypatch.setattr(torch, "randperm", counted)
-    order = Order(ARRAYS, Train(batch=5, steps_per_epoch=10**12, by=by))
+    order = RandomOrder(ARRAYS, batch=5, steps=10**12, by=by)
     assert len(list(itertools.islice(order.draw(0, 0), 20))) == 20
 
 
 def test_groups_have_equal_shares_and_each_is_passed_through_before_it_begins_anew() -> None:
-    steps = list(Order(ARRAYS, Train(batch=5, steps_per_epoch=9, by="domain")).draw(0, 0))
+    steps = list(RandomOrder(ARRAYS, batch=5, steps=9, by="domain").draw(0, 0))
     for group, size in {"a": 4, "b": 12, "c": 7}.items():
         stream = [place for step in steps for place in step.tolist() if WORDS[place] == group]
         assert len(stream) == 5 * 9
         for start in range(0, len(stream) - size + 1, size):
             assert len(set(stream[start : start + size])) == size
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_an_evaluation_sees_every_example_once_as_they_stand_whatever_processes_share_it(parts: int) -> None:
+    arrays = Arrays({"x": np.arange(600)})
+    shares = [list(batches(arrays, part, parts)) for part in range(parts)]
+    found = sorted((indices.start, batch["x"]) for share in shares for indices, batch in share)
+    assert torch.cat([rows for _, rows in found]).tolist() == list(range(600))
+    assert [len(rows) for _, rows in found] == [256, 256, 88]

@@ -11,7 +11,8 @@ from modgraph_runtime.memory import refuse_beyond_memory
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
-from modgraph.metrics.evaluation import batch_of, placed
+from modgraph.data.batches import RandomOrder, batch_of
+from modgraph.metrics.evaluation import placed
 from modgraph.nn import DRAW, choosing
 from modgraph.training.algorithms.algorithm import Given, Learner, Tensors
 from modgraph.training.algorithms.built_in import EM
@@ -28,7 +29,8 @@ class ViterbiEM(Learner):
         self.judged = judged
         self.settings = settings
         self.given = given
-        self.batch = min(settings.batch or given.batch, len(given.data))
+        batch = min(settings.batch or given.batch, len(given.data))
+        self.order = RandomOrder(given.data, batch, use="order of expectation")
         self.modules = {route.name: route.modules for route in judged.routes}
         self.table = {route.name: self._start(route) for route in judged.routes}
 
@@ -81,10 +83,8 @@ class ViterbiEM(Learner):
 
     def _places(self, at: int) -> Tensor:
         """The examples of an E-step: one batch after another of an order that is drawn for every pass over the data."""
-        steps = math.ceil(len(self.given.data) / self.batch)
-        generator = generator_for(self.given.seed, "order of expectation", at // steps)
-        order = torch.randperm(len(self.given.data), generator=generator)
-        return torch.split(order, self.batch)[at % steps]
+        passes, step = divmod(at, self.order.steps)
+        return next(self.order.draw(self.given.seed, passes, since=step))
 
     def choices(self, places: Tensor) -> Tensors:
         return {name: table[places].to(torch.int64) for name, table in self.table.items()}
