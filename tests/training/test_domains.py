@@ -18,6 +18,7 @@ import modgraph
 from modgraph.backends.torch import generator_for
 from modgraph.cli import main
 from modgraph.data import Arrays, ImageFolders, RotatedDigits
+from modgraph.data.batches import RandomOrder
 from modgraph.data.image_files import ImageFiles, read_image
 from modgraph.data.rotated_digits import ANGLES, rotated
 from modgraph.diagnostics import ModgraphError
