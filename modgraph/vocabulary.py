@@ -67,7 +67,7 @@ def _other_word(name: str, registry: Mapping[str, type[Declaration]]) -> str | N
     exact = {_plain(word): each for word, each in words.items()} | {_plain(each): registry[each] for each in registry}
     found = exact.get(_plain(name))
     if found is None and closest(name, registry) is None:
-        misspelt = closest(name, words)
+        misspelt = closest(name, words, ALMOST_EQUAL)
         found = words[misspelt] if misspelt is not None else None
     return f'it is called "{found.name}" here' if found is not None else None
 

@@ -6,26 +6,49 @@ import argparse
 import json
 
 from modgraph.cli.common import add_overrides, load_spec
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import to_json
-from modgraph.passes import INFERENCE, TRAINING, apply_passes
+from modgraph.passes import PIPELINES, Pass, apply_passes, up_to
 
-PASSES = {each.name: each for each in (*TRAINING, *INFERENCE)}
+
+class UnknownPass(Diagnostic):
+    """`show --after` stops after a pass of a pipeline: `training`, what is done before a model is trained, or
+    `inference`, what is done before one is exported. A pass without a pipeline is one of `inference`.
+    """
+
+    code = "MG150"
+    message = 'there is no pass "{name}"'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC")
     add_overrides(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text")
-    names = ", ".join(each.name for each in INFERENCE)
-    parser.add_argument(
-        "--after", metavar="PASS", choices=PASSES, help=f"after the passes of inference up to one of: {names}"
-    )
+    parser.add_argument("--after", metavar="PASS", help=f"after the passes up to one: {_known()}")
 
 
 def run(options: argparse.Namespace) -> int:
-    graph = load_spec(options.spec, options).ir
-    if options.after is not None:
-        last = [each.name for each in INFERENCE].index(options.after)
-        graph = apply_passes(graph, INFERENCE[: last + 1])
+    passes = () if options.after is None else _passes(options.after)
+    graph = apply_passes(load_spec(options.spec, options).ir, passes)
     print(json.dumps(to_json(graph), indent=2) if options.format == "json" else graph)
     return 0
+
+
+def _passes(name: str) -> tuple[Pass, ...]:
+    """The passes of a pipeline up to one. Raises `ModgraphError`."""
+    try:
+        return up_to(name)
+    except KeyError as error:
+        suggestion = did_you_mean(name, _names(), "the passes are: {known}")
+        raise ModgraphError([UnknownPass(name=name, suggestion=suggestion)]) from error
+
+
+def _names() -> list[str]:
+    return [f"{pipeline}.{each.name}" for pipeline, passes in PIPELINES.items() for each in passes]
+
+
+def _known() -> str:
+    return ", ".join(_names())

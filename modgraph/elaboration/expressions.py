@@ -67,7 +67,9 @@ def _list(expression: ast.ListOf, site: Site) -> Any:
     for item in expression.items:
         value = site.evaluate(item)
         if isinstance(value, Entity) and not isinstance(value, Poison):
-            site.tell(errors.NotConstant(span=item.span, what="a member of a list", found=described(value)))
+            advice = "several values stand in parentheses: (a, b) -> concat"
+            what, found = "a member of a list", described(value)
+            site.tell(errors.NotConstant(span=item.span, what=what, found=found, way_out=advice))
             value = POISON
         items.append(value)
     if any(value is POISON for value in items):
@@ -87,7 +89,7 @@ def _call(call: ast.Call, site: Site) -> Any:
                 span=call.callee.span,
                 needed="a name",
                 found="this is an expression",
-                way_out="call ops by name",
+                way_out="an op is applied with an arrow: y = x -> relu",
             )
         )
         return POISON
@@ -120,6 +122,10 @@ def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
         what = described(found) if found is not None else f'the router "{name}"'
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
         site.tell(errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice))
+        return POISON
+    if name == "range":
+        advice = "a range is written with two dots: 0..4"
+        site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=advice))
         return POISON
     suggestion = op_meant(name, [*site.visible(call.span, is_callable), *constants.FUNCTIONS])
     site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))

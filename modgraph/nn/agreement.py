@@ -13,8 +13,8 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.keys import SMALL, Keys
-from modgraph.nn.messages import WeightedSum, factorised, kept
-from modgraph.nn.padding import valid
+from modgraph.nn.messages import WeightedSum, dense_sum, factorised_sum
+from modgraph.nn.padding import cleared, valid
 from modgraph.nn.pool import Pool
 
 Routed = tuple[Tensor, Tensor, Tensor]
@@ -56,35 +56,35 @@ class _AgreementDense(nn.Module, ABC):
         """Tokens [..., N, D] give results [..., M, V], gates [..., N, M] and scores [..., N, M]."""
         M = len(pool)
         mask = valid(tokens, -2, length)
-        ones = tokens.new_ones(*tokens.shape[:-1], M)
-        real = ones if mask is None else ones * mask
-        weighted_sum = self.weighted_sum(tokens, pool)
+        tokens = cleared(tokens, mask)
+        real = cleared(tokens.new_ones(*tokens.shape[:-1], M), mask)
+        weighted_sum = self.weighted_sum(tokens, pool, mask)
         first = values = weighted_sum(real / real.sum(-2, keepdim=True).clamp(min=1))
         scores, gates = torch.zeros_like(real), real / M
         if router.iterations:
             cosines = router.cosines(tokens)
         for _ in range(router.iterations):
-            scores = scores + cosines(values) * real
-            gates = scores.softmax(-1) * real
+            scores = scores + cleared(cosines(values), mask)
+            gates = cleared(scores.softmax(-1), mask)
             values = weighted_sum(gates)
             if router.normalised:
                 values = normalised(values, gates.sum(-2))
         return router.finish(first, values), gates, scores
 
     @abstractmethod
-    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
+    def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
         """A function from weights c [..., N, M] to Σ_i c_ij f_j(s_i) [..., M, V]."""
 
 
 class AgreementDense(_AgreementDense):
     """For any modules: every message is computed once and kept."""
 
-    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
-        return kept(tokens, pool)
+    def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
+        return dense_sum(tokens, pool, real)
 
 
 class AgreementFactorised(_AgreementDense):
     """For affine modules: tokens are summed first, modules run on the sums."""
 
-    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
-        return factorised(tokens, pool)
+    def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
+        return factorised_sum(tokens, pool)

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.choices import DRAW
-from modgraph.nn.padding import valid
+from modgraph.nn.padding import cleared, valid, without_padding
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.selected import (
     SelectedGathered,
@@ -60,7 +60,7 @@ class Slots(nn.Module, ABC):
             return SlotRecords(gates, scores, selected)
         real_N = real.reshape(real.shape[: real.dim() - self.rank])
         mask_N1, mask_N11 = real_N.unsqueeze(-1), real_N[..., None, None]
-        return SlotRecords(gates * mask_N1, scores * mask_N11, selected * mask_N11)
+        return SlotRecords(cleared(gates, mask_N1), cleared(scores, mask_N11), cleared(selected, mask_N11))
 
     def _chosen(self, scores: Tensor, choice: Tensor | None) -> Tensor:
         """The module in each slot, [..., N, K]."""
@@ -129,17 +129,18 @@ class InSlots(nn.Module):
         length: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, K·first axis, ...], and the router's records."""
+        tokens = without_padding(tokens, -pool.rank - 1, length)
         records: SlotRecords = router(tokens, *others, length=length)
         outer = records.selected.shape[:-1]  # [..., N, K]
         message = tokens.shape[tokens.dim() - pool.rank :]
         each = tokens.unsqueeze(-pool.rank - 1).expand(*outer, *message)
         senders = each.flatten(len(outer) - 2, len(outer) - 1)
-        values = self.inner(senders, pool, _Decided(records.selected.flatten(-3, -2)))[0]
+        values = self.inner(senders, pool, _GivenChoice(records.selected.flatten(-3, -2)))[0]
         side_by_side = values.reshape(*outer, *values.shape[len(outer) - 1 :]).flatten(len(outer) - 1, len(outer))
         return side_by_side, *records
 
 
-class _Decided(nn.Module):
+class _GivenChoice(nn.Module):
     """A router that has chosen already: one module for each sender."""
 
     k = 1

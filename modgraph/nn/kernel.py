@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.keys import Keys
-from modgraph.nn.messages import WeightedSum, factorised, kept
-from modgraph.nn.padding import valid
+from modgraph.nn.messages import WeightedSum, dense_sum, factorised_sum
+from modgraph.nn.padding import cleared, valid
 from modgraph.nn.pool import Pool
 
 Routed = tuple[Tensor, Tensor]
@@ -43,24 +43,25 @@ class _KernelDense(nn.Module, ABC):
     def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, length: Tensor | None = None) -> Routed:
         """Tokens [..., N, D] give results [..., M, V] and gates [..., N, M]."""
         mask = valid(tokens, -2, length)
-        real = tokens.new_ones(*tokens.shape[:-1], 1) if mask is None else mask.to(tokens.dtype)
-        affinity = router.affinity(router.cosines(tokens)(router.signature)) * real
-        return self.weighted_sum(tokens, pool)(affinity / real.sum(-2, keepdim=True).clamp(min=1)), affinity
+        tokens = cleared(tokens, mask)
+        real = cleared(tokens.new_ones(*tokens.shape[:-1], 1), mask)
+        affinity = cleared(router.affinity(router.cosines(tokens)(router.signature)), mask)
+        return self.weighted_sum(tokens, pool, mask)(affinity / real.sum(-2, keepdim=True).clamp(min=1)), affinity
 
     @abstractmethod
-    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
+    def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
         """A function from weights c [..., N, M] to Σ_i c_ij f_j(s_i) [..., M, V]."""
 
 
 class KernelDense(_KernelDense):
     """For any modules: every message is computed."""
 
-    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
-        return kept(tokens, pool)
+    def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
+        return dense_sum(tokens, pool, real)
 
 
 class KernelFactorised(_KernelDense):
     """For affine modules: tokens are summed first, modules run on the sums."""
 
-    def weighted_sum(self, tokens: Tensor, pool: Pool) -> WeightedSum:
-        return factorised(tokens, pool)
+    def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
+        return factorised_sum(tokens, pool)

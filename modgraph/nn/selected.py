@@ -12,6 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.padding import cleared, without_padding
 from modgraph.nn.pool import Gathered, Pool
 
 
@@ -37,6 +38,7 @@ class SelectedGrouped(nn.Module):
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        tokens = without_padding(tokens, -pool.rank - 1, length)
         records: Records = router(tokens, *others, length=length)
         tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
         module_E, token_E = selected_SM.t().nonzero(as_tuple=True)  # of the transposed: in the order of modules
@@ -59,13 +61,14 @@ class SelectedPerModule(nn.Module):
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        tokens = without_padding(tokens, -pool.rank - 1, length)
         records: Records = router(tokens, *others, length=length)
         tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
-        places = [selected_SM[:, j].nonzero().squeeze(1) for j in range(len(pool))]
-        values = torch.cat([pool.expert(j)(tokens_S.index_select(0, at)) for j, at in enumerate(places)])
-        weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(places)])
+        tokens_of = [selected_SM[:, j].nonzero().squeeze(1) for j in range(len(pool))]
+        values = torch.cat([pool.expert(j)(tokens_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
+        weight = torch.cat([gates_SM[:, j].index_select(0, at) for j, at in enumerate(tokens_of)])
         weighted = values.flatten(1) * weight.unsqueeze(-1)
-        total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, torch.cat(places), weighted)
+        total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, torch.cat(tokens_of), weighted)
         return total.reshape(*records.gates.shape[:-1], *values.shape[1:]), *records
 
 
@@ -82,16 +85,18 @@ class SelectedGathered(nn.Module):
         self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        tokens = without_padding(tokens, -pool.rank - 1, length)
         records: Records = router(tokens, *others, length=length)
         gathered = pool if isinstance(pool, Gathered) else pool.gathered()
         tokens_S, gates_SM, left_SM = flat(tokens, records, pool)
         total = None
         for _ in range(int(router.k)):  # type: ignore[arg-type]
             best = left_SM.argmax(-1, keepdim=True)
-            weight = gates_SM.gather(-1, best) * left_SM.gather(-1, best)  # zero where no choice is left
+            left_S1 = left_SM.gather(-1, best)  # zero where no choice is left
+            weight = gates_SM.gather(-1, best) * left_S1
             left_SM = left_SM.scatter(-1, best, 0)
             values = gathered.chosen(best.squeeze(-1), tokens_S)
-            part = values.flatten(1) * weight
+            part = cleared(values.flatten(1), left_S1 != 0) * weight
             total = part if total is None else total + part
         assert total is not None
         return total.reshape(*records.gates.shape[:-1], *values.shape[1:]), *records
@@ -104,15 +109,21 @@ class SelectedMasked(nn.Module):
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        tokens = without_padding(tokens, -pool.rank - 1, length)
         records: Records = router(tokens, *others, length=length)
         values = pool.all(tokens)
-        weight = records.gates.reshape(*records.gates.shape, *[1] * pool.result_rank)
-        return (values * weight).sum(-pool.result_rank - 1), *records
+        shape = (*records.gates.shape, *[1] * pool.result_rank)
+        values = cleared(values, chosen(records).reshape(shape) != 0)
+        return (values * records.gates.reshape(shape)).sum(-pool.result_rank - 1), *records
 
 
 def flat(tokens: Tensor, records: Records, pool: Pool | Gathered) -> tuple[Tensor, Tensor, Tensor]:
     """Tokens of all examples [S, message], and their gates and choices [S, M], slots taken together."""
-    M, gates, selected = len(pool), records.gates, records.selected
-    if selected.dim() > gates.dim():
-        selected = selected.amax(-2)
-    return tokens.reshape(-1, *tokens.shape[-pool.rank :]), gates.reshape(-1, M), selected.reshape(-1, M)
+    M = len(pool)
+    tokens_S = tokens.reshape(-1, *tokens.shape[-pool.rank :])
+    return tokens_S, records.gates.reshape(-1, M), chosen(records).reshape(-1, M)
+
+
+def chosen(records: Records) -> Tensor:
+    """Choices [..., N, M], slots taken together."""
+    return records.selected if records.selected.dim() == records.gates.dim() else records.selected.amax(-2)

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.padding import valid
+from modgraph.nn.padding import cleared, valid
 from modgraph.nn.selected import Records
 from modgraph.nn.shard import standard_normal
 
@@ -87,8 +87,7 @@ class TopK(nn.Module, ABC):
         noisy = scores + standard_normal(scores) * deviation if self.noisy and self.training else scores
         real = valid(tokens, -2, length)
         records = self.records(Choice(self.k, scores, deviation, noisy, top_k_mask(noisy, self.k), real))
-        mask = 1 if real is None else real.to(scores.dtype)
-        return type(records)(*(record.to(scores.dtype) * mask for record in records))
+        return type(records)(*(cleared(record.to(scores.dtype), real) for record in records))
 
 
 class NoisyRecords(NamedTuple):

@@ -72,5 +72,6 @@ _SUGGESTIONS = {
     "&": 'write "and"',
     "|": 'write "or"',
     "!": 'write "not"',
+    "^": 'write "**"',
     "@": "a matrix product is an op: x -> linear(width)",
 }

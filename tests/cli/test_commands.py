@@ -55,11 +55,12 @@ def test_cost_prints_the_four_counts(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_show_prints_the_graph_and_what_passes_make_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", SMN]) == 0
-    assert "lowering message_passing" in capsys.readouterr().out
-    assert main(["show", SMN, "--after", "lower"]) == 0
-    lowered = capsys.readouterr().out
-    assert "lowering dense" in lowered
-    assert "cross_entropy" not in lowered
+    assert "lowering" not in capsys.readouterr().out
+    for name, has_loss in (("lower", False), ("inference.lower", False), ("training.lower", True)):
+        assert main(["show", SMN, "--after", name]) == 0
+        lowered = capsys.readouterr().out
+        assert "lowering dense" in lowered
+        assert ("cross_entropy" in lowered) == has_loss
     assert main(["show", SMN, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "smn"
 
@@ -74,6 +75,7 @@ def test_show_prints_the_graph_and_what_passes_make_of_it(capsys: pytest.Capture
         ["check", SMN, "-s", "modules=["],
         ["cost", SMN, "--length", "time"],
         ["show", "specs"],
+        ["show", SMN, "--after", "training.determinize"],
         ["trace", "specs"],
         ["trace", "specs", "-o", "trace.gif"],
     ],
@@ -83,7 +85,15 @@ def test_the_users_mistakes_exit_with_one(arguments: list[str], capsys: pytest.C
     assert "error[MG" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["chek"], ["check"], ["show", SMN, "--after", "nothing"]])
+def test_a_pass_that_is_none_is_told_with_those_of_both_pipelines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", SMN, "--after", "nothing"]) == 1
+    told = capsys.readouterr().err
+    assert "error[MG150]" in told
+    for name in ("training.lower", "inference.inference", "inference.determinize", "inference.lower"):
+        assert name in told
+
+
+@pytest.mark.parametrize("arguments", [[], ["chek"], ["check"], ["show", SMN, "--format", "xml"]])
 def test_wrong_usage_exits_with_one(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)

@@ -43,16 +43,15 @@ def permuted(model: Model, axes: Axes, by: int) -> Iterator[None]:
 
 
 def permuted_graph(proto: onnx.ModelProto, axes: Axes, by: int) -> onnx.ModelProto | None:
-    """The same in an ONNX model; None where it has not all of the weights, since nothing reads one."""
+    """The same in an ONNX model, which has no weights that nothing reads; None where it has none of these."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     tensors = {tensor.name: tensor for tensor in copy.graph.initializer}
-    if not axes.keys() <= tensors.keys():
-        return None
-    for name, axis in axes.items():
+    read = {name: axis for name, axis in axes.items() if name in tensors}
+    for name, axis in read.items():
         rolled = np.roll(numpy_helper.to_array(tensors[name]), by, axis)
         tensors[name].CopyFrom(numpy_helper.from_array(rolled, name))
-    return copy
+    return copy if read else None
 
 
 @contextmanager

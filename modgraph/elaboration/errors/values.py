@@ -10,10 +10,11 @@ class NotConstant(Diagnostic):
 
     code = "MG213"
     message = "{what} must be a constant, and this is {found}"
-    help = "constants are numbers, strings, lists, parameters and loop variables"
+    help = "{way_out}"
     example = "model m() { input x: float[4] if x { output x } }"
     what: str
     found: str
+    way_out: str = "constants are numbers, strings, lists, parameters and loop variables"
 
 
 class NotValue(Diagnostic):

@@ -12,6 +12,7 @@ from modgraph.nn.keys import unit
 from modgraph.nn.message_passing.base import MessagePassing
 from modgraph.nn.message_passing.edges import complete, shares
 from modgraph.nn.messages import edge_messages, matrix
+from modgraph.nn.padding import without_padding
 from modgraph.nn.pool import Pool
 
 
@@ -25,7 +26,7 @@ class KernelMessagePassing(MessagePassing):
         """Tokens [..., N, D] give results [..., M, V] and gates [..., N, M]."""
         *outer, N, D = tokens.shape
         M = len(pool)
-        tokens_SD = tokens.reshape(-1, D)
+        tokens_SD = without_padding(tokens, -2, length).reshape(-1, D)
         edges = complete(tokens, M, length)
         size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
         sender_E, receiver_E = edges

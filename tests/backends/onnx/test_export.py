@@ -36,6 +36,7 @@ def agree(model: modgraph.Model, path: Path, sizes: tuple[int, ...] = (1, 3, 64)
             assert np.abs(found[name] - theirs.numpy()).max() <= 1e-5 * scale, (name, size)
 
 
+@pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("name", EXPORTED)
 def test_every_op_and_router_computes_the_same_in_onnx_runtime(name: str, tmp_path: Path) -> None:
     model = modgraph.loads(EXPORTED[name]).build()
@@ -90,6 +91,7 @@ def test_ordinary_networks_agree_with_weights_and_statistics_as_trained(name: st
     agree(model, tmp_path / "m.onnx")
 
 
+@pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("form", ["dense", "message_passing"])
 def test_a_transformer_agrees_whichever_form_it_was_trained_in(form: str, tmp_path: Path) -> None:
     model = modgraph.loads(TRANSFORMER).build(lowering=form)
@@ -99,13 +101,14 @@ def test_a_transformer_agrees_whichever_form_it_was_trained_in(form: str, tmp_pa
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_experts_agree_whichever_form_they_were_trained_in(k: int, tmp_path: Path) -> None:
-    model = modgraph.load("specs/gmoe_digits.mod", k=k, depth=2).build()
+    model = modgraph.load("specs/gmoe_digits.mod", k=k, depth=2, experts=3).build()
     report = modgraph.export(model, tmp_path / "g.onnx")
     assert report.verified.worst < 1e-5
     assert "each module runs once, on the tokens that chose it" in str(report)
     agree(model, tmp_path / "g.onnx")
 
 
+@pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("form", ["grouped", "per_module", "message_passing"])
 @pytest.mark.parametrize("router", ["cosine(k=2, noise=0.3, capacity=1.5)", "linear(k=1)"])
 def test_unlike_experts_agree_whichever_form_they_were_trained_in(form: str, router: str, tmp_path: Path) -> None:
@@ -122,6 +125,7 @@ def test_unlike_experts_agree_whichever_form_they_were_trained_in(form: str, rou
     agree(model, tmp_path / "m.onnx", routing=True)
 
 
+@pytest.mark.usefixtures("trace_once")
 def test_an_axis_of_any_length_stays_one(tmp_path: Path) -> None:
     model = modgraph.loads(SEQUENCE).build()
     modgraph.export(model, tmp_path / "s.onnx")
@@ -136,15 +140,17 @@ def test_an_axis_of_any_length_stays_one(tmp_path: Path) -> None:
         np.testing.assert_allclose(full, deterministic(model)(words).detach().numpy(), atol=1e-5)
 
 
-def test_the_manifest_tells_everything_and_the_graph_reads_back(tmp_path: Path) -> None:
-    program = modgraph.load("specs/smn.mod")
-    modgraph.export(
-        program.build(),
-        tmp_path / "smn.onnx",
-        description={"classes": {"label": [f"digit {d}" for d in range(10)]}, "preprocessing": {"image": "as is"}},
-    )
-    manifest = json.loads((tmp_path / "smn.json").read_text())
-    assert manifest == Bundle(tmp_path / "smn.onnx").manifest
+@pytest.fixture(scope="module")
+def smn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("smn") / "smn.onnx"
+    description = {"classes": {"label": [f"digit {d}" for d in range(10)]}, "preprocessing": {"image": "as is"}}
+    modgraph.export(modgraph.load("specs/smn.mod").build(), path, description=description)
+    return path
+
+
+def test_the_manifest_tells_everything_and_the_graph_reads_back(smn: Path) -> None:
+    manifest = json.loads(smn.with_suffix(".json").read_text())
+    assert manifest == Bundle(smn).manifest
     assert manifest["parameters"]["iterations"] == 4
     assert manifest["inputs"] == [{"name": "image", "dtype": "float", "shape": [1, 28, 28]}]
     assert manifest["classes"]["logits"][3] == "digit 3"
@@ -152,12 +158,17 @@ def test_the_manifest_tells_everything_and_the_graph_reads_back(tmp_path: Path) 
     assert manifest["verified"]["batches"] == [1, 3, 64]
 
 
-def test_the_file_keeps_nothing_of_the_trace(tmp_path: Path) -> None:
-    modgraph.export(modgraph.load("specs/smn.mod").build(), tmp_path / "smn.onnx")
-    proto = onnx.load(tmp_path / "smn.onnx")
+def test_the_file_keeps_nothing_of_the_trace(smn: Path) -> None:
+    proto = onnx.load(smn)
     assert not proto.graph.value_info
-    assert str(Path.cwd()).encode() not in (tmp_path / "smn.onnx").read_bytes()
+    assert str(Path.cwd()).encode() not in smn.read_bytes()
     assert all(not node.metadata_props and not node.doc_string for node in proto.graph.node)
+
+
+def test_weights_and_axes_keep_their_names_in_the_file(smn: Path) -> None:
+    graph = onnx.load(smn).graph
+    assert {"glimpses.conv.weight", "agree.weight", "logits.linear.bias"} <= {each.name for each in graph.initializer}
+    assert [axis.dim_param or axis.dim_value for axis in graph.output[0].type.tensor_type.shape.dim] == ["batch", 10]
 
 
 class Wrong(nn.Module):

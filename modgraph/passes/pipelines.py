@@ -1,0 +1,36 @@
+"""The pipelines: what is done to a graph before a model is trained, and before one is exported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from modgraph.ir import Graph
+from modgraph.passes.determinize import Determinize
+from modgraph.passes.inference import InferenceOnly
+from modgraph.passes.infrastructure import Pass
+from modgraph.passes.lower import Lower
+
+TRAINING: tuple[Pass, ...] = (Lower(),)
+INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
+PIPELINES: Mapping[str, tuple[Pass, ...]] = MappingProxyType({"training": TRAINING, "inference": INFERENCE})
+
+
+def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:
+    """The graph after each pass in turn."""
+    for each in passes:
+        graph = each(graph)
+    return graph
+
+
+def up_to(name: str) -> tuple[Pass, ...]:
+    """A pipeline up to one of its passes, called `PIPELINE.PASS`, or `PASS` of the inference pipeline.
+
+    Raises `KeyError` if there is none.
+    """
+    pipeline, _, last = name.rpartition(".")
+    passes = PIPELINES[pipeline or "inference"]
+    names = [each.name for each in passes]
+    if last not in names:
+        raise KeyError(name)
+    return passes[: names.index(last) + 1]

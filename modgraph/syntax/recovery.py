@@ -1,0 +1,185 @@
+"""Feeds tokens to the parser, and goes on after a mistake.
+
+The parser then goes back to where the last statement keyword of the body stood, forgets the broken statement, and goes
+on at the next keyword or at the brace that closes the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lark import Token, UnexpectedToken
+
+from modgraph.diagnostics import Report, Source, Span
+from modgraph.syntax import ast
+from modgraph.syntax.advice import Mistake, advise
+from modgraph.syntax.build import Rejected
+from modgraph.syntax.errors import StrayCharacter, TooDeep, UnexpectedText
+from modgraph.syntax.expected import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, expected
+from modgraph.syntax.limits import PARSER_STACK, REPORTED_SYNTAX_ERRORS, TREE_DEPTH
+from modgraph.syntax.tables import language
+from modgraph.syntax.tokens import PlacedToken
+
+NAME_FOLLOWS = frozenset("INPUT TARGET TOKENIZER MODULE POOL ROUTER MODEL BLOCK REPEAT FOR BY AS DOT".split())
+FOLLOWS_NAME = frozenset("EQUAL COLON ARROW COMMA RPAR RSQB LSQB".split())
+NEIGHBOURS = 2  # tokens before a mistake that say what was meant
+
+
+class Recovery:
+    """Feeds tokens to the parser and steps over broken statements."""
+
+    def __init__(self, source: Source, report: Report) -> None:
+        self.source = source
+        self.report = report
+        self.parser: Any = language().parse_interactive("", start="start")
+        self.checkpoints = [self._stacks()]  # of each body that is open: before its last statement
+        self.mistakes = 0
+        self.before: tuple[PlacedToken, ...] = ()
+        self.after: PlacedToken | None = None
+        strays = (each.span for each in report.errors if isinstance(each, StrayCharacter))
+        self.strays = [span.start for span in strays if span is not None and span.source is source]
+
+    def run(self, stream: list[PlacedToken]) -> ast.File | None:
+        at = 0
+        while at < len(stream):
+            token = stream[at]
+            self.before = tuple(stream[max(0, at - NEIGHBOURS) : at])
+            self.after = stream[at + 1] if at + 1 < len(stream) else None
+            keyword = token.type in STATEMENT_KEYWORDS or token.type in DEFINITION_KEYWORDS
+            before = self._stacks() if keyword else self.checkpoints[-1]
+            if len(before[0]) > PARSER_STACK:
+                self.report.add(TooDeep(span=token.span, what="this is", limit=TREE_DEPTH))
+                return None
+            if self._feed(token):
+                self.checkpoints[-1] = before
+                self._follow_braces(token)
+                at += 1
+                continue
+            if self.mistakes >= REPORTED_SYNTAX_ERRORS:
+                return None
+            if self._is_misused_word(token):
+                stream[at] = token.as_name()
+                continue
+            at = self._resume(stream, at)
+        result = self._feed(self._end(stream))
+        return result if isinstance(result, ast.File) else None
+
+    def _feed(self, token: Any) -> Any:
+        """The parser's answer to a token: true or the finished file, or False after a reported mistake."""
+        try:
+            result = self.parser.feed_token(token)
+        except UnexpectedToken:
+            if not self._follows_a_stray(token):
+                self.report.add(self._unexpected(token))
+        except Rejected as rejection:
+            self.report.add(rejection.diagnostic)
+        else:
+            return result if result is not None else True
+        self.mistakes += 1
+        return False
+
+    def _follows_a_stray(self, token: PlacedToken) -> bool:
+        """Whether a character was stepped over just before, so that what cannot stand here may follow from that."""
+        start = self.before[0].span.start if self.before else 0
+        return any(start <= stray < token.span.end for stray in self.strays)
+
+    def _is_misused_word(self, token: PlacedToken) -> bool:
+        """A reserved word where a name must stand, and no statement's beginning: read it as that name and go on."""
+        last = self.before[-1].type if self.before else ""
+        following = self.after.type if self.after is not None else ""
+        begins = token.type in STATEMENT_KEYWORDS and following == "NAME"
+        as_name = (last in NAME_FOLLOWS and not begins) or following in FOLLOWS_NAME
+        return as_name and token.isalpha() and token.type != "NAME" and "NAME" in self.parser.accepts()
+
+    def _resume(self, stream: list[PlacedToken], at: int) -> int:
+        """Go back to the last checkpoint, and on in the text to where it can continue."""
+        self._restore(self.checkpoints[-1])
+        opened = 0
+        for later in range(self._end_of_mistake(stream, at), len(stream)):
+            kind = stream[later].type
+            opened += (kind == "LBRACE") - (kind == "RBRACE")
+            if kind in DEFINITION_KEYWORDS or (kind in STATEMENT_KEYWORDS and opened <= 0) or opened < 0:
+                if "$END" in self.parser.accepts() and kind not in DEFINITION_KEYWORDS:
+                    continue
+                if kind in self.parser.accepts():
+                    return later
+        return len(stream)
+
+    def _follow_braces(self, token: PlacedToken) -> None:
+        if token.type == "LBRACE":
+            self.checkpoints.append(self._stacks())
+        elif token.type == "RBRACE":
+            self.checkpoints.pop()
+
+    def _end_of_mistake(self, stream: list[PlacedToken], at: int) -> int:
+        """Where to look for the next statement: behind what belongs to the mistake, though it looks like one."""
+        if stream[at].type == "FROM":
+            return next((later + 1 for later in range(at, len(stream)) if stream[later].type == "IMPORT"), at)
+        if stream[at].type == "IF" and self.before and self.before[-1].type == "EQUAL":
+            return _end_of_if(stream, at)
+        return at
+
+    def _stacks(self) -> tuple[list[Any], list[Any]]:
+        state = self.parser.parser_state
+        return list(state.state_stack), list(state.value_stack)
+
+    def _restore(self, stacks: tuple[list[Any], list[Any]]) -> None:
+        state = self.parser.parser_state
+        state.state_stack[:], state.value_stack[:] = stacks
+
+    def _end(self, stream: list[PlacedToken]) -> Token:
+        end = len(self.source.text.rstrip())
+        token = PlacedToken("$END", "")
+        token.span = Span(self.source, max(0, end - 1), end)
+        return token
+
+    def _unexpected(self, token: Any) -> UnexpectedText:
+        accepted = frozenset(self.parser.accepts())
+        found = "the end of the file" if token.type == "$END" else f'"{token}"'
+        mistake = Mistake(
+            token=token,
+            before=self.before,
+            after=self.after,
+            accepted=accepted,
+            statement=self._statement(),
+            bracket=self._bracket(),
+            as_name=self._is_misused_word(token),
+        )
+        return UnexpectedText(span=token.span, found=found, expected=expected(accepted), way_out=advise(mistake))
+
+    def _open_tokens(self) -> Iterator[Token]:
+        """The tokens of what is not complete, the nearest first."""
+        return (each for each in reversed(self.parser.parser_state.value_stack) if isinstance(each, Token))
+
+    def _statement(self) -> str:
+        """The keyword of the statement or definition that is not complete; "NAME" in a body, "" at the top."""
+        for token in self._open_tokens():
+            if token.type == "LBRACE":
+                return "NAME"
+            if token.type in STATEMENT_KEYWORDS or token.type in DEFINITION_KEYWORDS:
+                return token.type
+        return ""
+
+    def _bracket(self) -> str:
+        """The bracket of the statement that is open: LPAR, LSQB or none."""
+        closed = 0
+        for token in self._open_tokens():
+            if token.type == "LBRACE":
+                break
+            if token.type in ("LPAR", "LSQB") and closed == 0:
+                return token.type
+            closed += (token.type in ("RPAR", "RSQB")) - (token.type in ("LPAR", "LSQB"))
+        return ""
+
+
+def _end_of_if(stream: list[PlacedToken], at: int) -> int:
+    """Where the bodies of an `if` end, those of its `else` included."""
+    depth = 0
+    for later in range(at, len(stream)):
+        kind = stream[later].type
+        depth += (kind == "LBRACE") - (kind == "RBRACE")
+        goes_on = later + 1 < len(stream) and stream[later + 1].type == "ELSE"
+        if kind == "RBRACE" and depth <= 0 and not goes_on:
+            return later + 1
+    return len(stream)

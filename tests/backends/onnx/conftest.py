@@ -1,0 +1,47 @@
+"""Traces that several tests want: of all that an export does, tracing takes by far the longest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import onnx
+import pytest
+
+from modgraph.backends.onnx import bundle
+from modgraph.backends.onnx.examples import Examples
+from modgraph.backends.onnx.trace import Traced, trace
+from modgraph.backends.torch import Model
+
+Trace = Callable[[Model, Examples], Traced]
+
+
+@pytest.fixture(scope="session")
+def traces() -> dict[str, Traced]:
+    return {}
+
+
+@pytest.fixture
+def trace_once(traces: dict[str, Traced], monkeypatch: pytest.MonkeyPatch) -> Trace:
+    """Traces a model on random examples, once if it is met again: what comes of it is a function of the graph and the
+    weights, see test_verification. Exports of the test do the same.
+    """
+
+    def remembered(model: Model, examples: Examples) -> Traced:
+        assert examples.given is None
+        key = _name(model)
+        if key not in traces:
+            traces[key] = trace(model, examples)
+        found, proto = traces[key], onnx.ModelProto()
+        proto.CopyFrom(found.proto)  # an export writes into it
+        return Traced(proto, found.tensors_in, found.tensors_out)
+
+    monkeypatch.setattr(bundle, "trace", remembered)
+    return remembered
+
+
+def _name(model: Model) -> str:
+    digest = hashlib.sha256(model.graph.hash().encode() + model.graph.name.encode())
+    for name, weight in model.state_dict().items():
+        digest.update(name.encode() + weight.numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,59 @@
+"""What stands in the padding of a route, inf and NaN too, changes no value and no gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import modgraph
+from modgraph.backends.torch import CompiledRoute
+from modgraph.ir import RouteNode
+from modgraph.routers import Router
+from tests.examples import ROUTER_EXAMPLES
+
+LENGTHS = torch.tensor([4, 0, 2])
+PADDED = {
+    name: text.replace("x: float[5, 6]", "x: float[time, 6]").replace("p[3] = scale", "p[3] = linear(6)")
+    for name, text in ROUTER_EXAMPLES.items()
+    if "x: float[5, 6]" in text and name != "every_module"
+}
+
+
+def forms_of(name: str, modules: str) -> list[tuple[str, str]]:
+    """The text of a router's example over such modules, and each form that its route may have."""
+    text = PADDED[name].replace("linear(4)", modules).replace("linear(6)", modules)
+    part = modgraph.loads(text).ir.parts()[0]
+    (route,) = part.graph.of_kind(RouteNode)
+    router = part.graph.router_of(route).router
+    known = (*router.lowerings(part.facts_of(route)), router.reference_form)
+    return [(text, form) for form in dict.fromkeys(each.form for each in known)]
+
+
+def results_of(text: str, form: str, filling: float) -> list[Tensor]:
+    """Values, records and gradients of a route whose padding is filled so."""
+    model = modgraph.loads(text).build(seed=0, lowering=form).double().train()
+    (compute,) = (step.compute for step in model.steps if isinstance(step.compute, CompiledRoute))
+    padding = torch.arange(5) >= LENGTHS.unsqueeze(-1)
+    x = torch.randn(3, 5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    x = x.masked_fill(padding.unsqueeze(-1), filling).requires_grad_()
+    torch.manual_seed(0)
+    results = compute(x, length=LENGTHS)
+    sum((each * each).sum() for each in results).backward()
+    gradients = [p.grad for p in (x, *model.parameters()) if p.grad is not None]
+    assert x.grad is not None and not x.grad[padding].any()
+    return [*results, *gradients]
+
+
+@pytest.mark.parametrize("modules", ["linear(6)", "linear(6) -> tanh"])
+@pytest.mark.parametrize("name", PADDED)
+def test_padding_of_a_route_reaches_nothing(name: str, modules: str) -> None:
+    for text, form in forms_of(name, modules):
+        expected = results_of(text, form, 0.0)
+        for filling in (torch.nan, torch.inf):
+            for found, with_zeros in zip(results_of(text, form, filling), expected, strict=True):
+                assert torch.equal(found, with_zeros), form
+
+
+def test_every_router_that_is_told_of_padding_is_held_to_it() -> None:
+    assert PADDED.keys() == Router.registry.keys() - {"every_module"}

@@ -1,0 +1,94 @@
+"""Every pass of every pipeline: before and after as text (refresh with --refresh), and equal in numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from modgraph.backends.torch import Model, build
+from modgraph.ir import Graph, RouteNode
+from modgraph.ir.text_parse import parse_text
+from modgraph.passes import PIPELINES, Lower, Pass
+from modgraph.program import loads
+from modgraph.types import TensorType
+from tests.examples import GRU, TRANSFORMER, TWO_SCANS
+from tests.passes.test_scan import BODY
+
+HOME = Path(__file__).parent / "golden"
+SOURCES = {"gru": GRU, "two_scans": TWO_SCANS, "transformer": TRANSFORMER, "dropped": BODY}
+STAGES = [
+    (f"{pipeline}.{each.name}", f"{pipeline}.{passes[at - 1].name}" if at else "source", each)
+    for pipeline, passes in PIPELINES.items()
+    for at, each in enumerate(passes)
+]
+EXAMPLES, TIME = 3, 4
+
+
+def golden(source: str, stage: str, graph: Graph | None, refresh: bool) -> str:
+    path = HOME / source / f"{stage}.txt"
+    if refresh and graph is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{graph}\n")
+    return path.read_text()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_spec_gives_its_graph(source: str, request: pytest.FixtureRequest) -> None:
+    graph = loads(SOURCES[source]).ir
+    assert golden(source, "source", graph, request.config.getoption("--refresh")) == f"{graph}\n"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("stage", "before", "each"), STAGES)
+def test_a_pass_gives_the_graph_after_it(
+    source: str, stage: str, before: str, each: Pass, request: pytest.FixtureRequest
+) -> None:
+    refresh = request.config.getoption("--refresh")
+    after = each(parse_text(golden(source, before, None, refresh)))
+    assert golden(source, stage, after, refresh) == f"{after}\n"
+    assert each(after) == after
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("stage", [stage for stage, _, _ in STAGES])
+def test_a_pass_changes_no_number(source: str, stage: str) -> None:
+    model, expected = reference(source)
+    found = outputs(parse_text((HOME / source / f"{stage}.txt").read_text()), model)
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, atol=1e-6, rtol=0)
+
+
+@cache
+def reference(source: str) -> tuple[Model, dict[str, torch.Tensor]]:
+    """A model with fresh weights, and what it computes with every route in the form of its definition."""
+    graph = parse_text((HOME / source / "source.txt").read_text())
+    model = build(graph)
+    return model, outputs(graph, model)
+
+
+def outputs(graph: Graph, trained: Model) -> dict[str, torch.Tensor]:
+    """What a graph computes with the weights of another model; the batch is a function of the inputs' names."""
+    routes = [route for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
+    lowered = all(route.lowering is not None for route in routes)
+    with torch.device("meta"):
+        model = Model(graph if lowered else Lower("message_passing")(graph))
+    model.to_empty(device="cpu")
+    weights = trained.state_dict()
+    model.load_state_dict({name: weights[name] for name in model.state_dict()})
+    batch = {name: given(name, type_) for name, type_ in graph.input_types.items()}
+    with torch.no_grad():
+        return model.eval().compute(batch, losses=False).outputs
+
+
+def given(name: str, type_: TensorType) -> torch.Tensor:
+    random = torch.Generator().manual_seed(sum(map(ord, name)))
+    if type_.dtype == "length":
+        return torch.tensor([TIME, 0, TIME - 1])[:EXAMPLES]
+    shape = (EXAMPLES, *(axis if isinstance(axis, int) else TIME for axis in type_.shape))
+    if type_.size is not None:
+        return torch.randint(0, type_.size, shape, generator=random)
+    return torch.randn(shape, generator=random)
