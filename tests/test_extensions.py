@@ -15,6 +15,9 @@ import torch
 import modgraph
 from modgraph.cli import main
 from modgraph.declare import Registry, load_extensions
+from modgraph.diagnostics import Source
+from modgraph.lsp.analysis import analyse
+from modgraph.lsp.queries import complete
 from modgraph.training import load_run
 
 OPS = '''
@@ -154,6 +157,8 @@ def test_what_a_package_adds_has_a_page_and_is_suggested(install: Install, capsy
     assert main(["explain", "--all"]) == 0
     reference = capsys.readouterr().out
     assert all(f"`{title}" in reference for title in ("op bend", "data set doubles", "algorithm careful"))
+    text = "model m() { input x: float[4] y = x -> "
+    assert "bend" in {each.text for each in complete(analyse(Source("m.mod", text)), len(text))}
     assert main(["explain", "dubles"]) == 1
     assert 'did you mean "doubles"' in capsys.readouterr().err
 
@@ -235,3 +240,24 @@ def test_what_a_package_declared_before_it_failed_is_taken_back(install: Install
         modgraph.loads(SPEC)
     assert "bend" not in Registry.all["op"] and "everyone" not in Registry.all["router"]
     assert modgraph.loads("model m() { input x: float[4] y = x -> linear(3) output y }")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "ModuleNotFoundError: No module named 'my_package.nn'"),
+        ("from torch import nn\n", "AttributeError: module 'my_package.nn' has no attribute 'Bend'"),
+        ("import no_such_library\n", "my_package/nn.py, line 1"),
+    ],
+)
+def test_a_torch_module_that_fails_is_named(
+    install: Install, text: str | None, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = install(ops=OPS, **({} if text is None else {"nn": text}))
+    (folder / "m.mod").write_text(SPEC)
+    assert main(["check", "m.mod"]) == 0
+    assert main(["compile", "m.mod"]) == 1
+    told = capsys.readouterr().err
+    assert told.count("error[MG134]") == 1
+    assert words in told
+    assert "remove it: pip uninstall my_package" in told

@@ -48,7 +48,7 @@ needs_none_of(*HEAVY)
 TRAINING = """
 import modgraph.training.run, modgraph.trace.trace
 modgraph.load("m.mod").build()
-needs_none_of("torch_geometric", "onnx", "lightning_fabric", "torch._dynamo", "tensorboard", "matplotlib", "sklearn")
+needs_none_of("torch_geometric", "onnx", "lightning_fabric", "torch._dynamo", "sympy", "tensorboard", "sklearn")
 done("train", "m.mod", "--out", "run")
 done("eval", "run")
 done("export", "run", "-o", "m.onnx")

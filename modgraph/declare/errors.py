@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 from modgraph.diagnostics import Diagnostic
 
 
@@ -18,3 +20,31 @@ class BrokenExtension(Diagnostic):
     package: str
     entry: str
     problem: str
+
+
+class BrokenModule(Diagnostic):
+    """A declaration of an installed package names a torch module that cannot be imported.
+
+    `TorchModule("my_package.nn.Bend", …)` and the `torch` of an optimizer are import paths.
+    """
+
+    code = "MG134"
+    message = 'the torch module "{path}" cannot be imported: {problem}'
+    help = "update or mend the package that declares it, or remove it: pip uninstall {package}"
+    path: str
+    problem: str
+
+    @property
+    def package(self) -> str:
+        return self.path.partition(".")[0]
+
+
+def failure(error: BaseException) -> str:
+    """An exception of somebody else's code, and the line that raised it."""
+    words = (str(error).splitlines() or [""])[0].rstrip(". ")
+    told = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # without our own
+    inner = [
+        frame for frame in frames if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+    ]
+    return told + "".join(f" ({frame.filename}, line {frame.lineno})" for frame in inner[-1:])

@@ -7,11 +7,10 @@ declares what it adds. That is done when a name is not known otherwise, so that 
 from __future__ import annotations
 
 import sys
-import traceback
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from modgraph.declare.errors import BrokenExtension
+from modgraph.declare.errors import BrokenExtension, failure
 from modgraph.declare.setting import Configurable
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _fault_of(entry: EntryPoint) -> BrokenExtension | None:
     except (Exception, SystemExit) as error:  # code of others, which can fail in any way
         _take_back(known, entry.module.partition(".")[0])
         package = entry.dist.name if entry.dist is not None else entry.module.partition(".")[0]
-        return BrokenExtension(package=package, entry=entry.value, problem=_problem(error))
+        return BrokenExtension(package=package, entry=entry.value, problem=failure(error))
     return None
 
 
@@ -91,12 +90,3 @@ def _take_back(known: set[int], package: str) -> None:
         for name, declared in [*registry.items()]:
             if id(declared) not in known and declared.__module__.partition(".")[0] == package:
                 del registry[name]
-
-
-def _problem(error: BaseException) -> str:
-    """An exception, and the line of the package that raised it."""
-    words = (str(error).splitlines() or [""])[0].rstrip(". ")
-    told = f"{type(error).__name__}: {words}" if words else type(error).__name__
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
-    inner = [frame for frame in frames if "importlib" not in frame.filename][-1:]
-    return told + "".join(f" ({frame.filename}, line {frame.lineno})" for frame in inner if frame.filename != __file__)

@@ -8,13 +8,23 @@ from typing import Any
 from torch import nn
 
 from modgraph.declare import Signature
+from modgraph.declare.errors import BrokenModule, failure
+from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, OpNode, PoolNode
 
 
 def resolve(path: str) -> Any:
-    """What an import path such as `torch.nn.Linear` names. Paths come from declarations, never from a spec."""
+    """What an import path such as `torch.nn.Linear` names. Paths come from declarations, never from a spec.
+
+    Raises `ModgraphError` where that of an installed package fails.
+    """
     home, _, name = path.rpartition(".")
-    return getattr(import_module(home), name)
+    try:
+        return getattr(import_module(home), name)
+    except Exception as error:  # code of others, which can fail in any way
+        if home.partition(".")[0] in ("modgraph", "torch"):
+            raise
+        raise ModgraphError([BrokenModule(path=path, problem=failure(error))]) from error
 
 
 def construct(signature: Signature) -> nn.Module:

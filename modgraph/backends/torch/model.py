@@ -113,7 +113,10 @@ def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str 
         model = Model(Lower(lowering)(graph))
     weights = weights_of(graph)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
-    model.to_empty(device="cpu")
+    empty = {name: torch.empty(each.shape, dtype=each.dtype) for name, each in model.state_dict().items()}
+    model.load_state_dict(
+        empty, assign=True
+    )  # as `to_empty`, which imports sympy, and that takes half as long as torch
     initialise(model, weights, seed)
     for weight in weights:
         if weight.frozen and not weight.buffer:
