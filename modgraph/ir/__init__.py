@@ -7,6 +7,7 @@ from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json
 from modgraph.ir.lengths import length_name, longest, padded_axes
+from modgraph.ir.module_axes import module_axes
 from modgraph.ir.node import (
     InputNode,
     LossNode,
@@ -57,6 +58,7 @@ __all__ = [
     "grow",
     "length_name",
     "longest",
+    "module_axes",
     "padded_axes",
     "pruned",
     "rewritten",

@@ -111,8 +111,8 @@ class Categorical(Slots):
     synonyms = ("gumbel", "sample", "reinforce")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = categorical(slots=2) y = x -> p by r output y"
     weights = (
-        Weight("weight", "slots M features", uniform("features"), modules="M"),
-        Weight("bias", "slots M", modules="M"),
+        Weight("weight", "slots M features", uniform("features")),
+        Weight("bias", "slots M"),
         Weight("conv.weight", "channels C kernel kernel", uniform("C kernel kernel"), when="convolves"),
         Weight("conv.bias", "channels", uniform("C kernel kernel"), when="convolves"),
     )

@@ -26,7 +26,7 @@ class TruncatedKernel(Router):
     weights = (
         Weight("weight", "V D", uniform("D")),
         Weight("bias", "V", uniform("D"), when="bias"),
-        Weight("signature", "M V", uniform("V"), modules="M"),
+        Weight("signature", "M V", uniform("V")),
         Weight("bandwidth", "", Initial("ones")),
     )
     module = TorchModule("modgraph.nn.TruncatedKernel", "D", "V", "M", truncation="truncation", bias="bias")
