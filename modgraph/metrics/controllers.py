@@ -20,7 +20,7 @@ from modgraph.routers import Router
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecisionSums:
     """Sums over decisions: the entropy of each, averaged over its slots; the distribution
     of each slot [K, M]; the choices [M]."""
 
@@ -30,13 +30,13 @@ class Decided:
     chosen: Tensor
 
 
-def decided(scores_DKM: Tensor, selected_DKM: Tensor) -> Decided:
+def decision_sums(scores_DKM: Tensor, selected_DKM: Tensor) -> DecisionSums:
     """The sums over decisions, given logits (or log-probabilities) and choices; padding chooses nothing."""
     real_D = selected_DKM.flatten(1).sum(1) > 0
     log_p = scores_DKM[real_D].double().log_softmax(-1)
     p = log_p.exp()
     entropy = torch.special.entr(p).sum(-1).mean(-1).sum()
-    return Decided(int(real_D.sum()), float(entropy), p.sum(0), selected_DKM.double().sum((0, 1)))
+    return DecisionSums(int(real_D.sum()), float(entropy), p.sum(0), selected_DKM.double().sum((0, 1)))
 
 
 def mean_entropy(p_KM: Tensor) -> float:
@@ -71,7 +71,7 @@ class Controller:
     def add(self, means: Means, batch: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:
         scores, selected = values
         scores_DKM = scores.flatten(0, -3) if self.slotted else scores.flatten(0, -2).unsqueeze(1)
-        found = decided(scores_DKM, selected.reshape(len(scores_DKM), -1, self.modules))
+        found = decision_sums(scores_DKM, selected.reshape(len(scores_DKM), -1, self.modules))
         means.add(self.entropies[0], found.entropy, found.decisions)
         for slot, row in enumerate(found.probability.tolist()):
             for module, p in enumerate(row):

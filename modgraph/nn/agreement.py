@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.keys import SMALL, Keys
-from modgraph.nn.messages import WeightedSum, factorised, kept
+from modgraph.nn.messages import WeightedSum, dense_sum, factorised_sum
 from modgraph.nn.padding import cleared, valid
 from modgraph.nn.pool import Pool
 
@@ -80,11 +80,11 @@ class AgreementDense(_AgreementDense):
     """For any modules: every message is computed once and kept."""
 
     def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
-        return kept(tokens, pool, real)
+        return dense_sum(tokens, pool, real)
 
 
 class AgreementFactorised(_AgreementDense):
     """For affine modules: tokens are summed first, modules run on the sums."""
 
     def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
-        return factorised(tokens, pool)
+        return factorised_sum(tokens, pool)

@@ -135,12 +135,12 @@ class InSlots(nn.Module):
         message = tokens.shape[tokens.dim() - pool.rank :]
         each = tokens.unsqueeze(-pool.rank - 1).expand(*outer, *message)
         senders = each.flatten(len(outer) - 2, len(outer) - 1)
-        values = self.inner(senders, pool, _Decided(records.selected.flatten(-3, -2)))[0]
+        values = self.inner(senders, pool, _GivenChoice(records.selected.flatten(-3, -2)))[0]
         side_by_side = values.reshape(*outer, *values.shape[len(outer) - 1 :]).flatten(len(outer) - 1, len(outer))
         return side_by_side, *records
 
 
-class _Decided(nn.Module):
+class _GivenChoice(nn.Module):
     """A router that has chosen already: one module for each sender."""
 
     k = 1

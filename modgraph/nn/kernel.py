@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.keys import Keys
-from modgraph.nn.messages import WeightedSum, factorised, kept
+from modgraph.nn.messages import WeightedSum, dense_sum, factorised_sum
 from modgraph.nn.padding import cleared, valid
 from modgraph.nn.pool import Pool
 
@@ -57,11 +57,11 @@ class KernelDense(_KernelDense):
     """For any modules: every message is computed."""
 
     def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
-        return kept(tokens, pool, real)
+        return dense_sum(tokens, pool, real)
 
 
 class KernelFactorised(_KernelDense):
     """For affine modules: tokens are summed first, modules run on the sums."""
 
     def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:
-        return factorised(tokens, pool)
+        return factorised_sum(tokens, pool)

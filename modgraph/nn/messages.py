@@ -29,13 +29,13 @@ def matrix(x_E: Tensor, token_E: Tensor, module_E: Tensor, shape: tuple[int, ...
     return values.index_put((token_E, module_E), x_E).reshape(shape)
 
 
-def kept(tokens: Tensor, pool: Pool, real: Tensor | None = None) -> WeightedSum:
+def dense_sum(tokens: Tensor, pool: Pool, real: Tensor | None = None) -> WeightedSum:
     """A function from weights c [..., N, M] to Σ_i c_ij f_j(s_i) [..., M, V], every message kept but of padding."""
     messages = cleared(pool.all(tokens), None if real is None else real.unsqueeze(-1))
     return lambda c: torch.einsum("...nm,...nmv->...mv", c, messages)
 
 
-def factorised(tokens: Tensor, pool: Pool) -> WeightedSum:
+def factorised_sum(tokens: Tensor, pool: Pool) -> WeightedSum:
     """The same for affine modules, tokens summed first: f(Σ c s) + (Σ c − 1) f(0) = Σ c f(s)."""
     offset = pool.rows(tokens.new_zeros(len(pool), tokens.shape[-1]))
 

@@ -15,7 +15,7 @@ from modgraph.backends.torch import Model
 from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.ir import Result
-from modgraph.metrics.controllers import Controller, decided, mean_entropy
+from modgraph.metrics.controllers import Controller, decision_sums, mean_entropy
 from modgraph.metrics.evaluation import evaluate, measure
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics, SquaredError
@@ -138,7 +138,7 @@ def test_sure_and_blind_controllers_are_told_apart() -> None:
     blind = torch.tensor([[[0.0, -torch.inf]]] * 2)
     open_ = torch.zeros(2, 1, 2)
     ones = torch.tensor([[[1.0, 0.0]]] * 2)
-    measured = [decided(scores, ones) for scores in (sure, blind, open_)]
+    measured = [decision_sums(scores, ones) for scores in (sure, blind, open_)]
     assert [each.entropy / each.decisions for each in measured] == pytest.approx([0, 0, np.log(2)])
     spread = [mean_entropy(each.probability / each.decisions) for each in measured]
     assert spread == pytest.approx([np.log(2), 0, np.log(2)])

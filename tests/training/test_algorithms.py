@@ -74,8 +74,8 @@ def gradients(learner: Learner, model: Model, places: torch.Tensor) -> tuple[dic
     losses = dict(zip(model.graph.losses, found[len(learner.wanted) :], strict=True))
     parts = learner.objective(losses, found[: len(learner.wanted)], len(places))
     sum(each.mean() for each in parts.values()).backward()  # type: ignore[union-attr]
-    judged = learner.judged  # type: ignore[attr-defined]
-    chosen = {name: each for name, each in judged.chosen(found[: len(learner.wanted)]).items()}
+    likelihood = learner.likelihood  # type: ignore[attr-defined]
+    chosen = {name: each for name, each in likelihood.chosen(found[: len(learner.wanted)]).items()}
     return {name: each.grad for name, each in model.named_parameters()}, as_choices(chosen)
 
 
@@ -119,13 +119,13 @@ def test_an_e_step_keeps_the_best_of_what_is_drawn_and_what_was_kept() -> None:
     learner, model, weights = made(EM(samples=4, batch=5))
     before = as_choices(learner.table)
     drawn: list[Any] = []
-    chosen = learner.judged.chosen
+    chosen = learner.likelihood.chosen
 
     def recording(found: Any) -> Any:
         drawn.append(as_choices(chosen(found)))
         return chosen(found)
 
-    object.__setattr__(learner.judged, "chosen", recording)
+    object.__setattr__(learner.likelihood, "chosen", recording)
     learner.expectation(model, 0)
     (candidates,) = drawn
     candidates = candidates.reshape(5, 5, LAYERS, SLOTS)  # candidates, examples

@@ -18,6 +18,7 @@ import modgraph
 from modgraph.backends.torch import generator_for
 from modgraph.cli import main
 from modgraph.data import Arrays, ImageFolders, RotatedDigits
+from modgraph.data.batches import RandomOrder
 from modgraph.data.image_files import ImageFiles, read_image
 from modgraph.data.rotated_digits import ANGLES, rotated
 from modgraph.diagnostics import ModgraphError
@@ -213,10 +214,10 @@ def test_each_step_has_as_many_examples_of_each_domain() -> None:
 
 def test_an_epoch_of_so_many_steps_begins_anew_where_the_data_ends() -> None:
     arrays = grouped({"a": 10})
-    steps = list(RandomOrder(arrays, batch=4, steps=6)).draw(0, 0)
+    steps = list(RandomOrder(arrays, batch=4, steps=6).draw(0, 0))
     assert [len(each) for each in steps] == [4] * 6
     assert set(Counter(torch.cat(steps).tolist()).values()) == {2, 3}
-    one_pass = list(RandomOrder(arrays, batch=4)).draw(0, 0)
+    one_pass = list(RandomOrder(arrays, batch=4).draw(0, 0))
     assert [len(each) for each in one_pass] == [4, 4, 2]
     expected = torch.randperm(10, generator=generator_for(0, "order", 0))
     assert torch.cat(one_pass).equal(expected)

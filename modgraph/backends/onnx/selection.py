@@ -23,7 +23,7 @@ ROUNDS = 4  # of replacing close calls; what is still close then is compared all
 
 
 @dataclass(frozen=True)
-class DecidedRoute:
+class RouteFacts:
     """A route, the pool it sends to, and the router that decides."""
 
     name: str
@@ -49,10 +49,10 @@ class DecidedRoute:
         return None if record is None else f"{self.name}.{record.name}"
 
 
-def decided_routes(graph: Graph) -> list[DecidedRoute]:
+def route_facts(graph: Graph) -> list[RouteFacts]:
     """All routes, those inside scans included."""
     return [
-        DecidedRoute(route.name, part.graph.pool_of(route), part.graph.router_of(route).router)
+        RouteFacts(route.name, part.graph.pool_of(route), part.graph.router_of(route).router)
         for part in graph.parts()
         for route in part.graph.of_kind(RouteNode)
     ]
@@ -67,7 +67,7 @@ class Decisions:
     reached: dict[str, set[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        routes = decided_routes(self.model.graph)
+        routes = route_facts(self.model.graph)
         self.choices = {route.choice: route for route in routes if route.choice is not None}
         self.reached = {name: set() for name in self.model.graph.pools()}
         for route in routes:

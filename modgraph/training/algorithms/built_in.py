@@ -37,12 +37,12 @@ class EM(Algorithm):
     batch: int | None = setting(None, min=1, doc="examples in an E-step; by default those of a step")
 
     def learner(self, given: Given) -> Learner:
-        from modgraph.training.algorithms.decisions import Judged
+        from modgraph.training.algorithms.decisions import DecisionLikelihood
         from modgraph.training.algorithms.em import ViterbiEM
 
         if given.processes > 1:
             raise ModgraphError([NeedsOneProcess(algorithm=self.name)])
-        return ViterbiEM(Judged.of(given.graph, self.name), self, given)
+        return ViterbiEM(DecisionLikelihood.of(given.graph, self.name), self, given)
 
 
 class Reinforce(Algorithm):
@@ -56,7 +56,7 @@ class Reinforce(Algorithm):
     memory: float = setting(0.99, min=0, below=1, doc="share of the moving average b that is kept at each step")
 
     def learner(self, given: Given) -> Learner:
-        from modgraph.training.algorithms.decisions import Judged
+        from modgraph.training.algorithms.decisions import DecisionLikelihood
         from modgraph.training.algorithms.reinforce import ScoreFunction
 
-        return ScoreFunction(Judged.of(given.graph, self.name), self.memory)
+        return ScoreFunction(DecisionLikelihood.of(given.graph, self.name), self.memory)

@@ -58,7 +58,7 @@ def drawn_routes(graph: Graph) -> list[DrawnRoute]:
 
 
 @dataclass(frozen=True)
-class Judged:
+class DecisionLikelihood:
     """A graph that also tells how likely targets and decisions are.
 
     `likelihoods` are results, by the loss that they stand for: −log p(y|x, a) summed over an example's positions.
@@ -69,7 +69,7 @@ class Judged:
     routes: list[DrawnRoute]
 
     @classmethod
-    def of(cls, graph: Graph, algorithm: str) -> Judged:
+    def of(cls, graph: Graph, algorithm: str) -> DecisionLikelihood:
         """Raises `ModgraphError` if there is nothing to judge, or nothing to judge by."""
         routes = drawn_routes(graph)
         if not routes:

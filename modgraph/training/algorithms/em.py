@@ -16,7 +16,7 @@ from modgraph.metrics.evaluation import placed
 from modgraph.nn import DRAW, choosing
 from modgraph.training.algorithms.algorithm import Given, Learner, Tensors
 from modgraph.training.algorithms.built_in import EM
-from modgraph.training.algorithms.decisions import DrawnRoute, Judged
+from modgraph.training.algorithms.decisions import DecisionLikelihood, DrawnRoute
 
 ROWS = 4096
 
@@ -24,15 +24,15 @@ ROWS = 4096
 class ViterbiEM(Learner):
     """The table of assignments: for each route the module in every slot, [examples, ..., K]."""
 
-    def __init__(self, judged: Judged, settings: EM, given: Given) -> None:
-        super().__init__(judged.graph, judged.wanted)
-        self.judged = judged
+    def __init__(self, likelihood: DecisionLikelihood, settings: EM, given: Given) -> None:
+        super().__init__(likelihood.graph, likelihood.wanted)
+        self.likelihood = likelihood
         self.settings = settings
         self.given = given
         batch = min(settings.batch or given.batch, len(given.data))
         self.order = RandomOrder(given.data, batch, use="order of expectation")
-        self.modules = {route.name: route.modules for route in judged.routes}
-        self.table = {route.name: self._start(route) for route in judged.routes}
+        self.modules = {route.name: route.modules for route in likelihood.routes}
+        self.table = {route.name: self._start(route) for route in likelihood.routes}
 
     def _start(self, route: DrawnRoute) -> Tensor:
         """Uniformly random assignments, in as few bytes as they need."""
@@ -69,10 +69,10 @@ class ViterbiEM(Learner):
         once = batch_of(self.given.data, places.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
         with choosing({name: self._candidates(table[places]) for name, table in self.table.items()}):
-            found = model.results(placed(batch, model), self.judged.wanted)
-        value = self.judged.log_likelihood(found) + self.judged.log_probability(found)
+            found = model.results(placed(batch, model), self.likelihood.wanted)
+        value = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
         best_B = value.reshape(rows, -1).argmax(0).cpu()
-        for name, chosen in self.judged.chosen(found).items():
+        for name, chosen in self.likelihood.chosen(found).items():
             table = self.table[name]
             candidates = chosen.cpu().to(table.dtype).reshape(rows, len(places), *chosen.shape[1:])
             table[places] = candidates[best_B, torch.arange(len(places))]
@@ -90,8 +90,8 @@ class ViterbiEM(Learner):
         return {name: table[places].to(torch.int64) for name, table in self.table.items()}
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
-        joint = self.judged.log_likelihood(found) + self.judged.log_probability(found)
-        return self.judged.objective(losses, -joint)
+        joint = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
+        return self.likelihood.objective(losses, -joint)
 
     def describe(self) -> str:
         size = sum(table.nbytes for table in self.table.values())

@@ -9,26 +9,26 @@ from torch import Tensor
 
 from modgraph.nn import whole_batch_sum
 from modgraph.training.algorithms.algorithm import Learner, Tensors
-from modgraph.training.algorithms.decisions import Judged
+from modgraph.training.algorithms.decisions import DecisionLikelihood
 
 
 class ScoreFunction(Learner):
     """The average so far, and of how many steps it is."""
 
-    def __init__(self, judged: Judged, memory: float) -> None:
-        super().__init__(judged.graph, judged.wanted)
-        self.judged = judged
+    def __init__(self, likelihood: DecisionLikelihood, memory: float) -> None:
+        super().__init__(likelihood.graph, likelihood.wanted)
+        self.likelihood = likelihood
         self.memory = memory
         self.average = 0.0
         self.steps = 0
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
-        log_y, log_a = self.judged.log_likelihood(found), self.judged.log_probability(found)
+        log_y, log_a = self.likelihood.log_likelihood(found), self.likelihood.log_probability(found)
         mean = float(whole_batch_sum(log_y.detach().sum())) / examples
         advantage = log_y.detach() - self._baseline(mean)
         self.average = self.memory * self.average + (1 - self.memory) * mean
         self.steps += 1
-        return self.judged.objective(losses, -log_y - advantage * log_a)
+        return self.likelihood.objective(losses, -log_y - advantage * log_a)
 
     def _baseline(self, mean: float) -> float:
         """The moving average, corrected for its start at zero; at the first step the batch's own mean."""
