@@ -7,6 +7,7 @@ from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json
 from modgraph.ir.lengths import longest, symbolic_axes
+from modgraph.ir.module_axes import module_axes
 from modgraph.ir.node import (
     InputNode,
     LossNode,
@@ -56,6 +57,7 @@ __all__ = [
     "from_json",
     "grow",
     "longest",
+    "module_axes",
     "pruned",
     "rewritten",
     "symbolic_axes",

@@ -31,6 +31,7 @@ from modgraph.training.logs import Log, progress
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
+from modgraph.training.stages import FACT
 from modgraph.training.state import refusing_damage, train_state
 from modgraph.training.task import Task
 from modgraph.training.watched import check_watched, measured_metrics
@@ -75,13 +76,13 @@ class Engine:
 
     def checkpoint(self) -> Checkpoint:
         """All that there is at this very moment, its tensors those of the training itself; one process's means."""
-        facts = {**self.progress.facts(), "means": self.means.facts(), "algorithm": self.state.learner.facts()}
+        kept = {"means": self.means.facts(), "algorithm": self.state.learner.facts(), FACT: self.state.stages}
         return Checkpoint(
             epoch=self.progress.epoch,
             step=self.progress.step,
-            weights=dict(self.state.model.state_dict()),
+            weights=self.state.weights,
             optimizer=self.state.optimizer_state,
-            facts=facts,
+            facts={**self.progress.facts(), **kept},
             state=self.state.learner.tensors(),
             graph=self.state.graph,
             origin=self.origin,

@@ -6,7 +6,7 @@ with its optimizer state, one that it lacks starts as a function of the seed and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +29,7 @@ from modgraph.training.algorithms.algorithm import Given, Learner
 from modgraph.training.errors import DoesNotCarryOver, NothingToLearn
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Train
+from modgraph.training.stages import Staged, in_parts, staged, take_weights, trained_weights, whole_weights
 
 
 class Objective(nn.Module):
@@ -57,11 +58,22 @@ class TrainState:
     metrics: Metrics
     objective: nn.Module
     stepper: Any
+    staged: Staged
 
     @cached_property
     def named(self) -> dict[str, nn.Parameter]:
-        """The weights that are trained, by name, in the order of the optimizer."""
-        return _trained(self.model)
+        """The weights that are trained, by name, in the order of the optimizer; one that has grown in its parts."""
+        return trained_weights(self.model, self.staged)
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """All weights by name, each whole."""
+        return whole_weights(self.model, self.staged)
+
+    @property
+    def stages(self) -> dict[str, list[int]]:
+        """How many modules each stage of growth has, by weight."""
+        return {name: each.stages for name, each in self.staged.items()}
 
     @property
     def optimizer_state(self) -> OptimizerState:
@@ -83,32 +95,37 @@ def train_state(
     """
     learner = train.algorithm.learner(Given(graph, data, train.seed, train.batch, processes.size))
     model = build(learner.graph, seed=train.seed)
+    cut = {} if checkpoint is None else _cut(model, graph, checkpoint)
+    trained = list(trained_weights(model, cut).values())
     if not graph.losses:
         raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
-    if not _trained(model):
+    if not trained:
         raise ModgraphError([NothingToLearn(reason="the spec has no weights that are not frozen")])
     metrics = Metrics(graph)
-    optimizer = resolve(train.optimizer.torch)(list(_trained(model).values()), **train.optimizer.arguments())
+    optimizer = resolve(train.optimizer.torch)(trained, **train.optimizer.arguments())
     objective, stepper = processes.setup(Objective(model, [*metrics.wanted, *learner.wanted]), optimizer)
-    state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper)
+    state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper, cut)
     if checkpoint is not None:
         _take_up(state, checkpoint, same_data)
     return state
 
 
-def _trained(model: Model) -> dict[str, nn.Parameter]:
-    return {name: each for name, each in model.named_parameters() if each.requires_grad}
+def _cut(model: Model, graph: Graph, checkpoint: Checkpoint) -> Staged:
+    with refusing_damage(checkpoint):
+        return staged(model, graph, checkpoint)
 
 
 def _take_up(state: TrainState, checkpoint: Checkpoint, same_data: bool) -> None:
     """Put what a checkpoint holds into a fresh state. Raises `ModgraphError`."""
-    same_graph = checkpoint.graph is None or checkpoint.graph == state.graph
+    same_graph, own = checkpoint.graph is None or checkpoint.graph == state.graph, state.weights
     if same_graph:
-        load_weights(state.model, checkpoint)
+        _refuse_other_weights(own, checkpoint)
     else:
-        _carry_over(state.model, checkpoint.weights)
+        _refuse_other_shapes(own, checkpoint.weights, but=state.staged.keys())
+    taken = {name: each for name, each in checkpoint.weights.items() if name in own}
+    take_weights(state.model, state.staged, taken)
     with refusing_damage(checkpoint):
-        restore_optimizer(state.optimizer, list(state.named), checkpoint.optimizer)
+        restore_optimizer(state.optimizer, list(state.named), in_parts(checkpoint.optimizer, state.staged))
         if same_data:
             state.learner.restore(checkpoint.state, checkpoint.facts.get("algorithm", {}), complete=same_graph)
 
@@ -125,22 +142,26 @@ def refusing_damage(checkpoint: Checkpoint) -> Iterator[None]:
 
 def load_weights(model: Model, checkpoint: Checkpoint) -> None:
     """Put a checkpoint's weights into a model of its graph. Raises `ModgraphError` naming what does not fit."""
-    expected, found = _shapes(model.state_dict()), _shapes(checkpoint.weights)
+    _refuse_other_weights(model.state_dict(), checkpoint)
+    model.load_state_dict(checkpoint.weights)
+
+
+def _refuse_other_weights(own: Mapping[str, Tensor], checkpoint: Checkpoint) -> None:
+    """Raises `ModgraphError` unless a checkpoint's weights have the same names and shapes."""
+    expected, found = _shapes(own), _shapes(checkpoint.weights)
     wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     if wrong:
         reason = f"it is of another model: {listed(wrong)} differ"
         raise ModgraphError([BadCheckpoint(path=checkpoint.path, reason=reason)])
-    model.load_state_dict(checkpoint.weights)
 
 
-def _carry_over(model: Model, weights: Mapping[str, Tensor]) -> None:
-    """Give a model the weights of another graph, by name. Raises `ModgraphError` where they have other shapes."""
-    own = model.state_dict()
-    shared = {name: tensor for name, tensor in weights.items() if name in own}
-    unlike = [name for name, tensor in shared.items() if tensor.shape != own[name].shape]
+def _refuse_other_shapes(own: Mapping[str, Tensor], weights: Mapping[str, Tensor], but: Set[str]) -> None:
+    """Raises `ModgraphError` where weights of a name have another shape, but for those that have grown."""
+    expected, found = _shapes(own), _shapes(weights)
+    shared = found.keys() & expected.keys() - but
+    unlike = sorted(name for name in shared if found[name] != expected[name])
     if unlike:
         raise ModgraphError([DoesNotCarryOver(weights=listed(unlike))])
-    model.load_state_dict(shared, strict=False)
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:

@@ -31,12 +31,12 @@ GENERATORS = "grown judge mutated settings sound specs vocabulary"
 TRIED = (*SOURCES, *(f"tests/assault/{each}.py" for each in GENERATORS.split()))
 
 
-@pytest.mark.parametrize("fifth", range(5))
-def test_ten_thousand_specs(fifth: int) -> None:
+@pytest.mark.parametrize("part", range(5))
+def test_five_thousand_specs(part: int) -> None:
     """In a process of their own, whose time and memory are bounded."""
     with ProcessPoolExecutor(1, get_context("forkserver")) as pool:
-        counts = naming_the_killed(lambda: sum(pool.map(some_of_part, (2 * fifth, 2 * fifth + 1)), Counter()))
-    as_expected(counts, 2)
+        counts = naming_the_killed(lambda: pool.submit(some_of_part, part).result())
+    as_expected(counts, 1)
 
 
 @pytest.mark.slow

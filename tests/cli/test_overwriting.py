@@ -35,21 +35,23 @@ model small(experts=2) {
   loss cross_entropy(logits, label)
 }
 """
-PLAIN = "model small() { input image: float[1, 4, 4] logits = image -> flatten -> linear(2) output logits }"
+PLAIN = """model small() { input image: float[1, 4, 4] target label: class[2]
+  logits = image -> flatten -> linear(2) output logits loss cross_entropy(logits, label) }"""
 IMAGES = np.random.default_rng(0).random((8, 1, 4, 4), np.float32)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run, its spec and its data; and a bundle of the untrained spec."""
+    """A folder with a run, its spec and its data; and a bundle of a plainer one."""
     folder = tmp_path_factory.mktemp("small")
     np.savez(folder / "data.npz", image=IMAGES, label=np.arange(8) % 2)
     (folder / "small.mod").write_text(SPEC)
+    (folder / "plain.mod").write_text(PLAIN)
     data = f"{{name: npz, train: {folder}/data.npz, test: {folder}/data.npz}}"
     (folder / "small.yaml").write_text(f"data: {data}\ntrain: {{epochs: 1, batch: 4}}\n")
     with started(str(folder / "small.mod"), None, {}, str(folder / "run")) as engine:
         finish(engine)
-    modgraph.export(modgraph.loads(SPEC).build(), folder / "small.onnx")
+    modgraph.export(modgraph.loads(PLAIN).build(), folder / "small.onnx")
     return folder
 
 
@@ -82,7 +84,7 @@ FOREIGN: dict[str, bytes] = {
 }
 
 COMMANDS: dict[str, tuple[Callable[[Path, str], list[str]], tuple[str, ...]]] = {
-    "compile to a bundle": (lambda run, to: ["compile", f"{run}/small.mod", "-o", f"{to}.onnx"], (".onnx", ".json")),
+    "compile to a bundle": (lambda run, to: ["compile", f"{run}/plain.mod", "-o", f"{to}.onnx"], (".onnx", ".json")),
     "compile to a graph": (lambda run, to: ["compile", f"{run}/small.mod", "-o", f"{to}.json"], (".json",)),
     "export": (lambda run, to: ["export", f"{run}/run", "-o", f"{to}.onnx"], (".json",)),
     "trace to arrays": (lambda run, to: ["trace", f"{run}/run", "-o", f"{to}.npz"], (".npz",)),

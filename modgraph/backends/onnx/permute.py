@@ -12,22 +12,19 @@ import torch
 from onnx import numpy_helper
 
 from modgraph.backends.torch import Model
-from modgraph.ir import Graph, RouteNode
+from modgraph.ir import Graph, module_axes
 
 Axes = Mapping[str, int]  # of modules, by the name of a router's weight
 
 
 def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[str, int]:
     """The weights of routers that select, of some pools or all, which have an axis of modules; and its place."""
-    found: dict[str, int] = {}
-    for part in graph.parts():
-        for route in part.graph.of_kind(RouteNode):
-            node = part.graph.router_of(route)
-            served = pools is None or part.graph.pool_of(route).name in pools
-            if node.router.chooses_along is not None and served:
-                weights = [weight for weight in node.router.all_weights() if weight.modules]
-                found |= {f"{node.name}.{each.name}": each.axes.split().index(each.modules) for each in weights}
-    return found
+    return {
+        name: of.axis
+        for name, of in module_axes(graph).items()
+        if of.router.router.chooses_along is not None
+        and (pools is None or any(pool.name in pools for pool in of.pools))
+    }
 
 
 @contextmanager

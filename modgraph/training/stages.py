@@ -1,0 +1,135 @@
+"""A weight that grows with a pool, held in parts by stage of growth: each a parameter of its own, frozen or not, with
+an optimizer state of its own; one whole to the model, and one whole under its name to whoever reads a checkpoint.
+
+A part is called after the modules that it is of: `gate.weight[0:4]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.backends.torch import Model
+from modgraph.ir import Graph, module_axes, weights_of
+from modgraph.store.checkpoint import Checkpoint, OptimizerState
+
+FACT = "stages"  # of a checkpoint: by weight, how many modules each stage has
+
+
+@dataclass(frozen=True, eq=False)
+class StagedWeight:
+    """A weight cut along its axis of modules, at `bounds`, into parameters."""
+
+    axis: int
+    bounds: tuple[int, ...]
+    parts: tuple[nn.Parameter, ...]
+
+    def named(self, name: str) -> Iterator[tuple[str, nn.Parameter]]:
+        """The parts by name."""
+        for (start, stop), part in zip(pairwise(self.bounds), self.parts, strict=True):
+            yield part_name(name, start, stop), part
+
+    @property
+    def stages(self) -> list[int]:
+        """How many modules each stage has."""
+        return [stop - start for start, stop in pairwise(self.bounds)]
+
+    def whole(self) -> Tensor:
+        return torch.cat([part.detach() for part in self.parts], self.axis)
+
+    @torch.no_grad()
+    def take(self, whole: Tensor) -> None:
+        """Take the values of the first stages, or of all; whatever lies behind them stays."""
+        for (start, stop), part in zip(pairwise(self.bounds), self.parts, strict=True):
+            if stop <= whole.shape[self.axis]:
+                part.copy_(whole.narrow(self.axis, start, stop - start))
+
+
+Staged = Mapping[str, StagedWeight]
+
+
+def part_name(weight: str, start: int, stop: int) -> str:
+    """What the part of a weight is called that is of these modules."""
+    return f"{weight}[{start}:{stop}]"
+
+
+def staged(model: Model, graph: Graph, checkpoint: Checkpoint) -> Staged:
+    """Cut those weights of a fresh model that have grown since a checkpoint, or before it.
+
+    Raises `ValueError` where the checkpoint tells stages that cannot be.
+    """
+    frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
+    found: dict[str, StagedWeight] = {}
+    for name, of in module_axes(graph).items():
+        stages = _stages(model.get_parameter(name), checkpoint, name, of.axis)
+        if len(stages) > 1:
+            found[name] = _cut(model, name, of.axis, stages, first_trained=of.old if name in frozen else 0)
+    return found
+
+
+def _stages(own: Tensor, checkpoint: Checkpoint, name: str, axis: int) -> list[int]:
+    """How many modules of a weight came in each stage; nothing where the checkpoint has none that it grew from."""
+    before = checkpoint.weights.get(name)
+    if before is None or _without(axis, before) != _without(axis, own) or before.shape[axis] > own.shape[axis]:
+        return []
+    size = before.shape[axis]
+    stages = [int(stage) for stage in checkpoint.facts.get(FACT, {}).get(name, [size])]
+    if sum(stages) != size or min(stages) < 1:
+        raise ValueError(f"{name} has the stages {stages}, of {size} modules")
+    return [*stages, own.shape[axis] - size] if own.shape[axis] > size else stages
+
+
+def _without(axis: int, tensor: Tensor) -> tuple[int, ...]:
+    """The lengths of a tensor's other axes."""
+    return tuple(length for at, length in enumerate(tensor.shape) if at != axis)
+
+
+def _cut(model: Model, name: str, axis: int, stages: list[int], first_trained: int) -> StagedWeight:
+    """Hold a weight in parts, of which those from a module on are trained."""
+    path, _, local = name.rpartition(".")
+    module = model.get_submodule(path)
+    whole = model.get_parameter(name).detach()
+    bounds = tuple(accumulate(stages, initial=0))
+    parts = nn.ParameterList(
+        nn.Parameter(whole.narrow(axis, start, stop - start).clone(), requires_grad=start >= first_trained)
+        for start, stop in pairwise(bounds)
+    )
+    delattr(module, local)
+    module.register_module(f"{local} in parts", parts)
+    joined = property(lambda _: torch.cat(tuple(parts), axis))
+    module.__class__ = type(type(module).__name__, (type(module),), {local: joined})  # it reads its weight as before
+    return StagedWeight(axis, bounds, tuple(parts))
+
+
+# ---------------------------------------------------------------- a model with such weights
+
+
+def trained_weights(model: Model, cut: Staged) -> dict[str, nn.Parameter]:
+    """The parameters that are trained, by name."""
+    parts = {id(part): name for weight, each in cut.items() for name, part in each.named(weight)}
+    return {parts.get(id(each), name): each for name, each in model.named_parameters() if each.requires_grad}
+
+
+def whole_weights(model: Model, cut: Staged) -> dict[str, Tensor]:
+    """The state dict of the model as if no weight were in parts."""
+    held = {id(part) for each in cut.values() for part in each.parts}
+    rest = {name: each for name, each in model.state_dict(keep_vars=True).items() if id(each) not in held}
+    return {name: each.detach() for name, each in rest.items()} | {name: each.whole() for name, each in cut.items()}
+
+
+def take_weights(model: Model, cut: Staged, weights: Mapping[str, Tensor]) -> None:
+    """Give a model the weights that it has of these, each whole or its first stages."""
+    model.load_state_dict({name: each for name, each in weights.items() if name not in cut}, strict=False)
+    for name, each in cut.items():
+        if name in weights:
+            each.take(weights[name])
+
+
+def in_parts(state: OptimizerState, cut: Staged) -> OptimizerState:
+    """An optimizer's state in which that of a weight is its first part's, where it was whole before."""
+    first = {name: part_name(name, *each.bounds[:2]) for name, each in cut.items()}
+    return {first.get(name, name): fields for name, fields in state.items()}

@@ -1,0 +1,154 @@
+"""Weights that grow with a pool: in parts for each stage of growth, whole for everybody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import modgraph
+from modgraph.backends.torch import build
+from modgraph.cli import main
+from modgraph.ir import grow, module_axes
+from modgraph.routers import Router
+from modgraph.store.checkpoint import Checkpoint
+from modgraph.training import load_run
+from modgraph.training.run import started
+from modgraph.training.stages import staged, take_weights, trained_weights, whole_weights
+from tests.small_runs import final_weights
+from tests.training.test_state import copied, equal, stop_before, written
+
+SPEC = """
+model small(modules=3) {{
+  input  x: float[4, 4]
+  target y: class[3]
+  pool   p[modules] = linear(5)
+  {router}
+  z = x -> linear(6) -> p by r -> mean -> linear(3)
+  output z
+  loss cross_entropy(z, y)
+}}
+"""
+ROUTERS = {
+    "noisy_top_k(k=2)": {"r.weight": 0, "r.noise_weight": 0},
+    "cosine(2, width=4, noise=0.1)": {"r.keys": 1},
+}
+
+
+def spec_of(folder: Path, router: str) -> Path:
+    spec = written(folder, SPEC.format(router=router))
+    data = dict(np.load(folder / "data.npz"))
+    np.savez(folder / "data.npz", x=np.random.default_rng(1).standard_normal((50, 4, 4)), y=data["y"])
+    return spec
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goes_on(
+    tmp_path: Path, router: str
+) -> None:
+    axes = ROUTERS[router]
+    with started(str(spec_of(tmp_path, f"router r = {router}")), None, {}, str(tmp_path / "run")) as engine:
+        stop_before(engine, 5)
+        for size, by in ((3, 1), (4, 2)):
+            weights, optimizer = copied(engine.checkpoint())
+            grown = grow(engine.state.graph, "p", by)
+            engine.change(grown)
+            now, fresh = engine.checkpoint(), build(grown, seed=0).state_dict()
+            for name, axis in axes.items():
+                old, new = now.weights[name].split([size, by], axis)
+                assert old.equal(weights[name])
+                assert new.equal(fresh[name].narrow(axis, size, by))
+            kept = {name.replace("[0:3]", "") if size == 3 else name: each for name, each in now.optimizer.items()}
+            assert kept.keys() == optimizer.keys()
+            assert all(equal(kept[name], optimizer[name]) for name in optimizer)
+            stop_before(engine, engine.progress.step + 3)
+        steps = {name: each["step"].item() for name, each in engine.checkpoint().optimizer.items()}
+        for name in axes:
+            assert [steps[f"{name}{part}"] for part in ("[0:3]", "[3:4]", "[4:6]")] == [11, 6, 3]
+        engine.run()
+    run = load_run(tmp_path / "run")
+    assert run.model().state_dict().keys() == run.checkpoint().weights.keys()
+    assert main(["eval", str(tmp_path / "run")]) == 0
+
+
+def test_a_run_with_staged_weights_is_resumed_bit_for_bit(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, "router r = noisy_top_k(k=2)")
+    for name, cut in (("whole", None), ("cut", 12)):
+        with started(str(spec), None, {}, str(tmp_path / name)) as engine:
+            stop_before(engine, 5)
+            engine.change(grow(engine.state.graph, "p", 1))
+            stop_before(engine, 9)
+            engine.change(grow(engine.state.graph, "p", 1))
+            if cut is None:
+                engine.run()
+            else:
+                stop_before(engine, cut)
+    assert main(["train", "--resume", str(tmp_path / "cut")]) == 0
+    assert final_weights(tmp_path / "cut") == final_weights(tmp_path / "whole")
+
+
+def test_of_a_frozen_router_only_what_is_new_learns(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, "frozen { router r = cosine(2, width=4) }")
+    with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
+        stop_before(engine, 5)
+        before = engine.checkpoint().weights["r.keys"].clone()
+        engine.change(grow(engine.state.graph, "p", 1))
+        new = engine.checkpoint().weights["r.keys"][:, 3:].clone()
+        stop_before(engine, 9)
+        after = engine.checkpoint().weights["r.keys"]
+        assert after[:, :3].equal(before)
+        assert not after[:, 3:].equal(new)
+        assert "r.keys[3:4]" in engine.checkpoint().optimizer
+
+
+def test_stages_that_cannot_be_are_told(tmp_path: Path) -> None:
+    graph = modgraph.loads(SPEC.format(router="router r = noisy_top_k(k=2)")).ir
+    model = build(graph)
+    for stages in ([2, 2], [4, -1], ["a"]):
+        checkpoint = Checkpoint(0, 0, dict(model.state_dict()), {}, {"stages": {"r.weight": stages}}, graph=graph)
+        with pytest.raises(ValueError, match=r"stages|invalid"):
+            staged(build(graph), graph, checkpoint)
+
+
+EXAMPLES = {
+    name: modgraph.loads(f"model m() {{ {router.example} }}").ir
+    for name, router in Router.registry.items()
+    if any(weight.modules for weight in router.weights)
+}
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.sampled_from(sorted(EXAMPLES)), st.integers(1, 3), st.integers(0, 5))
+def test_a_model_with_staged_weights_is_the_whole_one(name: str, by: int, seed: int) -> None:
+    """Of every router: the same results, and the gradients of the parts are those of the whole."""
+    graph = EXAMPLES[name]
+    (pool,) = graph.pools()
+    grown = grow(graph, pool, by)
+    plain, parts = (build(grown, seed) for _ in range(2))
+    old = Checkpoint(0, 0, dict(build(graph, seed).state_dict()), {}, graph=graph)
+    cut = staged(parts, grown, old)
+    assert cut.keys() == module_axes(grown).keys() != set()
+    generator = torch.Generator().manual_seed(seed)
+    weights = {n: torch.randn(w.shape, generator=generator) for n, w in plain.state_dict().items()}
+    plain.load_state_dict(weights)
+    take_weights(parts, cut, weights)
+    assert equal(whole_weights(parts, cut), weights)
+    x = torch.randn(4, *(a if isinstance(a, int) else 3 for a in grown.input_types["x"].shape), generator=generator)
+    results = []
+    for model in (plain, parts):
+        torch.manual_seed(seed)
+        results.append(model.train()(x))
+        results[-1].square().sum().backward()
+    assert results[0].equal(results[1])
+    found = trained_weights(parts, cut)
+    for weight, each in cut.items():
+        expected = plain.get_parameter(weight).grad
+        gradients = [found[part].grad for part, _ in each.named(weight)]
+        if expected is None:
+            assert gradients == [None] * len(gradients)
+        else:
+            assert torch.cat(gradients, each.axis).equal(expected)
