@@ -47,6 +47,11 @@ def router_meant(name: str) -> str:
     return _other_word(name, Router.registry) or did_you_mean(name, Router.registry, "routers are: {known}")
 
 
+def other_word(name: str) -> str | None:
+    """The help line for another word of the field for an op or a router, or for what is written otherwise."""
+    return _idiom(name) or _other_word(name, Op.registry) or _other_word(name, Router.registry)
+
+
 def _op_or_name(name: str, here: list[str]) -> str:
     match = closest(name, [*here, *Op.registry])
     if match is not None:

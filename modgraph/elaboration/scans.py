@@ -236,6 +236,9 @@ def _finish(
         inputs["length"] = outer.length_of(axis, span)
     inputs |= {state.value.result.node: state.start for state in states if state.start is not None}
     inputs |= captured
+    if node.name in outer.graph:
+        outer.tell(errors.DuplicateName(span=span, name=node.name))
+        return None
     if not outer.add(node, span, inputs):
         return None
     if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(graph)):

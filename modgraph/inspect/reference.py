@@ -25,6 +25,7 @@ from modgraph.inspect.cost import cost_of
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.syntax import parse
+from modgraph.vocabulary import other_word
 
 
 def explain(name: str) -> str | None:
@@ -38,7 +39,7 @@ def explain(name: str) -> str | None:
 def suggestion(name: str) -> str:
     """The help line for a name that has no page."""
     known = [each for registry in registries() for each in registry]
-    return did_you_mean(name, [*known, *Diagnostic.catalogue], "see docs/reference.md")
+    return other_word(name) or did_you_mean(name, [*known, *Diagnostic.catalogue], "see docs/reference.md")
 
 
 def registries() -> list[Registry[Any]]:

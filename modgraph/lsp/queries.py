@@ -19,6 +19,7 @@ from modgraph.syntax.tokens import PlacedToken
 from modgraph.vocabulary import find_all, find_op, find_router
 
 CALLABLE = ("MODULE", "TOKENIZER", "POOL", "BLOCK")
+LONGEST_INDEX = 20  # tokens of what stands in brackets
 DECLARING = (*CALLABLE, "ROUTER", "INPUT", "TARGET")
 
 
@@ -32,7 +33,8 @@ class Suggestion:
 
 
 def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
-    """What could be written at a place: ops after an arrow, routers after `by`, arguments in a call, or names."""
+    """What could be written at a place: ops after an arrow, routers after `by`, records of a router after its dot,
+    arguments in a call, or names."""
     before = [token for token in analysis.tokens if token.span.end < offset or _is_done(token, offset)]
     last = before[-1].type if before else ""
     declared = dict(_declared(analysis.tokens))
@@ -40,13 +42,15 @@ def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
         return [Suggestion(name, "router") for name, kind in declared.items() if kind == "ROUTER"]
     if last == "ARROW":
         return [*_named(declared, CALLABLE), *_ops()]
+    if len(before) >= 2 and last == "DOT":
+        return _records(str(before[-2]), analysis.tokens)
     if len(before) >= 3 and last == "EQUAL" and before[-3].type == "ROUTER":
         return [Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every()]
     suggestions = _arguments(before)
     suggestions += [Suggestion(name, "name") for name in sorted(declared)]
     if not before or last in ("LBRACE", "RBRACE", "NAME", "RPAR", "RSQB", "INTEGER", "DECIMAL", "STRING"):
         suggestions += [Suggestion(word, "keyword") for word in sorted(keywords())]
-    return suggestions + (_ops() if last in ("EQUAL", "LSQB", "COMMA", "LPAR") else [])
+    return suggestions + (_ops() if last in ("EQUAL", "LSQB", "COMMA", "LPAR", "LOSS") else [])
 
 
 def _is_done(token: PlacedToken, offset: int) -> bool:
@@ -67,8 +71,26 @@ def _declared(tokens: tuple[PlacedToken, ...]) -> Iterator[tuple[str, str]]:
     for at, token in enumerate(tokens):
         before = tokens[at - 1].type if at else ""
         after = tokens[at + 1].type if at + 1 < len(tokens) else ""
-        if token.type == "NAME" and (before in DECLARING or after == "EQUAL" or before in ("REPEAT", "FOR")):
+        bound = after == "EQUAL" or (after == "LSQB" and _after_brackets(tokens, at + 1) == "EQUAL")
+        if token.type == "NAME" and (before in DECLARING or bound or before in ("REPEAT", "FOR", "AS")):
             yield str(token), before if before in DECLARING else "VALUE"
+
+
+def _after_brackets(tokens: tuple[PlacedToken, ...], at: int) -> str:
+    """What kind of token follows the bracket that closes the one at a place."""
+    within = range(at, min(at + LONGEST_INDEX, len(tokens)))
+    closing = next((later for later in within if tokens[later].type == "RSQB"), len(tokens))
+    return tokens[closing + 1].type if closing + 1 < len(tokens) else ""
+
+
+def _records(name: str, tokens: tuple[PlacedToken, ...]) -> list[Suggestion]:
+    """What the router that a name is declared as records."""
+    for at, token in enumerate(tokens[:-3]):
+        if token.type == "ROUTER" and str(tokens[at + 1]) == name:
+            router = find_router(str(tokens[at + 3]))
+            records = router.records if router is not None else ()
+            return [Suggestion(record.name, "record", record.role.value) for record in records]
+    return []
 
 
 def _arguments(before: list[PlacedToken]) -> list[Suggestion]:

@@ -131,8 +131,8 @@ def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Reco
 
 def _steps(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:
     """The records of a batch of a route in a scan, [1, B, T, ..., N, M]."""
-    own = f"{route.name}."
-    known = {name.removeprefix(own): result for name, result in model.graph.records().items() if name.startswith(own)}
+    part = next(part for part in model.graph.parts() if route.name in part.graph)
+    known = {name: part.outside(result) for name, result in part.graph.recorded(route).items()}
     results = model.results(batch, tuple(known.values()))
     return {name: result.numpy()[None] for name, result in zip(known, results, strict=True)}
 

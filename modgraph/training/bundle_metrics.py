@@ -15,7 +15,7 @@ from modgraph.backends.onnx import deterministic, hash_of_weights
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph
+from modgraph.ir import Graph, UnreadableGraph, from_json
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics
 from modgraph.training.errors import OfAnotherRun
@@ -31,11 +31,21 @@ def bundle_of(run: Run, path: str, check: bool = True) -> Bundle:
     except BundleError as error:
         raise ModgraphError([BadBundle.of(error)]) from error
     model = deterministic(run.model())
-    if manifest.get("hash") != model.graph.hash():
+    if not is_of(manifest, model.graph):
         raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="another model")])
     if manifest.get("weights") != hash_of_weights(model):
         raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="other weights")])
     return bundle
+
+
+def is_of(manifest: Mapping[str, Any], graph: Graph) -> bool:
+    """Whether a manifest speaks of a graph; an older version may have given it another name."""
+    if manifest.get("hash") == graph.hash():
+        return True
+    try:
+        return from_json(manifest.get("ir")) == graph
+    except UnreadableGraph:
+        return False
 
 
 class BundleResults:

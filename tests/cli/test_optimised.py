@@ -37,7 +37,7 @@ record["nodes"].append(record["nodes"][0])
 try:
     from_json(record)
 except UnreadableGraph as error:
-    assert_("two nodes are called" in str(error), str(error))
+    assert_("another node is called so" in str(error), str(error))
 else:
     assert_(False, "a node twice was read")
 """

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
+from modgraph.inspect.reference import suggestion
 from modgraph.ops import Op
 from modgraph.ops.idioms import IDIOMS
 from modgraph.program import loads
@@ -219,3 +220,13 @@ def test_of_many_names_the_nearest_are_listed() -> None:
     assert "alpha, beta, delta, eps" not in advice(text)
     help_ = advice("model m() { input x: float[4] y = x -> zzzz output y }")
     assert "add, attention, avg_pool" not in help_
+
+
+def test_another_word_is_explained() -> None:
+    assert suggestion("dense") == 'it is called "linear" here'
+    assert "scan x as v" in suggestion("lstm")
+
+
+def test_a_name_that_a_scan_cannot_have_is_to_be_another() -> None:
+    text = "model m() { input x: float[5, 4] scan x as v { yield v } as x output x }"
+    assert advice(text) == "choose another name"

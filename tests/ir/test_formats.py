@@ -15,6 +15,7 @@ from modgraph.ir import UnreadableGraph, from_json
 from modgraph.ir.text_parse import grammar, parse_text
 from modgraph.passes import INFERENCE, TRAINING, apply_passes
 from modgraph.program import loads
+from modgraph.training.bundle_metrics import is_of
 from tests.examples import GRU, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 
 OLD = Path(__file__).parent / "format_1"
@@ -34,6 +35,18 @@ def stored(name: str) -> Any:
 @pytest.mark.parametrize(("name", "text"), [("gru", GRU), ("two_scans", TWO_SCANS)])
 def test_a_graph_of_the_first_format_is_that_of_its_spec(name: str, text: str) -> None:
     assert from_json(stored(name)) == loads(text).ir
+
+
+def test_a_lowered_graph_of_the_first_format_keeps_its_forms() -> None:
+    old = from_json(json.loads((OLD / "gru_for_inference.json").read_text()))
+    assert old == apply_passes(loads(GRU).ir, INFERENCE)
+
+
+def test_a_bundle_of_an_older_version_is_known_by_its_graph() -> None:
+    manifest = {"hash": "0" * 64, "ir": json.loads((OLD / "gru_for_inference.json").read_text())}
+    assert is_of(manifest, apply_passes(loads(GRU).ir, INFERENCE))
+    assert not is_of(manifest, apply_passes(loads(GRU, hidden=7).ir, INFERENCE))
+    assert not is_of({"hash": "0" * 64}, loads(GRU).ir)
 
 
 def test_the_grammar_of_the_text_has_no_conflict() -> None:
