@@ -74,7 +74,7 @@ class Arrays:
 
 
 class DataSet(Named):
-    """A data set. The split `train` is learnt from, `validation` watched meanwhile; every other is tested on."""
+    """A data set. The split `train` is learnt from, `validation` measured meanwhile; every other is tested on."""
 
     registry: ClassVar[Registry[DataSet]] = Registry("data set")
     exact: ClassVar[bool] = True  # its numbers are read; those that are computed differ in their last bits elsewhere
