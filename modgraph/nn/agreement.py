@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from modgraph.nn.keys import SMALL, Keys
 from modgraph.nn.messages import WeightedSum, dense_sum, factorised_sum
-from modgraph.nn.padding import cleared, valid
+from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Pool
 
 Routed = tuple[Tensor, Tensor, Tensor]
@@ -52,20 +52,19 @@ def normalised(values: Tensor, total: Tensor) -> Tensor:
 class _AgreementDense(nn.Module, ABC):
     """Agreement over the complete graph with matrices instead of edges."""
 
-    def forward(self, tokens: Tensor, pool: Pool, router: Agreement, length: Tensor | None = None) -> Routed:
+    def forward(self, tokens: Tensor, pool: Pool, router: Agreement, real: Tensor | None = None) -> Routed:
         """Tokens [..., N, D] give results [..., M, V], gates [..., N, M] and scores [..., N, M]."""
         M = len(pool)
-        mask = valid(tokens, -2, length)
-        tokens = cleared(tokens, mask)
-        real = cleared(tokens.new_ones(*tokens.shape[:-1], M), mask)
-        weighted_sum = self.weighted_sum(tokens, pool, mask)
-        first = values = weighted_sum(real / real.sum(-2, keepdim=True).clamp(min=1))
-        scores, gates = torch.zeros_like(real), real / M
+        tokens = cleared(tokens, real)
+        edges = cleared(tokens.new_ones(*tokens.shape[:-1], M), real)
+        weighted_sum = self.weighted_sum(tokens, pool, real)
+        first = values = weighted_sum(edges / edges.sum(-2, keepdim=True).clamp(min=1))
+        scores, gates = torch.zeros_like(edges), edges / M
         if router.iterations:
             cosines = router.cosines(tokens)
         for _ in range(router.iterations):
-            scores = scores + cleared(cosines(values), mask)
-            gates = cleared(scores.softmax(-1), mask)
+            scores = scores + cleared(cosines(values), real)
+            gates = cleared(scores.softmax(-1), real)
             values = weighted_sum(gates)
             if router.normalised:
                 values = normalised(values, gates.sum(-2))

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.choices import DRAW
-from modgraph.nn.padding import cleared, valid, without_padding
+from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.selected import (
     SelectedGathered,
@@ -46,7 +46,7 @@ class Slots(nn.Module, ABC):
     def log_probabilities(self, tokens: Tensor) -> Tensor:
         """Tokens [..., N, message] give log p(module) [..., N, K, M]."""
 
-    def forward(self, tokens: Tensor, choice: Tensor | None = None, length: Tensor | None = None) -> SlotRecords:
+    def forward(self, tokens: Tensor, choice: Tensor | None = None, real: Tensor | None = None) -> SlotRecords:
         """Gates [..., N, M], how many slots hold a module, and log-probabilities and choices [..., N, K, M].
 
         Padding gets zeros. In training modules are drawn, otherwise the most probable are taken; a choice [..., N, K]
@@ -55,7 +55,6 @@ class Slots(nn.Module, ABC):
         scores = self.log_probabilities(tokens)
         selected = F.one_hot(self._chosen(scores, choice), self.size).to(scores.dtype)
         gates = selected.amax(-2) if self.dedupe else selected.sum(-2)
-        real = valid(tokens, -self.rank - 1, length)
         if real is None:
             return SlotRecords(gates, scores, selected)
         real_N = real.reshape(real.shape[: real.dim() - self.rank])
@@ -126,11 +125,11 @@ class InSlots(nn.Module):
         pool: Pool | Gathered,
         router: nn.Module,
         *others: Tensor,
-        length: Tensor | None = None,
+        real: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, K·first axis, ...], and the router's records."""
-        tokens = without_padding(tokens, -pool.rank - 1, length)
-        records: SlotRecords = router(tokens, *others, length=length)
+        tokens = cleared(tokens, real)
+        records: SlotRecords = router(tokens, *others, real=real)
         outer = records.selected.shape[:-1]  # [..., N, K]
         message = tokens.shape[tokens.dim() - pool.rank :]
         each = tokens.unsqueeze(-pool.rank - 1).expand(*outer, *message)
@@ -149,7 +148,7 @@ class _GivenChoice(nn.Module):
         super().__init__()
         self.selected = selected
 
-    def forward(self, tokens: Tensor, length: Any = None) -> SlotRecords:
+    def forward(self, tokens: Tensor, real: Any = None) -> SlotRecords:
         return SlotRecords(self.selected, self.selected, self.selected)
 
 

@@ -18,5 +18,5 @@ class EveryModule(nn.Module):
 class EveryModuleRoute(nn.Module):
     """[..., message], or [..., M, message] row by row, gives [..., M, result]."""
 
-    def forward(self, tokens: Tensor, pool: Pool, router: EveryModule, length: Tensor | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, pool: Pool, router: EveryModule, real: Tensor | None = None) -> Tensor:
         return pool.rows(tokens) if router.rows else pool.all(tokens)

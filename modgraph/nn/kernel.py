@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from modgraph.nn.keys import Keys
 from modgraph.nn.messages import WeightedSum, dense_sum, factorised_sum
-from modgraph.nn.padding import cleared, valid
+from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Pool
 
 Routed = tuple[Tensor, Tensor]
@@ -40,13 +40,12 @@ class TruncatedKernel(Keys):
 class _KernelDense(nn.Module, ABC):
     """The kernel over the complete graph with matrices instead of edges."""
 
-    def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, length: Tensor | None = None) -> Routed:
+    def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, real: Tensor | None = None) -> Routed:
         """Tokens [..., N, D] give results [..., M, V] and gates [..., N, M]."""
-        mask = valid(tokens, -2, length)
-        tokens = cleared(tokens, mask)
-        real = cleared(tokens.new_ones(*tokens.shape[:-1], 1), mask)
-        affinity = cleared(router.affinity(router.cosines(tokens)(router.signature)), mask)
-        return self.weighted_sum(tokens, pool, mask)(affinity / real.sum(-2, keepdim=True).clamp(min=1)), affinity
+        tokens = cleared(tokens, real)
+        counted = cleared(tokens.new_ones(*tokens.shape[:-1], 1), real)
+        affinity = cleared(router.affinity(router.cosines(tokens)(router.signature)), real)
+        return self.weighted_sum(tokens, pool, real)(affinity / counted.sum(-2, keepdim=True).clamp(min=1)), affinity
 
     @abstractmethod
     def weighted_sum(self, tokens: Tensor, pool: Pool, real: Tensor | None) -> WeightedSum:

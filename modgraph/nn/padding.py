@@ -13,8 +13,8 @@ def valid(x: Tensor, axis: int, length: Tensor | None) -> Tensor | None:
 
     `length` has the shape [B], B the first axis of x; None means that all positions are real.
     """
-    if length is None or length.dtype == torch.bool:
-        return length
+    if length is None:
+        return None
     axis = axis % x.dim()
     positions = torch.arange(x.shape[axis], device=x.device)
     mask = positions < length.to(x.device).unsqueeze(-1)
@@ -36,8 +36,3 @@ def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
     """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
     reaches neither values nor gradients."""
     return x if real is None else x.masked_fill(~real, otherwise)
-
-
-def without_padding(x: Tensor, axis: int, length: Tensor | None) -> Tensor:
-    """x with zeros in the padding along `axis`: what stands there, inf and NaN too, reaches no value or gradient."""
-    return cleared(x, valid(x, axis, length))

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.padding import cleared, without_padding
+from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Gathered, Pool
 
 
@@ -35,11 +35,11 @@ class SelectedGrouped(nn.Module):
     """
 
     def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        tokens = without_padding(tokens, -pool.rank - 1, length)
-        records: Records = router(tokens, *others, length=length)
+        tokens = cleared(tokens, real)
+        records: Records = router(tokens, *others, real=real)
         tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
         module_E, token_E = selected_SM.t().nonzero(as_tuple=True)  # of the transposed: in the order of modules
         counts = module_E.bincount(minlength=len(pool)).tolist()
@@ -58,11 +58,11 @@ class SelectedPerModule(nn.Module):
     """
 
     def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        tokens = without_padding(tokens, -pool.rank - 1, length)
-        records: Records = router(tokens, *others, length=length)
+        tokens = cleared(tokens, real)
+        records: Records = router(tokens, *others, real=real)
         tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
         tokens_of = [selected_SM[:, j].nonzero().squeeze(1) for j in range(len(pool))]
         values = torch.cat([pool.expert(j)(tokens_S.index_select(0, at)) for j, at in enumerate(tokens_of)])
@@ -82,11 +82,11 @@ class SelectedGathered(nn.Module):
         return pool.gathered()
 
     def forward(
-        self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, *others: Tensor, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, *others: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        tokens = without_padding(tokens, -pool.rank - 1, length)
-        records: Records = router(tokens, *others, length=length)
+        tokens = cleared(tokens, real)
+        records: Records = router(tokens, *others, real=real)
         gathered = pool if isinstance(pool, Gathered) else pool.gathered()
         tokens_S, gates_SM, left_SM = flat(tokens, records, pool)
         total = None
@@ -106,11 +106,11 @@ class SelectedMasked(nn.Module):
     """Every module on every token, what was not chosen weighted by zero: for modules that cannot be taken by index."""
 
     def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        tokens = without_padding(tokens, -pool.rank - 1, length)
-        records: Records = router(tokens, *others, length=length)
+        tokens = cleared(tokens, real)
+        records: Records = router(tokens, *others, real=real)
         values = pool.all(tokens)
         shape = (*records.gates.shape, *[1] * pool.result_rank)
         values = cleared(values, chosen(records).reshape(shape) != 0)

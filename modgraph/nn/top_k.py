@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.padding import cleared, valid
+from modgraph.nn.padding import cleared
 from modgraph.nn.selected import Records
 from modgraph.nn.shard import standard_normal
 
@@ -81,11 +81,10 @@ class TopK(nn.Module, ABC):
     def records(self, choice: Choice) -> Records:
         """What the router keeps of its choice."""
 
-    def forward(self, tokens: Tensor, length: Tensor | None = None) -> Records:
+    def forward(self, tokens: Tensor, real: Tensor | None = None) -> Records:
         """Records [..., N, M], scores without noise; zero for padding."""
         scores, deviation = self.scored(tokens)
         noisy = scores + standard_normal(scores) * deviation if self.noisy and self.training else scores
-        real = valid(tokens, -2, length)
         records = self.records(Choice(self.k, scores, deviation, noisy, top_k_mask(noisy, self.k), real))
         return type(records)(*(cleared(record.to(scores.dtype), real) for record in records))
 

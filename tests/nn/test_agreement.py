@@ -21,6 +21,7 @@ from modgraph.nn import (
     Tokens,
 )
 from modgraph.nn.message_passing import AgreementMessagePassing
+from modgraph.nn.padding import valid
 
 Array = NDArray[np.float64]
 FORMS = (AgreementMessagePassing(), AgreementDense(), AgreementFactorised())
@@ -159,7 +160,7 @@ def routed(
     tokens = torch.randn(*problem["outer"], problem["N"], width_in, dtype=torch.float64, generator=generator)  # type: ignore[misc]
     tokens.requires_grad_()
     length = None if problem["lengths"] is None else torch.tensor(problem["lengths"])
-    results = list(form(tokens, pool, router, length=length))
+    results = list(form(tokens, pool, router, real=valid(tokens, -2, length)))
     weights = [torch.randn(r.shape, dtype=torch.float64, generator=generator) for r in results]
     sum((r * w).sum() for r, w in zip(results, weights, strict=True)).backward()  # type: ignore[union-attr]
     named = [*pool.named_parameters(), *router.named_parameters(), ("tokens", tokens)]

@@ -27,6 +27,7 @@ from modgraph.nn import (
     choosing,
 )
 from modgraph.nn.message_passing import SelectedMessagePassing, SlotsMessagePassing
+from modgraph.nn.padding import valid
 
 SUM = (SelectedMessagePassing, SelectedGrouped, SelectedPerModule, SelectedGathered, SelectedMasked)
 CONCAT = (SlotsMessagePassing, SlotsGrouped, SlotsPerModule, SlotsGathered, SlotsMasked)
@@ -121,7 +122,8 @@ def test_a_choice_that_is_given_is_made_and_the_rest_drawn(training: bool) -> No
 
 def test_padding_chooses_nothing() -> None:
     router = randomised(Categorical(3, 2, 2, 1), 0)
-    gates, scores, selected = router(torch.randn(2, 4, 2).double(), length=torch.tensor([1, 4]))
+    tokens = torch.randn(2, 4, 2).double()
+    gates, scores, selected = router(tokens, real=valid(tokens, -2, torch.tensor([1, 4])))
     for record in (gates, scores, selected):
         assert not record[0, 1:].any()
         assert record[1].any()

@@ -30,6 +30,7 @@ from modgraph.nn import (
     TruncatedKernel,
 )
 from modgraph.nn.message_passing import KernelMessagePassing, SelectedMessagePassing
+from modgraph.nn.padding import valid
 from modgraph.nn.top_k import top_k_mask
 
 
@@ -150,7 +151,7 @@ def test_forms_agree_in_values_and_gradients(
         tokens = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
         tokens.requires_grad_()
         length = None if lengths is None else torch.tensor(lengths)
-        results = form(tokens, pool, router, length=length)
+        results = form(tokens, pool, router, real=valid(tokens, -2, length))
         (results[0].square().sum() + results[4].sum()).backward()
         named = [*pool.named_parameters(), *router.named_parameters(), ("tokens", tokens)]
         found.append([*results, *(torch.zeros_like(p) if p.grad is None else p.grad for _, p in named)])
@@ -193,7 +194,7 @@ def test_the_kernel_is_that_of_the_equation(truncation: float | None, bias: bool
     Wa, signature = (router.get_parameter(name).detach().numpy() for name in ("weight", "signature"))
     ba = router.get_parameter("bias").detach().numpy() if bias else 0
     for form in (KernelMessagePassing(), KernelDense(), KernelFactorised()):
-        result, gates = form(tokens, pool, router, length=length)
+        result, gates = form(tokens, pool, router, real=valid(tokens, -2, length))
         for example, N in enumerate((6, 4)):
             for j in range(4):
                 total = np.zeros(V)

@@ -15,6 +15,7 @@ import modgraph
 import modgraph.nn.top_k
 from modgraph.ir import RouterNode
 from modgraph.nn import CosineTopK, Importance, LinearTopK, SelectedPerModule
+from modgraph.nn.padding import valid
 from modgraph.nn.softmax_top_k import within_capacity
 from modgraph.nn.top_k import top_k_mask
 from modgraph.passes import INFERENCE, apply_passes
@@ -124,7 +125,7 @@ def test_padding_takes_no_place() -> None:
     router = router_of("linear", 2, 0, capacity=1.0).train()
     tokens = torch.randn(2, 6, D, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     length = torch.tensor([6, 2])
-    padded = router(tokens, length)
+    padded = router(tokens, valid(tokens, -2, length))
     real = torch.cat((tokens[0], tokens[1, :2])).unsqueeze(0)
     for found, alone in zip(padded, router(real), strict=True):
         torch.testing.assert_close(torch.cat((found[0], found[1, :2])).unsqueeze(0), alone)

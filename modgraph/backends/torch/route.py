@@ -27,7 +27,7 @@ class CompiledRoute:
         choice = choice_of(self.name)
         others = others if choice is None else (*others, choice)
         if not self.single:
-            return self.form(tokens, self.pool, self.router, *others, length=real)
+            return self.form(tokens, self.pool, self.router, *others, real=real)
         results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)
         if not self.one_for_each_sender:
             return results

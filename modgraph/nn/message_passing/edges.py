@@ -6,15 +6,12 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import scatter
 
-from modgraph.nn.padding import valid
 
-
-def complete(tokens: Tensor, M: int, length: Tensor | None) -> Tensor:
+def complete(tokens: Tensor, M: int, real: Tensor | None) -> Tensor:
     """An edge from every real token to every module of its example: [2, E]."""
     outer = tokens.shape[:-1]
-    mask = valid(tokens, -2, length)
-    real = torch.ones(outer, dtype=torch.bool) if mask is None else mask.squeeze(-1).expand(outer)
-    sender_E = real.reshape(-1).nonzero().squeeze(1).repeat_interleave(M).to(tokens.device)
+    senders = torch.ones(outer, dtype=torch.bool) if real is None else real.squeeze(-1).expand(outer)
+    sender_E = senders.reshape(-1).nonzero().squeeze(1).repeat_interleave(M).to(tokens.device)
     module_E = torch.arange(M, device=tokens.device).repeat(sender_E.numel() // M)
     return torch.stack((sender_E, sender_E // tokens.shape[-2] * M + module_E))
 

@@ -12,7 +12,7 @@ from modgraph.nn.keys import unit
 from modgraph.nn.message_passing.base import MessagePassing
 from modgraph.nn.message_passing.edges import complete, shares
 from modgraph.nn.messages import edge_messages, matrix
-from modgraph.nn.padding import without_padding
+from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Pool
 
 
@@ -22,12 +22,12 @@ class KernelMessagePassing(MessagePassing):
     def __init__(self) -> None:
         super().__init__(aggr="add", node_dim=0)
 
-    def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, length: Tensor | None = None) -> Routed:
+    def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, real: Tensor | None = None) -> Routed:
         """Tokens [..., N, D] give results [..., M, V] and gates [..., N, M]."""
         *outer, N, D = tokens.shape
         M = len(pool)
-        tokens_SD = without_padding(tokens, -2, length).reshape(-1, D)
-        edges = complete(tokens, M, length)
+        tokens_SD = cleared(tokens, real).reshape(-1, D)
+        edges = complete(tokens, M, real)
         size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
         sender_E, receiver_E = edges
         module_E = receiver_E % M

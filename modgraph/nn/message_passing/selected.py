@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from modgraph.nn.categorical import InSlots
 from modgraph.nn.message_passing.base import MessagePassing
 from modgraph.nn.messages import edge_messages
-from modgraph.nn.padding import without_padding
+from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Pool
 from modgraph.nn.selected import Records, flat
 
@@ -23,11 +23,11 @@ class SelectedMessagePassing(MessagePassing):
         super().__init__(aggr="add", node_dim=0)
 
     def forward(
-        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, length: Tensor | None = None
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, ...]:
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
-        tokens = without_padding(tokens, -pool.rank - 1, length)
-        records: Records = router(tokens, *others, length=length)
+        tokens = cleared(tokens, real)
+        records: Records = router(tokens, *others, real=real)
         tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
         token_E, module_E = selected_SM.nonzero(as_tuple=True)
         messages = edge_messages(tokens_S[token_E], module_E, pool)
