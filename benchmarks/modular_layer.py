@@ -26,7 +26,7 @@ import modgraph
 from modgraph.data import Arrays
 from modgraph.nn import DRAW, choosing
 from modgraph.training.algorithms import EM
-from modgraph.training.algorithms.algorithm import Given
+from modgraph.training.algorithms.algorithm import LearnerSetup
 
 ROUNDS, WIDTH, MODULES = 15, 256, 15
 TOKENS, STEPS, EXAMPLES = 1024, 32, 64
@@ -94,7 +94,7 @@ def expectation(modules: int) -> None:
     rng = np.random.default_rng(0)
     rows = {name: rng.integers(0, 1000, (20, 35)) for name in ("words", "next")}
     data = Arrays({**rows, "time_length": np.full(20, 35)})
-    learner: Any = EM(samples=10).learner(Given(program.ir, data, 0, 20, 1))
+    learner: Any = EM(samples=10).learner(LearnerSetup(program.ir, data, 0, 20, 1))
     model = modgraph.backends.torch.build(learner.graph)  # type: ignore[attr-defined]
     batch = {name: torch.from_numpy(array) for name, array in data.values.items()}
     drawn = {name: torch.full_like(table, DRAW, dtype=torch.int64) for name, table in learner.table.items()}

@@ -55,7 +55,10 @@ def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:
 
 
 def _random(name: str, type_: TensorType, size: int, lengths: Mapping[str, int]) -> Tensor:
-    shape = [size, *(axis if isinstance(axis, int) else lengths.get(axis, SYMBOLIC_LENGTH) for axis in type_.shape)]
+    shape = [
+        size,
+        *(lengths.get(axis.name, SYMBOLIC_LENGTH) if axis.size is None else axis.size for axis in type_.shape),
+    ]
     generator = generator_for("batch", name)
     if type_.size is not None:
         return torch.randint(type_.size, shape, generator=generator)

@@ -74,7 +74,7 @@ class Arrays:
 
 
 class DataSet(Named):
-    """A data set. The split `train` is learnt from, `validation` watched meanwhile; every other is tested on."""
+    """A data set. The split `train` is learnt from, `validation` measured meanwhile; every other is tested on."""
 
     registry: ClassVar[Registry[DataSet]] = Registry("data set")
     exact: ClassVar[bool] = True  # its numbers are read; those that are computed differ in their last bits elsewhere
@@ -109,7 +109,7 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     lengths: dict[int | str, tuple[str, int]] = {}
     ignored = _ignored(graph)
     for name, type_ in wanted.items():
-        if name in arrays.on_disk and arrays.on_disk[name].shape == type_.shape:
+        if name in arrays.on_disk and arrays.on_disk[name].shape == type_.dimensions:
             continue
         if name not in arrays.values:
             if type_.dtype != "length":
@@ -148,7 +148,7 @@ def _problem(
     """What is wrong with one array; equal symbolic axes must have equal lengths everywhere."""
     if array.ndim != len(type_.shape) + 1:
         return f"has the shape {array.shape}; {type_} needs {len(type_.shape) + 1} axes, examples first"
-    for axis, length in zip(("examples", *type_.shape), array.shape, strict=True):
+    for axis, length in zip(("examples", *type_.dimensions), array.shape, strict=True):
         if isinstance(axis, int):
             if axis != length:
                 return f"has the shape {array.shape}; {type_} needs {axis} where it has {length}"
@@ -180,7 +180,7 @@ def _wrong_lengths(
 ) -> Iterator[tuple[str, str]]:
     """The arrays that tell how long examples are along an axis and go beyond it, each with what is wrong."""
     for name, array in arrays.items():
-        _, longest = axes.get(name.removesuffix("_length"), (name, None))
+        _, longest = axes.get(types[name].of, (name, None))
         if types[name].dtype == "length" and longest is not None and (array.min() < 0 or array.max() > longest):
             yield name, f"holds {array.min()} to {array.max()}; lengths along it are 0 to {longest}"
 

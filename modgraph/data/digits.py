@@ -44,4 +44,4 @@ class Digits(DataSet):
 
 def _coloured(graph: Graph) -> bool:
     type_ = graph.input_types.get("image")
-    return type_ is not None and type_.shape[:1] == (3,)
+    return type_ is not None and type_.dimensions[:1] == (3,)

@@ -11,7 +11,7 @@ def shape_of_images(graph: Graph, channels: int) -> tuple[int, int, int]:
     """Channels, height and width of the input `image`. Raises `ModgraphError` if it cannot hold these images."""
     type_ = graph.input_types.get("image")
     if type_ is not None and type_.dtype == "float":
-        match type_.shape:
+        match type_.dimensions:
             case (int(found), int(height), int(width)) if found == channels:
                 return found, height, width
     given = "no such input" if type_ is None else str(type_)

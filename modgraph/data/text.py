@@ -15,7 +15,7 @@ from modgraph.data.text_files import king_james, words_of_file
 from modgraph.data.vocabulary import Vocabulary, file_in
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph
+from modgraph.ir import Graph, length_name
 from modgraph.types import TensorType
 
 Words = tuple[str, ...]
@@ -48,8 +48,8 @@ class Text(DataSet):
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         texts = self._texts()
         vocabulary = self._vocabulary(graph, texts[TRAIN])
-        (axis, *_) = (*graph.input_types["words"].shape, None)
-        made = {split: self._windows(vocabulary.ids_of(words), axis) for split, words in texts.items()}
+        lengths = _lengths_of_windows(graph)
+        made = {split: self._windows(vocabulary.ids_of(words), lengths) for split, words in texts.items()}
         made[TRAIN] = self._limited(made[TRAIN])
         return {split: check(arrays, graph, split) for split, arrays in made.items()}
 
@@ -97,7 +97,7 @@ class Text(DataSet):
             raise ModgraphError([VocabularyDoesNotFit(source=source, words=len(found), size=size)])
         return found
 
-    def _windows(self, ids: NDArray[np.int64], axis: int | str | None) -> Arrays:
+    def _windows(self, ids: NDArray[np.int64], length_input: str | None) -> Arrays:
         """`words` and `next` [windows, window]. Where the axis has no fixed length, the last may be shorter."""
         count, length = len(ids) - 1, self.window
         lengths = np.full(-(-count // length), length)
@@ -106,14 +106,20 @@ class Text(DataSet):
         padded[0, :count], padded[1, :count] = ids[:-1], ids[1:]
         words, following = padded.reshape(2, -1, length)
         arrays = {"words": words, "next": following}
-        if isinstance(axis, int):
+        if length_input is None:
             return Arrays(arrays).take(np.flatnonzero(lengths == length))
-        return Arrays({**arrays, f"{axis}_length": lengths})
+        return Arrays({**arrays, length_input: lengths})
 
     def _limited(self, train: Arrays) -> Arrays:
         if self.limit is None or self.limit >= len(train):
             return train
         return train.take(np.linspace(0, len(train) - 1, self.limit).round().astype(np.int64))
+
+
+def _lengths_of_windows(graph: Graph) -> str | None:
+    """What the lengths of windows are called, none where all are equally long."""
+    axes = graph.input_types["words"].padded
+    return length_name(graph, axes[0]) if axes else None
 
 
 def _size(graph: Graph) -> int:

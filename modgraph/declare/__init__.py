@@ -4,7 +4,7 @@ from modgraph.declare.declaration import Declaration, Operand, TorchModule
 from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, Record, Role
 from modgraph.declare.registry import Registered, Registry, load_extensions
 from modgraph.declare.setting import MISSING, Configurable, Setting, setting
-from modgraph.declare.signature import Signature, product
+from modgraph.declare.signature import Signature, product, sizes
 from modgraph.declare.weight import ONES, ZEROS, Initial, Weight, constant, normal, uniform
 from modgraph.declare.words import shown_briefly, shown_value
 
@@ -34,5 +34,6 @@ __all__ = [
     "setting",
     "shown_briefly",
     "shown_value",
+    "sizes",
     "uniform",
 ]

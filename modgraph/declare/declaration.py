@@ -15,8 +15,9 @@ from modgraph.declare.setting import setting
 from modgraph.declare.signature import Signature
 from modgraph.declare.weight import Weight
 from modgraph.declare.words import shown_value
+from modgraph.types.axis import Axis
 from modgraph.types.pattern import Axes, Misfit
-from modgraph.types.tensor import Axis, TensorType
+from modgraph.types.tensor import TensorType
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Declaration(_Declared, Registered):
     example: ClassVar[str]  # the body of a small model that uses it once
     operands: ClassVar[tuple[Operand, ...]] = (Operand("x", "..."),)
     variadic: ClassVar[bool] = False
+    takes_names: ClassVar[bool] = False  # any name is an argument: the setting `names` has each, and then its value
     results: ClassVar[tuple[str, ...]] = ("...",)
     weights: ClassVar[tuple[Weight, ...]] = ()
     module: ClassVar[TorchModule]
@@ -59,7 +61,7 @@ class Declaration(_Declared, Registered):
         """The weights that this declaration has under its settings."""
         return tuple(weight for weight in self.weights if not weight.when or getattr(self, weight.when))
 
-    def bind(self, *found: TensorType, **known: Axis) -> Signature:
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
         """Check operand types and infer the results, some axes known beforehand. Raises `Misfit`."""
         axes = Axes(self)
         axes.bound.update(known)
@@ -87,9 +89,9 @@ class Declaration(_Declared, Registered):
         """The types of the results; by default read from the `results` patterns."""
         return tuple(TensorType("float", axes.shape(pattern)) for pattern in self.results)
 
-    def masked(self, axes: Axes) -> str | None:
-        """The symbolic axis, if any, whose padding must be told to this declaration."""
-        return None
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        """The axes whose padding must be told to this declaration, if they have any."""
+        return ()
 
     def __str__(self) -> str:
         given = [f"{name}={shown_value(value)}" for name, value in self.values().items()]

@@ -23,13 +23,14 @@ def setting(
     below: float | None = None,
     choices: tuple[str, ...] = (),
     path: bool = False,
+    axis: bool = False,
     doc: str = "",
 ) -> Any:
     """A setting of a declaration, with the values it takes (`min`, `max` inclusive, `below` exclusive).
 
-    Of a recipe it may be the `path` of a file or folder, or several.
+    Of a recipe it may be the `path` of a file or folder, or several; of an op the name of an `axis`.
     """
-    metadata = {"min": min, "max": max, "below": below, "choices": choices, "path": path, "doc": doc}
+    metadata = {"min": min, "max": max, "below": below, "choices": choices, "path": path, "axis": axis, "doc": doc}
     return dataclasses.field(default=default, metadata=metadata)
 
 

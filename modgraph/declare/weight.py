@@ -40,8 +40,7 @@ class Weight:
     """A weight: its name in the state dict, its axes, how it starts.
 
     A `shared` weight belongs to a pool as a whole, others to each of its modules. A `buffer` is state that no
-    gradient moves. `when` names a boolean setting without which the weight is absent. `modules` names the one of its
-    axes that is the modules' of the pool that a router serves.
+    gradient moves. `when` names a boolean setting without which the weight is absent.
     """
 
     name: str
@@ -50,4 +49,3 @@ class Weight:
     when: str = ""
     shared: bool = False
     buffer: bool = False
-    modules: str = ""

@@ -11,7 +11,7 @@ from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Tensor, T
 from modgraph.elaboration.site import Site
 from modgraph.ir import OpNode, Result
 from modgraph.ops import Op
-from modgraph.ops.shape import ARITHMETIC
+from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.types import Misfit
 
 ADD: Any = ARITHMETIC["+"]
@@ -52,8 +52,6 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
         site.tell(errors.NamesWouldShift(span=span, name=site.naming.shifting))
     slots = _slots(op, len(tensors))
     inputs = {slot: tensor.result for slot, tensor in zip(slots, tensors, strict=True)}
-    if (axis := op.masked(signature.axes)) is not None:
-        inputs["length"] = site.length_of(axis, span)
     node = OpNode(
         name=name,
         types=signature.results,
@@ -63,7 +61,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
         initial=bound.initial,
         frozen=site.scope.frozen,
     )
-    if not site.add(node, span, inputs):
+    if not site.add(node, span, inputs, padded=signature.padded()):
         return POISON
     results = tuple(Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results))
     return results[0] if len(results) == 1 else TensorTuple(results)

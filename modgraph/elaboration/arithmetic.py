@@ -11,7 +11,7 @@ from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
 from modgraph.elaboration.entities import POISON, Entity, Family, OpUse, Poison, Template, Tensor, described
 from modgraph.elaboration.site import Site
-from modgraph.ops.shape import ARITHMETIC
+from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.syntax import ast
 
 MOST_LISTED = 20  # members of a family, in a message

@@ -22,7 +22,7 @@ from modgraph.elaboration.entities import (
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import BlockCall, Site
 from modgraph.syntax import ast
-from modgraph.types import Axis, TensorType
+from modgraph.types import Axis, TensorType, may_meet, met
 
 
 def use_block(block: BlockEntity, given: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:
@@ -131,11 +131,13 @@ def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> s
     if declared.dtype != found.dtype or declared.size != found.size:
         return reason
     lacking = len(declared.shape) - len(found.shape)
-    if any(not isinstance(axis, str) for axis in declared.shape[: max(0, lacking)]):
+    if any(not axis.is_padded for axis in declared.shape[: max(0, lacking)]):
         return reason
     named = declared.shape[max(0, lacking) :]
-    for axis, length in zip(named, found.shape[len(found.shape) - len(named) :], strict=True):
-        expected = axes.setdefault(axis, length) if isinstance(axis, str) else axis
-        if expected != length:
+    for axis, own in zip(named, found.shape[len(found.shape) - len(named) :], strict=True):
+        expected = axes.setdefault(axis.name, own) if axis.is_padded else axis
+        if not may_meet(expected, own):
             return reason
+        if axis.is_padded:
+            axes[axis.name] = met(expected, own)
     return None

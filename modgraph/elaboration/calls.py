@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from modgraph.declare import Declaration, Initial, Setting
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
-from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, described
+from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, described
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
@@ -30,6 +30,8 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
     values: dict[str, Any] = {}
     common, given = _common(given, site)
     sound = POISON not in common.values()
+    if declaration.takes_names:
+        given = _as_names(given, declaration, site)
     positional = iter(settings.items())
     for argument in given:
         setting = _setting_for(argument, declaration, positional, site)
@@ -39,6 +41,7 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
             site.tell(errors.DuplicateArgument(span=argument.span, callee=declaration.name, name=setting.name))
             sound = False
         else:
+            argument = _axis_named(argument, site) if setting.bounds["axis"] else argument
             values[setting.name] = argument.value
             sound = _accepts(setting, argument, declaration, site) and sound
     for setting in settings.values():
@@ -53,6 +56,36 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
         return POISON
     converted = {name: settings[name].convert(value) for name, value in values.items()}
     return OpUse(declaration(**converted), common.get("name"), common.get("init"))
+
+
+def _axis_named(argument: CallArgument, site: Site) -> CallArgument:
+    """An argument that may name an axis: of a pool's modules by the pool or its name, of a block's input by the word
+    that the block has for it."""
+    value = argument.value
+    if isinstance(value, str):
+        value = site.scope.find(value, lambda known: isinstance(known, PoolEntity)) or value
+    if isinstance(value, PoolEntity):
+        value = value.axis.name
+    known = site.call.axes.get(value) if site.call is not None and isinstance(value, str) else None
+    return replace(argument, value=known.name if known is not None and known.name else value)
+
+
+def _as_names(given: list[CallArgument], declaration: type[Declaration], site: Site) -> list[CallArgument]:
+    """The arguments of an op that takes any name, as its setting `names`."""
+    named = [argument for argument in given if argument.name not in (None, "names")]
+    others = [argument for argument in given if argument not in named]
+    if not named or others:
+        return given
+    words: list[str] = []
+    for argument in named:
+        for word in (argument.name, argument.value):
+            axis = _axis_named(replace(argument, name=None, value=word), site)
+            if not isinstance(axis.value, str):
+                _accepts(declaration.settings()["names"], axis, declaration, site)
+                return [replace(argument, name="names", value=POISON)]
+            words.append(axis.value)
+    span = named[0].span
+    return [CallArgument("names", tuple(words), span)]
 
 
 def _common(given: list[CallArgument], site: Site) -> tuple[dict[str, Any], list[CallArgument]]:

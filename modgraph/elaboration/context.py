@@ -46,6 +46,8 @@ class Context:
         self.observe = observe
         self.without_use = without_use  # of a block: parameters without a default are not known
         self.used: set[str] = set()
+        self.given: frozenset[str] = frozenset()  # names of the model's inputs, targets and scans
+        self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.named: dict[str, Node] = {}
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path

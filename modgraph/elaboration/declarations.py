@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from modgraph.elaboration import errors
@@ -35,9 +36,21 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
         templates = tuple(_template(item, what, site) for item in statement.value.items)
     else:
         templates = (_template(statement.value, what, site),)
-    size = _size(statement, len(templates), site)
+    shared = _shared(statement, site)
+    size = shared.size if shared is not None else _size(statement, len(templates), site)
     facts = (size, POISON if POISON in templates else templates, site.scope.frozen)
     _declare(statement, PoolEntity, facts, site)
+    pool = site.scope.names[statement.name]
+    if shared is not None and isinstance(pool, PoolEntity):
+        site.scope.declare(statement.name, replace(pool, grown=shared.grown, shares=shared.axis.name))
+
+
+def _shared(statement: ast.Pool, site: Site) -> PoolEntity | None:
+    """The pool whose axis this one has too: `pool descriptors[experts] = …`, one module for each expert."""
+    if not isinstance(statement.size, ast.Name) or isinstance(statement.value, ast.ListOf):
+        return None
+    found = site.scope.find(statement.size.name)
+    return found if isinstance(found, PoolEntity) else None
 
 
 def _size(statement: ast.Pool, listed: int, site: Site) -> int | Poison:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ def elaborate(
 def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], context: Context) -> Graph:
     report, scope = context.report, Scope(outer=blocks)
     graph = Graph(model.name)
+    context.given = frozenset(_given_names(model.body))
     site = Site(context, RULES, graph, scope, scope.next_binding(""))
     try:
         graph.parameters = bind_parameters(model, overrides, site)
@@ -57,6 +58,21 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
         _warn_of_unused(scope, context)
         find_weaknesses(graph, context.declared, report)
     return graph
+
+
+def _given_names(body: ast.Body) -> Iterator[str]:
+    """What a model's inputs, targets and scans are called: nodes of the graph have these very names."""
+    for statement in body.statements:
+        match statement:
+            case ast.Input():
+                yield statement.name
+            case ast.Target():
+                yield statement.reference.name
+            case ast.Scan():
+                yield from statement.names
+        for part in vars(statement).values():
+            if isinstance(part, ast.Body):
+                yield from _given_names(part)
 
 
 def _warn_of_unused(scope: Scope, context: Context) -> None:

@@ -14,7 +14,7 @@ from modgraph.elaboration.scope import Scope
 from modgraph.ir import Result
 from modgraph.routers import Router
 from modgraph.syntax import ast
-from modgraph.types import TensorType
+from modgraph.types import Axis, TensorType
 
 Constant = int | float | bool | str | tuple | range  # type: ignore[type-arg]
 
@@ -95,7 +95,8 @@ class ModuleEntity(Entity):
 class PoolEntity(Entity):
     """Modules of one kind (`templates` has one, applied `size` times) or unlike ones (as many templates).
 
-    The last `grown` were added to those it was declared with.
+    The last `grown` were added to those it was declared with. `shares` is the path of the pool whose axis its modules
+    have too, if not one of their own.
     """
 
     path: str
@@ -104,6 +105,12 @@ class PoolEntity(Entity):
     frozen: bool
     span: Span = field(compare=False)
     grown: int = 0
+    shares: str = ""
+
+    @property
+    def axis(self) -> Axis:
+        """That of its modules."""
+        return Axis(self.size, self.shares or self.path)
 
 
 @dataclass(frozen=True)

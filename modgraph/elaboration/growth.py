@@ -7,9 +7,11 @@ from dataclasses import replace
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import Poison, PoolEntity, described
+from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
 from modgraph.ir import MOST_MODULES
 from modgraph.syntax import ast
+from modgraph.types import Axis
 
 
 def elaborate_grow_by(statement: ast.GrowBy, site: Site) -> None:
@@ -21,7 +23,15 @@ def elaborate_grow_by(statement: ast.GrowBy, site: Site) -> None:
     if reason is not None:
         site.tell(errors.CannotGrow(span=statement.span, pool=statement.pool, reason=reason[0], way_out=reason[1]))
     elif by:
-        site.scope.rebind(statement.pool, replace(pool, size=pool.size + by, grown=pool.grown + by))
+        for name, other in _pools_along(pool.axis, site.scope).items():
+            site.scope.rebind(name, replace(other, size=other.size + by, grown=other.grown + by))
+
+
+def _pools_along(axis: Axis, scope: Scope) -> dict[str, PoolEntity]:
+    """The pools whose modules have an axis, by their names in a scope."""
+    outer = _pools_along(axis, scope.outer) if scope.outer is not None else {}
+    own = {name: pool for name, pool in scope.names.items() if isinstance(pool, PoolEntity) and pool.axis == axis}
+    return outer | own
 
 
 def _pool(statement: ast.GrowBy, site: Site) -> PoolEntity | None:
@@ -42,7 +52,7 @@ def _problem(pool: PoolEntity, by: object, site: Site) -> tuple[str, str] | None
     """Why a pool cannot grow by so many, and the way out."""
     if type(by) is not int or not 0 <= by <= MOST_MODULES - pool.size:
         return "it grows by a whole number of modules", f"0 to {MOST_MODULES - pool.size}"
-    if pool.path in site.context.named:
+    if any(other.path in site.context.named for other in _pools_along(pool.axis, site.scope).values()):
         return "it has been used already, with the modules it had", "let it grow before its first use"
     if len(pool.templates) > 1:
         return "its modules are unlike, so a new one is none of them", "add the module to the pool's list"

@@ -23,7 +23,7 @@ from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers.every_module import EveryModule
 from modgraph.syntax import ast
-from modgraph.types import Misfit, ModuleAxis, TensorType
+from modgraph.types import Misfit, TensorType
 
 
 def apply_route(
@@ -59,7 +59,7 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
     if isinstance(node, Poison):
         return POISON
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
-    rows = bool(outer) and isinstance(outer[-1], ModuleAxis) and outer[-1].pool == pool.path
+    rows = bool(outer) and outer[-1] == pool.axis
     name, _ = site.naming.next("every_module")
     router = RouterEntity(name, EveryModule(rows=rows), False, span)
     return _route(node, router, (value,), span, site)
@@ -82,10 +82,8 @@ def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], spa
     name, _ = site.naming.next(pool.name.rpartition(".")[2])
     slots = [operand.name for operand in router.router.operands]
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
-    if (axis := router.router.masked(signature.axes)) is not None:
-        inputs["length"] = site.length_of(axis, span)
     route = RouteNode(name=name, types=signature.results, span=span)
-    if not site.add(route, span, inputs, {"pool": pool.name, "router": router.path}):
+    if not site.add(route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded()):
         return POISON
     return Tensor(Result(name), signature.results[0], span)
 
@@ -108,13 +106,15 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         return POISON
     results = [result for region in whole for result in region.result_types]
     for place, result in enumerate(results):
-        if result != results[0]:
+        if not result.meets(results[0]):
             reason = f"module {place} yields {result}, and module 0 yields {results[0]}"
             advice = "give the modules of a pool one type of result"
             who = f'pool "{pool.path}"'
             site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
             return POISON
-    node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), grown=pool.grown, span=pool.span)
+    node = PoolNode(
+        name=pool.path, size=pool.size, regions=tuple(whole), grown=pool.grown, shares=pool.shares, span=pool.span
+    )
     if node.alike:
         ops = node.regions[0].graph.of_kind(OpNode)
         site.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)

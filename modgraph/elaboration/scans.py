@@ -25,7 +25,7 @@ from modgraph.elaboration.site import ScanBody, Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, Region, Result, RouteNode, ScanNode, weights_of
 from modgraph.syntax import ast
-from modgraph.types import Axis, TensorType
+from modgraph.types import Axis, TensorType, repeated
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,11 @@ def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:
     if isinstance(type_, Poison) or isinstance(start, Poison):
         return None
     facts: Any = {"name": carry.name, "declared": str(type_)}
-    if type_.dtype != "float" or type_.symbolic:
+    if type_.dtype != "float" or type_.padded:
         advice = "a state is float, and each of its axes has a number: float[8]"
         outer.tell(errors.StateType(span=carry.type.span, found="that cannot be carried", way_out=advice, **facts))
         return None
-    if start is not None and start.type != type_:
+    if start is not None and not start.type.meets(type_):
         found = f"it starts as {start.type}"
         outer.tell(errors.StateType(span=carry.type.span, found=found, **facts))
         return None
@@ -177,7 +177,7 @@ def _next(state: State, inside: Site) -> Result | None:
         what = f'the next value of state "{name}"'
         inside.tell(errors.NotValue(span=carry.span, what=what, found=described(value)))
         return None
-    if value.type != state.value.type:
+    if not value.type.meets(state.value.type):
         notes = (Note(text="its next value comes from here", span=value.span),) if value.span else ()
         facts: Any = {"name": name, "declared": str(state.value.type), "found": f"its next value is {value.type}"}
         inside.tell(errors.StateType(span=carry.span, notes=notes, **facts))
@@ -230,16 +230,18 @@ def _finish(
     arguments = (variable, *carried, *(name for name, _ in captured))
     region = Region(graph, arguments, (*following, *stacked))
     types = tuple(_over(axis, graph.type_of(result)) for result in stacked)
+    if any(repeated(type_.shape) for type_ in types):
+        reason = f'a step gives a value that has the axis "{axis.name}" of the steps already'
+        outer.tell(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out="reduce it over that axis first"))
+        return None
     node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried))
     inputs = {variable: sequence.result}
-    if isinstance(axis, str):
-        inputs["length"] = outer.length_of(axis, span)
     inputs |= {state.value.result.node: state.start for state in states if state.start is not None}
     inputs |= captured
     if node.name in outer.graph:
         outer.tell(errors.DuplicateName(span=span, name=node.name))
         return None
-    if not outer.add(node, span, inputs):
+    if not outer.add(node, span, inputs, padded=(axis.name,) if axis.is_padded else ()):
         return None
     if names.shifting is not None and any(each.name.startswith(f"{names.owner}.") for each in weights_of(graph)):
         outer.tell(errors.NamesWouldShift(span=span, name=names.shifting))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from modgraph.elaboration.errors import (
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode
 from modgraph.syntax import ast
-from modgraph.types import TensorType, shown
+from modgraph.types import TensorType
 
 MOST_AXES = 16
 
@@ -138,8 +138,9 @@ class Site:
         span: Span,
         inputs: dict[str, Result] | None = None,
         uses: dict[str, str] | None = None,
+        padded: Iterable[str] = (),
     ) -> bool:
-        """Add a node to the graph; false, with a message, if its name is taken."""
+        """Add a node to the graph, which is told the padding of some axes; false, with a message, if it cannot be."""
         if node.name in self.graph or (not self.region and node.name in self.context.named):
             advice = 'give it a name of its own: name="…"'
             self.tell(DuplicateName(span=span, name=node.name, way_out=advice))
@@ -147,12 +148,18 @@ class Site:
         if self.region and any(result.node not in self.graph for result in (inputs or {}).values()):
             self.tell(NotInRegion(span=span, what="a value from outside"))
             return False
+        if self.region and padded:
+            what = f'what must know the padding of "{next(iter(padded))}"'
+            self.tell(NotInRegion(span=span, what=what, way_out="apply it to the value before or after the pool"))
+            return False
         if any(len(type_.shape) > MOST_AXES for type_ in node.types):
             self.tell(TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES))
             return False
         self.context.count_node(span)
         self.context.spend(len(node.name), span)
-        self.graph.add(node, {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}, uses)
+        given = {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}
+        lengths = {axis: self.reached(self.length_of(axis, span), span) for axis in padded}
+        self.graph.add(node, given, uses, lengths)
         if not self.region:
             self.context.named[node.name] = node
         return True
@@ -181,13 +188,19 @@ class Site:
         return True
 
     def length_of(self, axis: str, span: Span) -> Result:
-        """The input that carries the length of a symbolic axis, made when first needed."""
+        """The input that tells how long examples are along an axis, made when first needed.
+
+        It is called after the axis; where the user has something of that name, an underscore tells them apart.
+        """
         if self.scan is not None:
             return self.scan.outer.length_of(axis, span)
-        name = f"{axis}_length"
-        if name not in self.graph:
-            self.add(InputNode(name=name, types=(TensorType("length", (), None),), span=span), span)
-        return Result(name)
+        if axis not in self.context.lengths:
+            name = f"{axis}_length"
+            while name in self.context.given or name in self.context.named:
+                name += "_"
+            self.add(InputNode(name=name, types=(TensorType("length", of=axis),), span=span), span)
+            self.context.lengths[axis] = name
+        return Result(self.context.lengths[axis])
 
     def agree_on_weights(self, owner: str, shapes: dict[str, tuple[int, ...]], span: Span) -> bool:
         """Whether the weights of an owner have the shapes its earlier uses gave them."""
@@ -201,7 +214,7 @@ class Site:
             if earlier[name] != shape:
                 self.tell(
                     SharedWithOtherShapes(
-                        span=span, name=owner, weight=name, found=shown(shape), earlier=shown(earlier[name])
+                        span=span, name=owner, weight=name, found=str([*shape]), earlier=str([*earlier[name]])
                     )
                 )
                 return False

@@ -7,7 +7,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.entities import POISON, Entity, Poison, PoolEntity, described
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
-from modgraph.types import Axis, ModuleAxis, TensorType
+from modgraph.types import Axis, TensorType, repeated
 
 SIZED = {"token": "vocabulary", "class": "number of classes"}
 LONGEST_AXIS = 2**31 - 1
@@ -20,15 +20,20 @@ def elaborate_type(type_: ast.TypeOf, site: Site) -> TensorType | Poison:
         site.tell(errors.UnknownType(span=type_.span, name=type_.dtype, suggestion=suggestion))
         return POISON
     axes = [_axis(axis, site) for axis in type_.axes]
-    if POISON in axes:
+    sound = [axis for axis in axes if isinstance(axis, Axis)]
+    if len(sound) < len(axes):
+        return POISON
+    if (twice := repeated(tuple(sound))) is not None:
+        problem = f'the axis "{twice.name}" occurs twice in one type'
+        site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out="give each axis a name of its own"))
         return POISON
     if type_.dtype == "float":
-        return TensorType("float", tuple(axes))  # type: ignore[arg-type]
-    if not axes or not isinstance(axes[-1], int):
+        return TensorType("float", tuple(sound))
+    if not sound or sound[-1].name:
         problem = f"{type_.dtype} needs its {SIZED[type_.dtype]} as its last number"
         site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out=f"for example: {type_.dtype}[10]"))
         return POISON
-    return TensorType(type_.dtype, tuple(axes[:-1]), size=axes[-1])  # type: ignore[arg-type]
+    return TensorType(type_.dtype, tuple(sound[:-1]), size=sound[-1].size)  # type: ignore[arg-type]
 
 
 def _axis(axis: ast.Expression, site: Site) -> Axis | Poison:
@@ -36,9 +41,9 @@ def _axis(axis: ast.Expression, site: Site) -> Axis | Poison:
     if isinstance(axis, ast.Name):
         known = site.scope.find(axis.name)
         if isinstance(known, PoolEntity):
-            return ModuleAxis.of(known.size, known.path)
+            return known.axis
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
-            return axis.name
+            return Axis(None, axis.name)
     length = site.constant(axis, "an axis")
     if isinstance(length, Poison):
         return POISON
@@ -46,4 +51,4 @@ def _axis(axis: ast.Expression, site: Site) -> Axis | Poison:
         problem = f"an axis cannot be {described(length).removeprefix('the constant ')}"
         site.tell(errors.BadAxis(span=axis.span, problem=problem))
         return POISON
-    return length
+    return Axis(length)

@@ -13,8 +13,9 @@ from typing import Any
 
 from modgraph.declare import Signature, product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
-from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, ScanNode, bind_route, weights_of
-from modgraph.types import Misfit, TensorType
+from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, ScanNode, weights_of
+from modgraph.routers import PoolTypes
+from modgraph.types import Axis, Misfit, TensorType
 
 
 class UnknownAxis(Diagnostic):
@@ -64,7 +65,7 @@ COUNTS = tuple(field.name for field in fields(Cost) if field.name != "nodes")
 def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
     """Raises `ModgraphError` for lengths of axes that a graph does not have."""
     known = sorted(
-        {axis for part in graph.parts() for node in part.graph for type_ in node.types for axis in type_.symbolic}
+        {axis for part in graph.parts() for node in part.graph for type_ in node.types for axis in type_.padded}
     )
     unknown = [name for name in lengths if name not in known]
     if unknown:
@@ -112,7 +113,8 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
     pool, router = graph.pool_of(route), graph.router_of(route)
     operands = [_fixed(type_, lengths) for type_ in graph.signature(route).operands]
     with _fitting(route.name):
-        signature = bind_route(router.router, pool, *operands)
+        types = PoolTypes(pool.name, pool.axis, _fixed(pool.message, lengths), _fixed(pool.result, lengths))
+        signature = router.router.bind_pool(types, *operands)
     decisions = product(signature.axes.lead or ())
     messages = decisions * router.router.senders_in(signature)
     modules = [_module_macs(region.graph, lengths) for region in pool.regions]
@@ -146,8 +148,8 @@ def _fitting(node: str) -> Iterator[None]:
 
 
 def _fixed(type_: TensorType, lengths: dict[str, int]) -> TensorType:
-    shape = tuple(lengths.get(axis, 1) if isinstance(axis, str) else axis for axis in type_.shape)
-    return type_.with_shape(shape)
+    shape = (Axis(lengths.get(axis.name, 1), axis.name) if axis.is_padded else axis for axis in type_.shape)
+    return type_.with_shape(tuple(shape))
 
 
 def _macs(signature: Signature) -> int:

@@ -6,7 +6,7 @@ from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json
-from modgraph.ir.lengths import longest, symbolic_axes
+from modgraph.ir.lengths import length_name, longest, padded_axes
 from modgraph.ir.module_axes import module_axes
 from modgraph.ir.node import (
     InputNode,
@@ -56,11 +56,12 @@ __all__ = [
     "facts_of",
     "from_json",
     "grow",
+    "length_name",
     "longest",
     "module_axes",
+    "padded_axes",
     "pruned",
     "rewritten",
-    "symbolic_axes",
     "to_json",
     "to_text",
     "verify",

@@ -5,20 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.ir.graph import Graph, Part
-from modgraph.ir.node import Node, PoolNode
+from modgraph.ir.node import InputNode, Node, PoolNode, TargetNode
 from modgraph.ir.rewrite import rewritten
+from modgraph.types import Axis
 
 
 def grow(graph: Graph, pool: str, by: int) -> Graph:
-    """The graph whose pool has `by` modules more; types downstream follow.
+    """The graph whose pool has `by` modules more, and so have those that share its axis; types downstream follow.
 
     Raises `Misfit` where something downstream fits the old number only, `KeyError` if there is no such pool.
     """
-    assert graph.pools()[pool].alike, f"the modules of {pool} are unlike: none says what a new one is"
+    axis = graph.pools()[pool].axis
+    longer = Axis(graph.pools()[pool].size + by, axis.name)
+    for each in graph.pools().values():
+        assert each.alike or each.axis != axis, f"the modules of {each.name} are unlike: none says what a new one is"
 
     def grown(node: Node, part: Part) -> Node:
-        if isinstance(node, PoolNode) and node.name == pool:
-            return replace(node, size=node.size + by, grown=node.grown + by)
-        return node
+        match node:
+            case PoolNode() if node.axis == axis:
+                return replace(node, size=node.size + by, grown=node.grown + by)
+            case InputNode() | TargetNode():
+                (type_,) = node.types
+                return replace(node, types=(type_.with_shape([longer if a == axis else a for a in type_.shape]),))
+            case _:
+                return node
 
     return rewritten(graph, grown)

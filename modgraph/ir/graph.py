@@ -26,14 +26,14 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.routers import PoolFacts, PoolTypes, Router
-from modgraph.types import ModuleAxis, TensorType
+from modgraph.types import TensorType
 
 N = TypeVar("N", bound=Node)
 
 
 class Graph:
-    """A directed multigraph of nodes: `data` edges carry results into named slots, `uses` edges point at a route's
-    pool and router.
+    """A directed multigraph of nodes: `data` edges carry results into named slots, `length` edges tell a node how long
+    examples are along an axis, `uses` edges point at a route's pool and router.
 
     It is built by adding nodes in an order where sources come first, and never changed afterwards.
     """
@@ -45,13 +45,24 @@ class Graph:
 
     # ------------------------------------------------------------ building
 
-    def add(self, node: N, inputs: Mapping[str, Result] | None = None, uses: Mapping[str, str] | None = None) -> N:
-        """Add a node whose sources are already there."""
+    def add(
+        self,
+        node: N,
+        inputs: Mapping[str, Result] | None = None,
+        uses: Mapping[str, str] | None = None,
+        lengths: Mapping[str, Result] | None = None,
+    ) -> N:
+        """Add a node whose sources are already there: what flows into its slots, the pool and router it uses, and the
+        lengths of examples by the name of an axis."""
         assert node.name not in self._graph, f"two nodes are called {node.name}"
         self._graph.add_node(node.name, node=node)
         for place, (slot, result) in enumerate((inputs or {}).items()):
             assert result.node in self._graph, f"{node.name} reads {result.node}, which is not there"
             self._graph.add_edge(result.node, node.name, slot, index=result.index, place=place, relation="data")
+        for place, (axis, result) in enumerate((lengths or {}).items()):
+            assert result.node in self._graph, f"{node.name} reads {result.node}, which is not there"
+            key = ("length", axis)
+            self._graph.add_edge(result.node, node.name, key, index=result.index, place=place, relation="length")
         for role, used in (uses or {}).items():
             self._graph.add_edge(used, node.name, role, place=-1, relation="uses")
         return node
@@ -82,13 +93,23 @@ class Graph:
 
     def inputs(self, name: str) -> dict[str, Result]:
         """What flows into a node, by slot, in the order of its operands."""
-        edges = [edge for edge in self._edges_into(name) if edge[3]["relation"] == "data"]
-        edges.sort(key=lambda edge: edge[3]["place"])
-        return {slot: Result(source, data["index"]) for source, _, slot, data in edges}
+        return {slot: Result(source, data["index"]) for source, _, slot, data in self._ordered(name, "data")}
+
+    def lengths(self, name: str) -> dict[str, Result]:
+        """How long examples are along axes whose padding a node is told, by the axis' name."""
+        return {key[1]: Result(source, data["index"]) for source, _, key, data in self._ordered(name, "length")}
+
+    def length_inputs(self) -> dict[str, str]:
+        """The inputs that tell the lengths of axes, by the axis' name."""
+        return {type_.of: name for name, type_ in self.input_types.items() if type_.dtype == "length"}
 
     def uses(self, name: str) -> dict[str, str]:
         """The pool and router of a route, by role."""
         return {role: source for source, _, role, data in self._edges_into(name) if data["relation"] == "uses"}
+
+    def _ordered(self, name: str, relation: str) -> list[Any]:
+        edges = [edge for edge in self._edges_into(name) if edge[3]["relation"] == relation]
+        return sorted(edges, key=lambda edge: edge[3]["place"])
 
     def _edges_into(self, name: str) -> list[Any]:
         return list(self._graph.in_edges(name, keys=True, data=True))
@@ -111,7 +132,7 @@ class Graph:
 
     def signature(self, node: OpNode | RouteNode) -> Signature:
         """The declaration of an op, or of a route's router, bound to the types that flow into it here."""
-        operands = [self.type_of(result) for slot, result in self.inputs(node.name).items() if slot != "length"]
+        operands = [self.type_of(result) for result in self.inputs(node.name).values()]
         if isinstance(node, OpNode):
             return node.op.bind(*operands)
         return bind_route(self.router_of(node).router, self.pool_of(node), *operands)
@@ -230,8 +251,7 @@ class Part:
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:
     """A router bound to a pool and to what it routes. Raises `Misfit`."""
-    size = ModuleAxis.of(pool.size, pool.name)
-    return router.bind_pool(PoolTypes(pool.name, size, pool.message, pool.result), tokens, *others)
+    return router.bind_pool(PoolTypes(pool.name, pool.axis, pool.message, pool.result), tokens, *others)
 
 
 def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:

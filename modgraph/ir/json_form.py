@@ -48,12 +48,15 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
         case PoolNode():
             entry |= {"size": node.size, "regions": [_region_to_json(region) for region in node.regions]}
             entry |= {"grown": node.grown} if node.grown else {}
+            entry |= {"shares": node.shares} if node.shares else {}
         case RouteNode():
             entry |= {"lowering": node.lowering} if node.lowering is not None else {}
         case ScanNode():
             entry |= {"carried": node.carried, "region": _region_to_json(node.region)}
     if inputs := graph.inputs(node.name):
         entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
+    if lengths := graph.lengths(node.name):
+        entry["lengths"] = [[axis, result.node, result.index] for axis, result in lengths.items()]
     if uses := graph.uses(node.name):
         entry["uses"] = uses
     return entry

@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.declare import Declaration, load_extensions
 from modgraph.diagnostics import ModgraphError, Note
-from modgraph.ir.format_1 import upgraded
+from modgraph.ir.format_1 import retyped, upgraded
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph, ask
 from modgraph.ir.json_form import FORMAT
@@ -39,6 +39,7 @@ from modgraph.ir.stored import (
     whole_of,
 )
 from modgraph.ir.verify import verify
+from modgraph.types import Misfit
 from modgraph.vocabulary import find_op, find_router
 
 MOST_PLACES = 2**31  # results of a node, or arguments of a region
@@ -50,7 +51,10 @@ def from_json(record: Any) -> Graph:
     try:
         check_depth(record)
         graph = _graph(_of_this_format(record))
+        graph = retyped(graph) if record["format"] == 1 else graph
         verify(graph)
+    except Misfit as misfit:
+        raise UnreadableGraph(f"it is of format 1, and does not fit any more: {misfit.reason}") from misfit
     except InvalidGraph as error:
         raise UnreadableGraph(error.reason, error.node, error.field) from error
     return graph
@@ -96,13 +100,16 @@ def _fill(graph: Graph, entries: list[Fields]) -> None:
         node = _node(fields)
         inputs = fields.read("inputs", _inputs, {})
         uses = fields.read("uses", _uses, {})
+        lengths = fields.read("lengths", _inputs, {})
         fields.close()
         ask(node.name not in graph, "another node is called so", node.name, "name")
         for result in inputs.values():
             ask(_is_there(graph, result), f"it reads {result}, which is not there before it", node.name, "inputs")
+        for result in lengths.values():
+            ask(_is_there(graph, result), f"it is told {result}, which is not there before it", node.name, "lengths")
         for used in uses.values():
             ask(used in graph, f"it uses {used}, which is not there before it", node.name, "uses")
-        graph.add(node, inputs, uses)
+        graph.add(node, inputs, uses, lengths)
 
 
 def _is_there(graph: Graph, result: Result) -> bool:
@@ -138,7 +145,8 @@ def _node(fields: Fields) -> Node:
         case "pool":
             size = fields.read("size", whole_of(1, MOST_MODULES))
             regions = fields.read("regions", lambda each: tuple(_region(fields.node, one) for one in list_of(each)))
-            return PoolNode(**common, size=size, regions=regions, grown=fields.read("grown", whole_of(0, size - 1), 0))
+            grown, shares = fields.read("grown", whole_of(0, size - 1), 0), fields.read("shares", name_of, "")
+            return PoolNode(**common, size=size, regions=regions, grown=grown, shares=shares)
         case "route":
             return RouteNode(**common, lowering=fields.read("lowering", name_of, None))
         case "scan":

@@ -1,15 +1,23 @@
-"""The axes without a number in the spec, and how long they may be."""
+"""The axes of any length in a graph, and how long they may be."""
 
 from __future__ import annotations
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import OpNode
-from modgraph.ops.sequence import Position
 
 
-def symbolic_axes(graph: Graph) -> list[str]:
+def padded_axes(graph: Graph) -> list[str]:
     """The axes of any length among a graph's inputs, each once."""
-    return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.symbolic))
+    return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.padded))
+
+
+def length_name(graph: Graph, axis: str) -> str:
+    """What the input is called, or would be, that tells how long examples are along an axis."""
+    name = f"{axis}_length"
+    taken = {*graph.input_types, *graph.target_types}
+    while axis not in graph.length_inputs() and name in taken:
+        name += "_"
+    return graph.length_inputs().get(axis, name)
 
 
 def longest(graph: Graph) -> dict[str, int]:
@@ -17,8 +25,6 @@ def longest(graph: Graph) -> dict[str, int]:
     found: dict[str, int] = {}
     nodes = [(part.graph, node) for part in graph.parts() for node in part.graph.of_kind(OpNode)]
     for place, node in nodes:
-        if isinstance(node.op, Position) and node.op.length is not None:
-            axis = place.signature(node).axes["N"]
-            if isinstance(axis, str):
-                found[axis] = min(found.get(axis, node.op.length), node.op.length)
+        for axis, most in node.op.longest(place.signature(node)).items():
+            found[axis] = min(found.get(axis, most), most)
     return found

@@ -28,9 +28,9 @@ def module_axes(graph: Graph) -> dict[str, ModuleAxis]:
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
             router, pool = part.graph.router_of(route), part.graph.pool_of(route)
-            for weight in router.router.all_weights():
-                if weight.modules:
-                    name = f"{router.name}.{weight.name}"
-                    known = found.get(name) or ModuleAxis(weight.axes.split().index(weight.modules), router)
+            for weight, axes in part.graph.signature(route).weight_axes().items():
+                if pool.axis in axes:
+                    name = f"{router.name}.{weight}"
+                    known = found.get(name) or ModuleAxis(axes.index(pool.axis), router)
                     found[name] = replace(known, pools=(*known.pools, pool))
     return found

@@ -9,7 +9,7 @@ from modgraph.declare import Initial
 from modgraph.diagnostics import Span
 from modgraph.ops import Op
 from modgraph.routers import Router
-from modgraph.types import TensorType
+from modgraph.types import Axis, TensorType
 
 if TYPE_CHECKING:
     from modgraph.ir.region import Region
@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class InputNode(Node):
-    """A value that the user gives; `length` of a symbolic axis is one too."""
+    """A value that the user gives; how long each example is along an axis of any length is one too."""
 
     kind = "input"
 
@@ -59,13 +59,20 @@ class PoolNode(Node):
     """Modules of one interface: `size` copies of one region, or as many regions of unlike modules.
 
     A region is one module: it has one argument, the message, and one result. The last `grown` modules were added to a
-    pool that was trained before: their own weights are trained even where the pool is frozen.
+    pool that was trained before: their own weights are trained even where the pool is frozen. `shares` names the pool
+    whose axis its modules have too, if not one of their own.
     """
 
     kind = "pool"
     size: int
     regions: tuple[Region, ...]
     grown: int = 0
+    shares: str = ""
+
+    @property
+    def axis(self) -> Axis:
+        """That of its modules."""
+        return Axis(self.size, self.shares or self.name)
 
     @property
     def alike(self) -> bool:
@@ -113,7 +120,7 @@ class ScanNode(Node):
     next values of the states, then what is stacked over time, the results of the scan: what is yielded, and what
     routes record. What flows into a scan does so in the slot called as the argument; a state without any begins at
     zero. Weights are called by their names in the whole model, so that pools, routers and modules may be those of the
-    graph around it. Past the `length` of an example, states stay and results are zero.
+    graph around it. Past the length of an example, states stay and results are zero.
     """
 
     kind = "scan"

@@ -34,7 +34,7 @@ def scan_types(scan: ScanNode, time: Axis) -> tuple[TensorType, ...]:
     region = scan.region
     for state, following in zip(scan.states, scan.following, strict=True):
         before, after = region.graph[state].types[0], region.graph.type_of(following)
-        if before != after:
+        if not before.meets(after):
             raise Misfit(f'state "{state}" is {before}, and its next value would be {after}')
     steps = map(region.graph.type_of, scan.stacked)
     return tuple(step.with_shape((time, *step.shape)) for step in steps)

@@ -98,13 +98,14 @@ class _Copy:
         """What flows into a node of the copy; a scan may have fewer arguments than it had."""
         inputs = {slot: self.now(result) for slot, result in self.part.graph.inputs(before.name).items()}
         if isinstance(node, ScanNode):
-            known = {*node.region.arguments, "length"}
-            return {slot: result for slot, result in inputs.items() if slot in known}
+            return {slot: result for slot, result in inputs.items() if slot in node.region.arguments}
         return inputs
 
     def _add(self, node: Node, before: Node) -> None:
         inputs = self._inputs(node, before)
         node = self._with_regions(node, inputs)
-        self.graph.add(node, inputs, self.part.graph.uses(before.name))
+        graph = self.part.graph
+        lengths = {axis: self.now(result) for axis, result in graph.lengths(before.name).items()}
+        self.graph.add(node, inputs, graph.uses(before.name), lengths)
         if isinstance(node, OpNode | RouteNode):
             self.graph.replace(replace(node, types=self.graph.signature(node).results))

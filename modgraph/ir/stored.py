@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from modgraph.declare import Initial
 from modgraph.ir.invalid import InvalidGraph, ask
-from modgraph.types import TensorType
+from modgraph.types import Axis, TensorType, repeated, shown
 
 T = TypeVar("T")
 
@@ -101,17 +101,23 @@ def type_of(value: Any) -> TensorType:
     fields = Fields(value)
     dtype = fields.read("dtype", _one_of("float", "token", "class", "length"))
     shape = tuple(fields.read("shape", lambda axes: [_axis(axis) for axis in list_of(axes)]))
+    ask(repeated(shape) is None, f"{shown(shape)} has an axis twice")
     size = fields.read("size", whole_of(1, 2**62)) if dtype in ("token", "class") else None
     per = fields.read("per", _one_of("example", "batch"), "example")
+    of = fields.read("of", name_of) if dtype == "length" else ""
     fields.close()
-    return TensorType(dtype, shape, size, per)  # type: ignore[arg-type]
+    return TensorType(dtype, shape, size, per, of)  # type: ignore[arg-type]
 
 
-def _axis(value: Any) -> int | str:
+def _axis(value: Any) -> Axis:
     if isinstance(value, str):
-        ask(value.isidentifier(), f"{_shown(value)} is no name of an axis")
-        return value
-    return whole_of(1, 2**62)(value)
+        return Axis(None, name_of(value))
+    if not isinstance(value, dict):
+        return Axis(whole_of(1, 2**62)(value))
+    fields = Fields(value)
+    axis = Axis(fields.read("size", whole_of(1, 2**62)), fields.read("name", name_of))
+    fields.close()
+    return axis
 
 
 def _one_of(*known: str) -> Callable[[Any], str]:

@@ -28,6 +28,8 @@ def _lines(graph: Graph, indent: str) -> Iterator[str]:
 def _content(graph: Graph, node: Node, indent: str) -> str:
     slots = [f"{slot} <- {result}" for slot, result in graph.inputs(node.name).items()]
     operands = f" ({', '.join(slots)})" if slots else ""
+    told = [f"{axis} <- {result}" for axis, result in graph.lengths(node.name).items()]
+    operands += f" lengths ({', '.join(told)})" if told else ""
     match node:
         case OpNode():
             owner = f" of {node.owner}" if node.owner != node.name else ""
@@ -37,6 +39,7 @@ def _content(graph: Graph, node: Node, indent: str) -> str:
             return f"router {node.router}{' frozen' * node.frozen}"
         case PoolNode():
             grown = f" grown {node.grown}" if node.grown else ""
+            grown += f" shares {node.shares}" if node.shares else ""
             return f"pool[{node.size}]{grown}{_regions(node.regions, indent)}"
         case RouteNode():
             uses = graph.uses(node.name)

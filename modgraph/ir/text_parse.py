@@ -86,8 +86,8 @@ class _Records(Transformer[Token, Any]):
     def router(self, declared: Any, frozen: Token | None) -> Any:
         return {"kind": "router", **declared, **_flag(frozen)}
 
-    def pool(self, size: Token, grown: Any, *regions: Any) -> Any:
-        return {"kind": "pool", "size": _whole(size), "regions": [*regions], **(grown or {})}
+    def pool(self, size: Token, grown: Any, shares: Any, *regions: Any) -> Any:
+        return {"kind": "pool", "size": _whole(size), "regions": [*regions], **(grown or {}), **(shares or {})}
 
     def route(self, pool: Token, router: Token, slots: Any, lowering: Any) -> Any:
         return {"kind": "route", "uses": {"pool": str(pool), "router": str(router)}, **slots, **(lowering or {})}
@@ -118,6 +118,9 @@ class _Records(Transformer[Token, Any]):
     def grown(self, count: Token) -> Any:
         return {"grown": _whole(count)}
 
+    def shares(self, pool: Token) -> Any:
+        return {"shares": str(pool)}
+
     def lowering(self, form: Token) -> Any:
         return {"lowering": str(form)}
 
@@ -133,8 +136,11 @@ class _Records(Transformer[Token, Any]):
     def result(self, node: Token, index: Token | None) -> list[Any]:
         return [str(node), _whole(index or "0")]
 
-    def slots(self, *slots: Any) -> Any:
-        return {"inputs": [*slots]}
+    def slots(self, inputs: Any, lengths: Any) -> Any:
+        return {"inputs": inputs} | ({"lengths": lengths} if lengths else {})
+
+    def sources(self, *slots: Any) -> Any:
+        return [*slots]
 
     def slot(self, name: Token, source: list[Any]) -> list[Any]:
         return [str(name), *source]
@@ -147,10 +153,17 @@ class _Records(Transformer[Token, Any]):
         record: dict[str, Any] = {"dtype": str(dtype), "shape": shape}
         if dtype in ("token", "class"):
             record |= {"shape": shape[:-1], "size": shape[-1] if shape else None}
+        if dtype == "length":
+            record |= {"shape": [], "of": shape[0] if len(shape) == 1 else None}
         return record | ({"per": "batch"} if batch else {})
 
-    def axes(self, *axes: Token) -> list[Any]:
-        return [_whole(axis) if axis[0].isdigit() else str(axis) for axis in axes]
+    def axes(self, *axes: Any) -> list[Any]:
+        return [*axes]
+
+    def axis(self, name: Token, size: Token | None) -> Any:
+        if size is not None:
+            return {"name": str(name), "size": _whole(size)}
+        return _whole(name) if name[0].isdigit() else str(name)
 
     def values(self, *settings: Any) -> Any:
         return dict(settings)

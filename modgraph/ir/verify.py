@@ -19,7 +19,7 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.ir.verify_names import verify_names
-from modgraph.ir.verify_regions import verify_pool, verify_scan
+from modgraph.ir.verify_regions import verify_lengths, verify_pool, verify_scan
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.types import Misfit, TensorType
@@ -72,7 +72,9 @@ def _from_outside(part: Part, node: InputNode | TargetNode) -> None:
     ask(type_.per == "example", f"{type_} is not of each example", node.name, "types")
     if type_.dtype == "length":
         ask(isinstance(node, InputNode), "a target is no length", node.name, "types")
-        ask(type_ == TensorType("length"), f"a length is one number, not {type_}", node.name, "types")
+        ask(type_ == TensorType("length", of=type_.of), f"a length is one number, not {type_}", node.name, "types")
+        told = part.graph.length_inputs()[type_.of]
+        ask(told == node.name, f"{told} tells the lengths along {type_.of} too", node.name, "types")
 
 
 def _end(part: Part, node: OutputNode | LossNode) -> None:
@@ -103,7 +105,7 @@ def _uses(graph: Graph, route: RouteNode) -> None:
 def _signature(graph: Graph, node: OpNode | RouteNode) -> None:
     """What flows into an op or a route fits its declaration, and its types follow."""
     declaration: Op | Router = node.op if isinstance(node, OpNode) else graph.router_of(node).router
-    slots = [slot for slot in graph.inputs(node.name) if slot != "length"]
+    slots = [*graph.inputs(node.name)]
     known = _slots(declaration, len(slots))
     ask(slots == known, f"it takes {', '.join(known)}, in this order", node.name, "inputs")
     try:
@@ -113,7 +115,7 @@ def _signature(graph: Graph, node: OpNode | RouteNode) -> None:
         raise InvalidGraph(misfit.reason, node.name, "inputs") from misfit
     follow = ", ".join(map(str, signature.results))
     ask(signature.results == node.types, f"what it reads gives {follow}", node.name, "types")
-    _length(graph, node, declaration.masked(signature.axes))
+    verify_lengths(graph, node, signature.padded())
 
 
 def _slots(declaration: Op | Router, count: int) -> list[str]:
@@ -122,15 +124,6 @@ def _slots(declaration: Op | Router, count: int) -> list[str]:
         return [str(at) for at in range(max(1, count))]
     names = [operand.name for operand in declaration.operands]
     return names if len(names) == count or isinstance(declaration, Router) else ["left", "right"][:count]
-
-
-def _length(graph: Graph, node: Node, axis: str | None) -> None:
-    """A node is told the length of the axis whose padding it must leave out, and of no other."""
-    told = graph.inputs(node.name).get("length")
-    wanted = None if axis is None else f"{axis}_length"
-    found = None if told is None else told.node
-    ask(found == wanted, f"its slot length takes {wanted or 'nothing'}", node.name, "inputs")
-    ask(told is None or graph.type_of(told).dtype == "length", f"{found} is no length", node.name, "inputs")
 
 
 def _start(node: OpNode) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.invalid import InvalidGraph, ask
@@ -61,7 +61,7 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
     sequence = types.get(scan.variable)
     if sequence is None or not sequence.shape or sequence.per == "batch":
         raise InvalidGraph(f"a sequence flows into its slot {scan.variable}", scan.name, "inputs")
-    _slots(scan, [*given], isinstance(sequence.shape[0], str))
+    _slots(scan, [*given])
     _arguments(scan, types | {scan.variable: sequence.with_shape(sequence.shape[1:])})
     _states(scan)
     try:
@@ -72,34 +72,35 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
     for route in region.graph.of_kind(RouteNode):
         records = set(region.graph.recorded(route).values())
         ask(records <= {*scan.stacked}, f"it lacks what {route.name} records", scan.name, "region")
-    if (axis := sequence.shape[0]) and isinstance(axis, str):
-        told = given["length"].node == f"{axis}_length" and types["length"].dtype == "length"
-        ask(told, f"its slot length takes {axis}_length", scan.name, "inputs")
+    verify_lengths(graph, scan, [sequence.shape[0].name] if sequence.shape[0].is_padded else [])
 
 
-def _slots(scan: ScanNode, slots: list[str], masked: bool) -> None:
+def verify_lengths(graph: Graph, node: Node, axes: Iterable[str]) -> None:
+    """A node is told the lengths of the axes whose padding it must leave out, and of no other."""
+    told, wanted = graph.lengths(node.name), sorted(axes)
+    ask(sorted(told) == wanted, f"it is told the lengths of {', '.join(wanted) or 'nothing'}", node.name, "lengths")
+    for axis, result in told.items():
+        type_ = graph.type_of(result)
+        ask(type_ == TensorType("length", of=axis), f"{result} tells no lengths of {axis}", node.name, "lengths")
+
+
+def _slots(scan: ScanNode, slots: list[str]) -> None:
     """Every argument but a state has something that flows in."""
     wanted = {scan.variable, *scan.captured}
     in_order = [name for name in scan.region.arguments if name in slots]
-    ask(
-        [slot for slot in slots if slot != "length"] == in_order,
-        "it takes the arguments of its region",
-        scan.name,
-        "inputs",
-    )
+    ask(slots == in_order, "it takes the arguments of its region", scan.name, "inputs")
     missing = sorted(wanted - {*slots})
     ask(not missing, f"nothing flows into {', '.join(missing)}", scan.name, "inputs")
-    ask(("length" in slots) == masked, "a length is told of a sequence of any length alone", scan.name, "inputs")
 
 
 def _arguments(scan: ScanNode, outside: dict[str, TensorType]) -> None:
     for name, type_ in zip(scan.region.arguments, scan.region.argument_types, strict=True):
         flows = outside.get(name, type_)
-        ask(flows == type_, f"{name} is {type_} inside, and {flows} flows in", scan.name, "region")
+        ask(flows.meets(type_), f"{name} is {type_} inside, and {flows} flows in", scan.name, "region")
 
 
 def _states(scan: ScanNode) -> None:
     for state in scan.states:
         (type_,) = scan.region.graph[state].types
-        sound = type_.dtype == "float" and not type_.symbolic and type_.per == "example"
+        sound = type_.dtype == "float" and not type_.padded and type_.per == "example"
         ask(sound, f"{type_} cannot be carried: a state is float, each axis with a number", state, "types")

@@ -6,24 +6,30 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from modgraph.declare import Initial, Signature
+from modgraph.declare import Initial, Signature, sizes
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import OpNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.types import Shape
 
 
 @dataclass(frozen=True)
 class GraphWeight:
     """One tensor of the state dict. `owner` is the op, module of a pool or router it belongs to; `scale` is the bound
-    or the deviation of its start; a `shared` one is the same for all modules of a pool."""
+    or the deviation of its start; a `shared` one is the same for all modules of a pool. An axis that is a pool's has
+    its name: along it the weight grows with the pool."""
 
     name: str
     owner: str
-    shape: tuple[int, ...]
+    axes: Shape
     initial: Initial
     scale: float
     buffer: bool
     frozen: bool = False
     shared: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return sizes(self.axes)
 
     @property
     def count(self) -> int:
@@ -63,14 +69,14 @@ def _declared(
     signature: Signature, path: str, owner: str, initial: Initial | None, frozen: bool
 ) -> Iterator[GraphWeight]:
     """The weights of one declaration below a path; `initial` replaces the start of the first."""
-    shapes = signature.weight_shapes()
+    axes = signature.weight_axes()
     for weight in signature.declaration.all_weights():
         start = initial or weight.initial
         initial = None
         yield GraphWeight(
             name=f"{path}.{weight.name}",
             owner=owner,
-            shape=shapes[weight.name],
+            axes=axes[weight.name],
             initial=start,
             scale=signature.scale_of(start),
             buffer=weight.buffer,

@@ -21,24 +21,26 @@ from modgraph.ir import Compared, Graph, Result, comparisons
 from modgraph.metrics.controllers import Controller, controllers
 from modgraph.metrics.means import Means
 from modgraph.nn import CrossEntropy
-from modgraph.nn.padding import valid
+from modgraph.nn.padding import cleared, valid_along
 from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
 from modgraph.types import TensorType
 
 Batch = Mapping[str, Tensor]
+Padding = tuple[tuple[int, str], ...]
 LARGEST_EXPONENT = 700.0  # of what a float can hold
 
 
 @dataclass(frozen=True)
 class Metric(ABC):
-    """Compares one result of a graph with a target. Padding and ignored labels are left out."""
+    """Compares one result of a graph with a target. Padding and ignored labels are left out: `padding` has the axes of
+    the target [B, …] that hold some, from 1, and the inputs that tell their lengths."""
 
     measure: ClassVar[Measure]
 
     name: str
     prediction: Result
     target: str
-    length: str | None
+    padding: Padding
 
     @property
     def result(self) -> Result:
@@ -51,24 +53,26 @@ class Metric(ABC):
         return True
 
     @classmethod
-    def of(cls, name: str, compared: Compared, length: str | None) -> Metric:
+    def of(cls, name: str, compared: Compared, padding: Padding) -> Metric:
         """That of a comparison."""
-        return cls(name, compared.prediction, compared.target, length)
+        return cls(name, compared.prediction, compared.target, padding)
 
     def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
         """What `result` would be, of a prediction that was made elsewhere."""
         return prediction
 
     @abstractmethod
-    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """What is averaged, summed for each example, and how much of it there is: [B] each."""
 
     def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
-        total_B, weight_B = self.sums(values[0], batch[self.target], self.length_in(batch))
+        total_B, weight_B = self.sums(values[0], batch[self.target], self.real_in(batch))
         means.add(self.name, float(total_B.sum()), float(weight_B.sum()))
 
-    def length_in(self, batch: Batch) -> Tensor | None:
-        return None if self.length is None else batch.get(self.length)
+    def real_in(self, batch: Batch) -> Tensor | None:
+        """Which places of the target [B, …] are no padding; None where all are, or lengths are not told."""
+        lengths = {axis: batch[name] for axis, name in self.padding if name in batch}
+        return valid_along(batch[self.target], lengths)
 
     @property
     def wanted(self) -> tuple[Result, ...]:
@@ -91,16 +95,16 @@ class Accuracy(Metric):
     ignore: int | None = None
 
     @classmethod
-    def of(cls, name: str, compared: Compared, length: str | None) -> Accuracy:
-        return cls(name, compared.prediction, compared.target, length, compared.ignored)
+    def of(cls, name: str, compared: Compared, padding: Padding) -> Accuracy:
+        return cls(name, compared.prediction, compared.target, padding, compared.ignored)
 
-    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
-        predicted, counts = self.predictions(value, target, length)
+    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        predicted, counts = self.predictions(value, target, real)
         return _per_example((predicted == target) & counts), _per_example(counts)
 
-    def predictions(self, logits: Tensor, label: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
+    def predictions(self, logits: Tensor, label: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
         """The predicted class of every label, and which labels count."""
-        return logits.argmax(-1), counted(label, length, self.ignore)
+        return logits.argmax(-1), counted(label, real, self.ignore)
 
 
 @dataclass(frozen=True)
@@ -124,17 +128,17 @@ class Perplexity(Metric):
         return bool(target.shape) and not compared.class_weights
 
     @classmethod
-    def of(cls, name: str, compared: Compared, length: str | None) -> Perplexity:
-        facts = compared.prediction, compared.target, length, compared.value, compared.ignored, compared.reduce
+    def of(cls, name: str, compared: Compared, padding: Padding) -> Perplexity:
+        facts = compared.prediction, compared.target, padding, compared.value, compared.ignored, compared.reduce
         return cls(name, *facts)
 
     def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
-        loss = CrossEntropy(ignore=self.ignore, reduce=self.reduce)
-        found: Tensor = loss(prediction, batch[self.target], self.length_in(batch))
+        loss, real = CrossEntropy(ignore=self.ignore, reduce=self.reduce), self.real_in(batch)
+        found: Tensor = loss(prediction, batch[self.target], None if real is None else real.unsqueeze(-1))
         return found
 
-    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
-        count_B = _per_example(counted(target, length, self.ignore))
+    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        count_B = _per_example(counted(target, real, self.ignore))
         return (value.double() * count_B if self.reduce == "mean" else value.double()), count_B
 
     def values(self, means: Mapping[str, float]) -> dict[str, float]:
@@ -152,15 +156,15 @@ class SquaredError(Metric):
     def fits(cls, compared: Compared, target: TensorType) -> bool:
         return target.dtype == "float"
 
-    def sums(self, value: Tensor, target: Tensor, length: Tensor | None) -> tuple[Tensor, Tensor]:
-        counts = counted(target, length)
-        return _per_example((value - target).double() ** 2 * counts), _per_example(counts)
+    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        counts = counted(target, real)
+        errors = cleared((value - target).double(), None if real is None else counts)
+        return _per_example(errors**2), _per_example(counts)
 
 
-def counted(target: Tensor, length: Tensor | None, ignore: int | None = None) -> Tensor:
-    """Which places of a target [B, ...] count; with a length, the first axis after the batch holds padding."""
+def counted(target: Tensor, real: Tensor | None, ignore: int | None = None) -> Tensor:
+    """Which places of a target [B, ...] count: those that are real and not ignored."""
     counts = torch.ones_like(target, dtype=torch.bool) if ignore is None else target != ignore
-    real = valid(target, 1, length) if length is not None else None
     return counts if real is None else counts & real
 
 
@@ -192,14 +196,16 @@ def _of_kind(kind: type[Metric], graph: Graph) -> list[Metric]:
         if kind.measure in each.measures and kind.fits(each, graph.target_types[each.target])
     }
     return [
-        kind.of(_named(kind.measure.name, target, found), each, _length_of(graph, each))
+        kind.of(_named(kind.measure.name, target, found), each, _padding_of(graph, target))
         for target, each in found.items()
     ]
 
 
-def _length_of(graph: Graph, compared: Compared) -> str | None:
-    inputs = graph.inputs(compared.node.name)
-    return inputs["length"].node if "length" in inputs else None
+def _padding_of(graph: Graph, target: str) -> Padding:
+    """The axes of a target, from 1, that hold padding, each with the input that tells its lengths."""
+    told = graph.length_inputs()
+    axes = enumerate(graph.target_types[target].shape, start=1)
+    return tuple((at, told[axis.name]) for at, axis in axes if axis.is_padded and axis.name in told)
 
 
 def _named(metric: str, target: str, found: Mapping[str, object]) -> str:

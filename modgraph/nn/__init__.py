@@ -5,6 +5,7 @@ from modgraph.nn.agreement import (
     AgreementDense,
     AgreementFactorised,
 )
+from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Softmax, Sum
 from modgraph.nn.categorical import (
     Categorical,
     Fixed,
@@ -19,7 +20,7 @@ from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool
 from modgraph.nn.kernel import KernelDense, KernelFactorised, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
-from modgraph.nn.padding import valid
+from modgraph.nn.padding import cleared, valid, valid_along
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import (
@@ -29,7 +30,7 @@ from modgraph.nn.selected import (
     SelectedPerModule,
 )
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
-from modgraph.nn.shape import Arithmetic, Concat, Flatten, Last, LogSoftmax, Max, Mean, Softmax, Split, Sum
+from modgraph.nn.shape import Arithmetic, Concat, Flatten, Split
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
 from modgraph.nn.top_k import NoisyTopK
@@ -47,6 +48,7 @@ __all__ = [
     "Categorical",
     "ClassToken",
     "Concat",
+    "Contract",
     "Conv2d",
     "CosineTopK",
     "CrossEntropy",
@@ -93,11 +95,13 @@ __all__ = [
     "TruncatedKernel",
     "choice_of",
     "choosing",
+    "cleared",
     "scan",
     "sharded",
     "squared_cv",
     "standard_gumbel",
     "standard_normal",
     "valid",
+    "valid_along",
     "whole_batch_sum",
 ]

@@ -44,10 +44,16 @@ class BatchNorm2d(_Images, nn.BatchNorm2d):
         super().__init__(*args, **named)
         self.num_batches_tracked = None
 
-    def forward(self, x: Tensor) -> Tensor:
-        if not self.training or not is_sharded():
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """x [..., C, H, W]; in training images that are not `real` [..., 1, 1, 1] count for nothing and stay zero."""
+        if not self.training or (real is None and not is_sharded()):
             return super().forward(x)
-        return self._over_all(x.flatten(0, -4)).reshape(x.shape)
+        rows = x.flatten(0, -4)
+        if real is None:
+            return self._over_all(rows).reshape(x.shape)
+        places = real.expand(*x.shape[:-3], 1, 1, 1).flatten().nonzero().squeeze(1)
+        normalised = self._over_all(rows[places]) if is_sharded() else super().forward(rows[places])
+        return torch.zeros_like(rows).index_copy(0, places, normalised).reshape(x.shape)
 
     def _over_all(self, x: Tensor) -> Tensor:
         """With mean and variance of the whole batch, whichever process has it: x [rows, C, H, W]."""

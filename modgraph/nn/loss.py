@@ -8,24 +8,25 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.padding import valid
+from modgraph.nn.padding import cleared
 from modgraph.nn.shard import whole_batch_sum
 
 
-def mean_per_example(x: Tensor, length: Tensor | None) -> Tensor:
-    """[B, ...] to [B]; with a length, the first axis after the batch holds padding."""
-    return per_example(x, length, "mean")
-
-
-def per_example(x: Tensor, length: Tensor | None, reduce: str) -> Tensor:
-    """The same by mean or sum."""
+def per_example(x: Tensor, real: Tensor | None, reduce: str = "mean") -> Tensor:
+    """[B, ...] to [B] by mean or sum over what is real, `real` a mask that broadcasts against x."""
     if x.dim() == 1:
         return x
-    mask = valid(x, 1, length)
-    if mask is None:
-        return x.flatten(1).mean(1) if reduce == "mean" else x.flatten(1).sum(1)
-    total = (x * mask).flatten(1).sum(1)
-    return total / mask.expand_as(x).flatten(1).sum(1).clamp(min=1) if reduce == "mean" else total
+    total = cleared(x, real).flatten(1).sum(1)
+    if reduce == "sum":
+        return total
+    if real is None:
+        return x.flatten(1).mean(1)
+    return total / real.expand_as(x).flatten(1).sum(1).clamp(min=1)
+
+
+def _of_positions(real: Tensor | None) -> Tensor | None:
+    """The mask of vectors [B, ..., D] as that of their positions [B, ...]."""
+    return None if real is None else real.squeeze(-1)
 
 
 class CrossEntropy(nn.Module):
@@ -40,15 +41,15 @@ class CrossEntropy(nn.Module):
         self.ignore = ignore
         self.reduce = reduce
 
-    def forward(self, logits: Tensor, label: Tensor, length: Tensor | None = None) -> Tensor:
+    def forward(self, logits: Tensor, label: Tensor, real: Tensor | None = None) -> Tensor:
         label = label.long()
         counts = torch.ones_like(label, dtype=torch.bool) if self.ignore is None else label != self.ignore
         weight = logits.new_tensor(self.weights) if self.weights else None
         known = label * counts
-        loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
+        loss = F.cross_entropy(cleared(logits, real).movedim(-1, 1), known, weight, reduction="none")
         if self.ignore is None or loss.dim() == 1 or self.reduce == "sum":
-            return per_example(loss * counts, length, self.reduce)
-        mask = valid(loss, 1, length)
+            return per_example(loss * counts, _of_positions(real), self.reduce)
+        mask = _of_positions(real)
         counts = counts if mask is None else counts & mask
         return (loss * counts).flatten(1).sum(1) / counts.flatten(1).sum(1).clamp(min=1)
 
@@ -61,25 +62,25 @@ class Gaussian(nn.Module):
         self.variance = variance
         self.reduce = reduce
 
-    def forward(self, prediction: Tensor, target: Tensor, length: Tensor | None = None) -> Tensor:
-        squares = ((prediction - target) ** 2).sum(-1)
+    def forward(self, prediction: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
+        squares = (cleared(prediction - target, real) ** 2).sum(-1)
         constant = prediction.shape[-1] * math.log(2 * math.pi * self.variance)
-        return per_example((squares / self.variance + constant) / 2, length, self.reduce)
+        return per_example((squares / self.variance + constant) / 2, _of_positions(real), self.reduce)
 
 
 class MSE(nn.Module):
     """Mean of the squared error over everything an example holds."""
 
-    def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
-        return mean_per_example((prediction - target) ** 2, None)
+    def forward(self, prediction: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
+        return per_example(cleared(prediction - target, real) ** 2, real)
 
 
 class Entropy(nn.Module):
     """−Σ p log p of p = softmax(logits): logits [B, ..., C]."""
 
-    def forward(self, logits: Tensor, length: Tensor | None = None) -> Tensor:
-        log_p = logits.log_softmax(-1)
-        return mean_per_example(-(log_p.exp() * log_p).sum(-1), length)
+    def forward(self, logits: Tensor, real: Tensor | None = None) -> Tensor:
+        log_p = cleared(logits, real).log_softmax(-1)
+        return per_example(-(log_p.exp() * log_p).sum(-1), _of_positions(real))
 
 
 class Importance(nn.Module):
@@ -89,8 +90,9 @@ class Importance(nn.Module):
         super().__init__()
         self.over = over
 
-    def forward(self, *gates: Tensor) -> Tensor:
-        return torch.stack([self._of_one(each) for each in gates]).sum(0)
+    def forward(self, *gates: Tensor, real: tuple[Tensor | None, ...] | None = None) -> Tensor:
+        masks = real or (None,) * len(gates)
+        return torch.stack([self._of_one(cleared(each, mask)) for each, mask in zip(gates, masks, strict=True)]).sum(0)
 
     def _of_one(self, gates: Tensor) -> Tensor:
         if self.over == "example":

@@ -1,6 +1,8 @@
-"""Padding along a symbolic axis: which positions of a batch are real. B is the batch axis."""
+"""Padding along axes of any length: which places of a batch are real. B is the batch axis."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -11,8 +13,8 @@ def valid(x: Tensor, axis: int, length: Tensor | None) -> Tensor | None:
 
     `length` has the shape [B], B the first axis of x; None means that all positions are real.
     """
-    if length is None:
-        return None
+    if length is None or length.dtype == torch.bool:
+        return length
     axis = axis % x.dim()
     positions = torch.arange(x.shape[axis], device=x.device)
     mask = positions < length.to(x.device).unsqueeze(-1)
@@ -21,11 +23,21 @@ def valid(x: Tensor, axis: int, length: Tensor | None) -> Tensor | None:
     return mask.reshape(-1, *shape[1:])
 
 
+def valid_along(x: Tensor, lengths: Mapping[int, Tensor]) -> Tensor | None:
+    """The same along several axes, each with lengths of its own: true where a place is real along all of them."""
+    found: Tensor | None = None
+    for axis, length in lengths.items():
+        mask = valid(x, axis, length)
+        found = mask if found is None or mask is None else found & mask
+    return found
+
+
+def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
+    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
+    reaches neither values nor gradients."""
+    return x if real is None else x.masked_fill(~real, otherwise)
+
+
 def without_padding(x: Tensor, axis: int, length: Tensor | None) -> Tensor:
     """x with zeros in the padding along `axis`: what stands there, inf and NaN too, reaches no value or gradient."""
     return cleared(x, valid(x, axis, length))
-
-
-def cleared(x: Tensor, real: Tensor | None) -> Tensor:
-    """x with zeros where `real`, which broadcasts against it, is false; None means that all is real."""
-    return x if real is None else x.masked_fill(~real, 0)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.padding import valid
+from modgraph.nn.padding import cleared
 
 
 class Attention(nn.Module):
@@ -19,11 +19,11 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width, bias=bias)
         self.out = nn.Linear(width, width)
 
-    def forward(self, x: Tensor, length: Tensor | None = None) -> Tensor:
-        """x [..., N, D] gives the same shape; no token looks at padding."""
-        mask = valid(x, -2, length)
-        if mask is not None:
-            mask = mask.transpose(-1, -2).unsqueeze(-3)
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """x [..., N, D] gives the same shape; no token looks at padding, which `real` [..., N, 1] tells."""
+        x, mask = cleared(x, real), None
+        if real is not None:
+            mask = real.transpose(-1, -2).unsqueeze(-3)
             if self.causal:
                 mask = mask & torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool, device=x.device).tril()
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).transpose(-4, -2).unbind(-3)

@@ -1,4 +1,4 @@
-"""Joining, cutting, reducing, and arithmetic."""
+"""Joining, cutting, and arithmetic."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from modgraph.nn.padding import valid
 
 
 class Flatten(nn.Module):
@@ -40,69 +38,11 @@ class Split(nn.Module):
         return x.chunk(self.parts, dim=-1)
 
 
-class Softmax(nn.Softmax):
-    """Softmax over the last axis."""
-
-    def __init__(self) -> None:
-        super().__init__(dim=-1)
-
-
-class LogSoftmax(nn.LogSoftmax):
-    """Log-softmax over the last axis."""
-
-    def __init__(self) -> None:
-        super().__init__(dim=-1)
-
-
-class _Reduction(nn.Module):
-    def __init__(self, axis: int) -> None:
-        super().__init__()
-        self.axis = axis
-
-
-class Sum(_Reduction):
-    """The sum along an axis, padding left out."""
-
-    def forward(self, x: Tensor, length: Tensor | None = None) -> Tensor:
-        mask = valid(x, self.axis, length)
-        return (x if mask is None else x * mask).sum(self.axis)
-
-
-class Mean(_Reduction):
-    """The mean along an axis, padding left out; the mean of nothing is zero."""
-
-    def forward(self, x: Tensor, length: Tensor | None = None) -> Tensor:
-        mask = valid(x, self.axis, length)
-        if mask is None:
-            return x.mean(self.axis)
-        return (x * mask).sum(self.axis) / mask.sum(self.axis).clamp(min=1)
-
-
-class Max(_Reduction):
-    """The largest value along an axis, padding left out; the largest of nothing is zero."""
-
-    def forward(self, x: Tensor, length: Tensor | None = None) -> Tensor:
-        mask = valid(x, self.axis, length)
-        if mask is None:
-            return x.amax(self.axis)
-        largest = x.masked_fill(~mask, -torch.inf).amax(self.axis)
-        return torch.where(mask.any(self.axis), largest, 0.0)
-
-
-class Last(_Reduction):
-    """The last value along an axis, padding left out; the last of nothing is zero."""
-
-    def forward(self, x: Tensor, length: Tensor | None = None) -> Tensor:
-        real, earlier = (valid(x, self.axis, each) for each in (length, None if length is None else length - 1))
-        if real is None or earlier is None:
-            return x.select(self.axis, -1)
-        return x.masked_fill(earlier | ~real, 0).sum(self.axis)
-
-
 class Arithmetic(nn.Module):
     """left ∘ right, one of them perhaps a constant.
 
-    A value of lower rank is broadcast within an example, never across the batch: its missing axes are put in between.
+    `left_lacks` and `right_lacks` are the axes of the result that a value does not have, counted from the last: within
+    an example it is repeated along them, never across the batch.
     """
 
     OPERATORS: dict[str, Any] = {
@@ -116,14 +56,14 @@ class Arithmetic(nn.Module):
     def __init__(
         self,
         symbol: str,
-        left_rank: int,
-        right_rank: int,
+        left_lacks: tuple[int, ...] = (),
+        right_lacks: tuple[int, ...] = (),
         left: float | None = None,
         right: float | None = None,
     ) -> None:
         super().__init__()
         self.function = self.OPERATORS[symbol]
-        self.ranks = (left_rank, right_rank)
+        self.lacks = (left_lacks, right_lacks)
         self.left = left
         self.right = right
 
@@ -131,16 +71,14 @@ class Arithmetic(nn.Module):
         remaining = iter(values)
         left = next(remaining) if self.left is None else self.left
         right = next(remaining) if self.right is None else self.right
-        rank = max(self.ranks)
-        result: Tensor = self.function(*(_raised(*each, rank) for each in zip((left, right), self.ranks, strict=True)))
+        result: Tensor = self.function(*map(_widened, (left, right), self.lacks))
         return result
 
 
-def _raised(value: Tensor | float, rank: int, wanted: int) -> Tensor | float:
-    """A value of `rank` axes per example with ones in front of them, up to `wanted`; batch statistics as they are."""
+def _widened(value: Tensor | float, lacks: tuple[int, ...]) -> Tensor | float:
+    """A value with the axes that it lacks, counted from the last; batch statistics and constants as they are."""
     if not isinstance(value, Tensor) or value.dim() == 0:
         return value
-    at = value.dim() - rank
-    for _ in range(wanted - rank):
-        value = value.unsqueeze(at)
+    for axis in reversed(lacks):
+        value = value.unsqueeze(axis)
     return value

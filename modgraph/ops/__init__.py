@@ -1,6 +1,29 @@
 """The ops of the language: one declaration each, without torch."""
 
-from modgraph.ops import activation, image, linear, loss, normalisation, sequence, shape
+from modgraph.ops import (
+    activation,
+    along_axis,
+    arithmetic,
+    contraction,
+    image,
+    linear,
+    loss,
+    normalisation,
+    sequence,
+    shape,
+)
 from modgraph.ops.op import Op
 
-__all__ = ["Op", "activation", "image", "linear", "loss", "normalisation", "sequence", "shape"]
+__all__ = [
+    "Op",
+    "activation",
+    "along_axis",
+    "arithmetic",
+    "contraction",
+    "image",
+    "linear",
+    "loss",
+    "normalisation",
+    "sequence",
+    "shape",
+]

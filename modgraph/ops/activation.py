@@ -1,11 +1,9 @@
-"""Functions of each value, and softmax over the last axis."""
+"""Functions of each value."""
 
 from __future__ import annotations
 
 from modgraph.declare import TorchModule, setting
-from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Misfit
 
 
 class ReLU(Op):
@@ -84,31 +82,3 @@ class Identity(Op):
     example = "input x: float[5, 6] y = x -> identity output y"
     module = TorchModule("torch.nn.Identity")
     affine = True
-
-
-class _OverLastAxis(Op):
-    """A function of the whole last axis, which must have a fixed length."""
-
-    operands = VECTORS
-    results = ("... D",)
-
-    def check(self, axes: Axes) -> None:
-        if not isinstance(axes["D"], int):
-            raise Misfit(f'{self.name} over the axis "{axes["D"]}" would count its padding', "fix its length")
-
-
-class Softmax(_OverLastAxis):
-    """exp(x) / Σ exp(x) over the last axis."""
-
-    name = "softmax"
-    synonyms = ("normalize",)
-    example = "input x: float[5, 6] y = x -> softmax output y"
-    module = TorchModule("modgraph.nn.Softmax")
-
-
-class LogSoftmax(_OverLastAxis):
-    """x − log Σ exp(x) over the last axis."""
-
-    name = "log_softmax"
-    example = "input x: float[5, 6] y = x -> log_softmax output y"
-    module = TorchModule("modgraph.nn.LogSoftmax")

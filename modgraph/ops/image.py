@@ -56,8 +56,8 @@ class Conv(Op):
         return extent(W, self.kernel, self.stride, self.padding, "width")
 
     def check(self, axes: Axes) -> None:
-        channels = axes["C"]
-        if not isinstance(channels, int) or channels % self.groups or self.width % self.groups:
+        channels = axes.fixed("C")
+        if channels % self.groups or self.width % self.groups:
             raise Misfit(
                 f"{self.groups} groups divide neither {channels} channels and {self.width} filters evenly",
                 "choose groups that divide both",
@@ -151,8 +151,8 @@ class PatchEmbed(Op):
         return H // self.patch, W // self.patch
 
     def check(self, axes: Axes) -> None:
-        height, width = axes["H"], axes["W"]
-        if not (isinstance(height, int) and isinstance(width, int)) or height % self.patch or width % self.patch:
+        height, width = axes.fixed("H"), axes.fixed("W")
+        if height % self.patch or width % self.patch:
             raise Misfit(
                 f"patches of {self.patch} do not tile an image of {height} × {width}",
                 "choose a patch that divides height and width",

@@ -6,6 +6,7 @@ A model's loss is the sum of its `loss` statements; what is per example is avera
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from modgraph.declare import Operand, Role, Signature, TorchModule, setting
 from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison
@@ -24,8 +25,8 @@ class _Likelihood(_Objective):
 
     likelihood = True
 
-    def masked(self, axes: Axes) -> str | None:
-        return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.axes.lead or ()
 
 
 class CrossEntropy(_Likelihood):
@@ -47,9 +48,9 @@ class CrossEntropy(_Likelihood):
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
 
     def check(self, axes: Axes) -> None:
-        if self.class_weights and len(self.class_weights) != axes["C"]:
-            raise Misfit(f"{len(self.class_weights)} weights for {axes['C']} classes", "give one weight for each class")
-        classes, logits = axes["size"], axes["C"]
+        classes, logits = axes["size"], axes.fixed("C")
+        if self.class_weights and len(self.class_weights) != logits:
+            raise Misfit(f"{len(self.class_weights)} weights for {logits} classes", "give one weight for each class")
         if classes != logits:
             raise Misfit(f"{logits} logits for a label of {classes} classes", "make the two numbers equal")
 
@@ -74,7 +75,7 @@ class Gaussian(_Likelihood):
 
 
 class MSE(_Objective):
-    """Squared error, averaged over everything an example holds."""
+    """Squared error, averaged over everything an example holds, padding left out."""
 
     name = "mse"
     synonyms = ("l2", "squared_error", "mean_squared_error", "mse_loss")
@@ -84,10 +85,8 @@ class MSE(_Objective):
     compares = Comparison("prediction", "target", (SQUARED_ERROR,))
     module = TorchModule("modgraph.nn.MSE")
 
-    def check(self, axes: Axes) -> None:
-        lead = axes.lead or ()
-        if any(isinstance(axis, str) for axis in lead):
-            raise Misfit("mse over an axis without a fixed length would count its padding", "reduce it first")
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.axes.lead or ()
 
 
 class Entropy(_Objective):
@@ -99,19 +98,23 @@ class Entropy(_Objective):
     results = ("",)
     module = TorchModule("modgraph.nn.Entropy")
 
-    def masked(self, axes: Axes) -> str | None:
-        return next((axis for axis in axes.lead or () if isinstance(axis, str)), None)
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.axes.lead or ()
 
 
 class _Balance(_Objective):
     """CV² of what each module got, summed over routes; their tokens may differ in number."""
 
     variadic = True
+    masks_each = True
     module = TorchModule("modgraph.nn.Importance", over="over")
 
     over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
 
-    def bind(self, *found: TensorType, **known: Axis) -> Signature:
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return tuple(axis for gates in signature.operands for axis in gates.shape)
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
         signature = super().bind(*found[:1], **known)
         for type_ in found[1:]:
             super().bind(type_, **known)

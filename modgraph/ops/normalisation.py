@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Weight, setting
+from modgraph.declare import ONES, ZEROS, Operand, Signature, TorchModule, Weight, setting
 from modgraph.ops.image import IMAGE
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Misfit
+from modgraph.types import Axes, Axis, Misfit
 
 
 class LayerNorm(Op):
@@ -24,7 +24,7 @@ class LayerNorm(Op):
     learned: bool = setting(True, doc="scale and shift by learned vectors")
 
     def check(self, axes: Axes) -> None:
-        if not isinstance(axes["D"], int):
+        if axes["D"].is_padded:
             reason = f'the axis "{axes["D"]}" has no fixed length, and its padding would count'
             raise Misfit(reason, "normalise along an axis with a number in the input's type")
 
@@ -61,6 +61,9 @@ class BatchNorm(Op):
     eps: float = setting(1e-5, min=0, doc="added to the variance")
     momentum: float = setting(0.1, min=0, max=1, doc="share of a batch in the running statistics")
 
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.axes.lead or ()
+
 
 class GroupNorm(Op):
     """Normalise groups of an image's channels, then scale and shift each channel."""
@@ -77,8 +80,8 @@ class GroupNorm(Op):
     eps: float = setting(1e-5, min=0, doc="added to the variance")
 
     def check(self, axes: Axes) -> None:
-        if not isinstance(axes["C"], int) or axes["C"] % self.groups:
-            raise Misfit(f"{self.groups} groups do not divide {axes['C']} channels", "choose groups that do")
+        if axes.fixed("C") % self.groups:
+            raise Misfit(f"{self.groups} groups do not divide {axes.fixed('C')} channels", "choose groups that do")
 
 
 class Dropout(Op):

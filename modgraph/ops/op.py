@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from modgraph.declare import Declaration, Registry, Role
+from modgraph.declare import Declaration, Registry, Role, Signature
 from modgraph.ops.comparison import Comparison
 
 
@@ -14,6 +14,7 @@ class Op(Declaration):
     `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
     `training_only` says that it is the identity outside training.
+    `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
     `objective` says that it is made to be minimised: a loss statement without a name is called after it.
@@ -24,6 +25,7 @@ class Op(Declaration):
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
     training_only: ClassVar[bool] = False
+    masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     compares: ClassVar[Comparison | None] = None
     objective: ClassVar[bool] = False
@@ -33,6 +35,10 @@ class Op(Declaration):
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
         return 0
+
+    def longest(self, signature: Signature) -> dict[str, int]:
+        """How long axes of any length may be here at most, by name."""
+        return {}
 
     def grid(self, *axes: Any, **settings: Any) -> tuple[int, int] | None:
         """Rows and columns of the image whose places its tokens are, row by row, if it makes tokens of an image.

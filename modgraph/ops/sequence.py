@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import ZEROS, Operand, TorchModule, Weight, normal, setting, uniform
+from modgraph.declare import ZEROS, Operand, Signature, TorchModule, Weight, normal, setting, uniform
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Misfit, derived
+from modgraph.types import Axes, Axis, Misfit, derived
 
 TOKENS = (Operand("x", "... N D"),)
 
@@ -48,12 +48,11 @@ class Attention(Op):
         return 3 * D
 
     def check(self, axes: Axes) -> None:
-        if not isinstance(axes["D"], int) or axes["D"] % self.heads:
+        if axes.fixed("D") % self.heads:
             raise Misfit(f"{self.heads} heads do not divide a width of {axes['D']}", "choose heads that do")
 
-    def masked(self, axes: Axes) -> str | None:
-        length = axes["N"]
-        return length if isinstance(length, str) else None
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (signature.axes["N"],)
 
     def macs(self, N: int, D: int) -> int:
         return 4 * N * D * D + 2 * N * N * D
@@ -91,14 +90,18 @@ class Position(Op):
     length: int | None = setting(None, min=1, doc="how many places; the number of tokens if not given")
 
     @derived
-    def places(self, N: int | str) -> int | str:
-        return self.length or N
+    def places(self, N: Axis) -> Axis:
+        return N if self.length is None else Axis(self.length)
+
+    def longest(self, signature: Signature) -> dict[str, int]:
+        tokens = signature.axes["N"]
+        return {tokens.name: self.length} if tokens.is_padded and self.length is not None else {}
 
     def check(self, axes: Axes) -> None:
-        tokens = axes["N"]
-        if isinstance(tokens, str) and self.length is None:
-            raise Misfit(f'the axis "{tokens}" has no fixed length', "say how many places: position(length=512)")
-        if isinstance(tokens, int) and self.length is not None and self.length < tokens:
+        tokens = axes.size("N")
+        if tokens is None and self.length is None:
+            raise Misfit(f'the axis "{axes["N"]}" has no fixed length', "say how many places: position(length=512)")
+        if tokens is not None and self.length is not None and self.length < tokens:
             raise Misfit(f"{tokens} tokens do not fit {self.length} places", "raise length")
 
 
@@ -116,9 +119,9 @@ class Select(Op):
     index: int = setting(min=0, doc="place of the token, from 0")
 
     def check(self, axes: Axes) -> None:
-        tokens = axes["N"]
-        if isinstance(tokens, int) and self.index >= tokens:
+        tokens = axes.size("N")
+        if tokens is not None and self.index >= tokens:
             raise Misfit(f"there is no token {self.index} among {tokens}", f"the last is select({tokens - 1})")
-        if isinstance(tokens, str) and self.index > 0:
-            reason = f'the axis "{tokens}" has no fixed length, so an example may have no token {self.index}'
+        if tokens is None and self.index > 0:
+            reason = f'the axis "{axes["N"]}" has no fixed length, so an example may have no token {self.index}'
             raise Misfit(reason, "take the first with select(0) or the last with last, or give the axis a number")

@@ -1,13 +1,25 @@
-"""Ops that join, cut and reduce axes, and arithmetic between values."""
+"""Ops that join, cut and rename axes."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, product, setting
+from modgraph.ops.along_axis import position_of
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
-from modgraph.types import Axes, Axis, Misfit, TensorType, floats, shown
+from modgraph.types import (
+    Axes,
+    Axis,
+    Misfit,
+    Shape,
+    TensorType,
+    floats,
+    met_shapes,
+    once_each,
+    shapes_meet,
+    shown,
+)
 
 
 class Flatten(Op):
@@ -20,8 +32,8 @@ class Flatten(Op):
     affine = True
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        if found[0].symbolic:
-            raise Misfit(f'flatten needs fixed lengths, and "{found[0].symbolic[0]}" has none', "reduce it first")
+        if found[0].padded:
+            raise Misfit(f'flatten needs fixed lengths, and "{found[0].padded[0]}" has none', "reduce it first")
         return (floats(product(found[0].shape)),)
 
 
@@ -35,22 +47,23 @@ class Concat(Op):
     variadic = True
     module = TorchModule("modgraph.nn.Concat")
 
-    def bind(self, *found: TensorType, **known: Axis) -> Signature:
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
         if not found or any(type_.dtype != "float" for type_ in found):
             raise Misfit("concat joins float values", "write (a, b) -> concat")
         return Signature(self, found, Axes(self), (floats(*self._joined(found)),))
 
-    def _joined(self, found: tuple[TensorType, ...]) -> tuple[Axis, ...]:
-        first = found[0].shape
-        total = 0
+    def _joined(self, found: tuple[TensorType, ...]) -> Shape:
+        outer, total = found[0].shape[:-1], 0
         for at, type_ in enumerate(found):
-            if not type_.shape or type_.shape[:-1] != first[:-1]:
-                raise Misfit(f"cannot join {shown(first)} and {shown(type_.shape)} along the last axis", "", at)
-            last = type_.shape[-1]
-            if not isinstance(last, int):
+            if not type_.shape or not shapes_meet(type_.shape[:-1], outer):
+                raise Misfit(
+                    f"cannot join {shown(found[0].shape)} and {shown(type_.shape)} along the last axis", "", at
+                )
+            outer, last = met_shapes(outer, type_.shape[:-1]), type_.shape[-1]
+            if last.size is None:
                 raise Misfit(f'cannot join along the axis "{last}", which has no fixed length', "", at)
-            total += last
-        return (*first[:-1], total)
+            total += last.size
+        return (*outer, Axis(total))
 
 
 class Split(Op):
@@ -65,147 +78,38 @@ class Split(Op):
     parts: int = setting(min=2, max=256, doc="number of parts")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        last = axes["D"]
-        if not isinstance(last, int) or last % self.parts:
+        last = axes.fixed("D")
+        if last % self.parts:
             raise Misfit(f"{self.parts} parts do not divide an axis of {last}", "choose parts that do")
         return (floats(*found[0].shape[:-1], last // self.parts),) * self.parts
 
 
-class _Reduction(Op):
-    """Reduce one axis, padding left out; by default the tokens of [N, D]."""
+class Rename(Op):
+    """Give axes other names: `h -> rename(expert="sender")`, so that all pairs of two experts can be meant.
 
-    axis: int = setting(-2, max=-1, doc="which axis, counted from the last: -1, -2, …")
+    An axis keeps its length, and an axis of any length its padding: only axes with a number can be renamed.
+    """
+
+    name = "rename"
+    example = 'input x: float[6] pool p[3] = linear(4) y = x -> p -> rename(p="sender") output y'
+    operands = (Operand("x", "..."),)
+    module = TorchModule("torch.nn.Identity")
+    affine = True
+    takes_names = True
+
+    names: tuple[str, ...] = setting((), doc="each axis, and then what it is called")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        shape = found[0].shape
-        if -self.axis > len(shape):
-            advice = f"write {self.name}(axis=-1)" if shape else "it is a single number already"
-            raise Misfit(f"{self.name} reduces axis {self.axis}, but the value has the axes {shown(shape)}", advice)
-        at = len(shape) + self.axis
-        return (floats(*shape[:at], *shape[at + 1 :]),)
+        (x,) = found
+        shape = list(x.shape)
+        for old, new in zip(self.names[::2], self.names[1::2], strict=True):
+            at = len(shape) + position_of(old, x, self.name)
+            if shape[at].is_padded:
+                reason = f'the axis "{old}" has no fixed length, and its padding would be forgotten'
+                raise Misfit(reason, "reduce it, or give it a number in the input's type")
+            shape[at] = Axis(shape[at].size, new)
+        return (x.with_shape(once_each(tuple(shape), self.name)),)
 
-    def masked(self, axes: Axes) -> str | None:
-        axis = (axes.lead or ())[self.axis]
-        return axis if isinstance(axis, str) else None
-
-
-class Mean(_Reduction):
-    """The mean over an axis."""
-
-    name = "mean"
-    synonyms = ("average", "avg", "global_average_pool", "gap")
-    example = "input x: float[5, 6] y = x -> mean output y"
-    module = TorchModule("modgraph.nn.Mean", "axis")
-    affine = True
-
-
-class Sum(_Reduction):
-    """The sum over an axis."""
-
-    name = "sum"
-    synonyms = ("reduce_sum",)
-    example = "input x: float[5, 6] y = x -> sum output y"
-    module = TorchModule("modgraph.nn.Sum", "axis")
-    affine = True
-
-
-class Max(_Reduction):
-    """The largest value along an axis."""
-
-    name = "max"
-    example = "input x: float[5, 6] y = x -> max output y"
-    module = TorchModule("modgraph.nn.Max", "axis")
-
-
-class Last(_Reduction):
-    """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
-
-    name = "last"
-    example = "input x: float[5, 6] y = x -> last output y"
-    module = TorchModule("modgraph.nn.Last", "axis")
-    affine = True
-
-
-ARITHMETIC_MODULE = TorchModule(
-    "modgraph.nn.Arithmetic", "symbol", "left_rank", "right_rank", left="left", right="right"
-)
-
-
-class Arithmetic(Op):
-    """Base of + − × ÷ and power: values of broadcast shapes, or a value and a constant."""
-
-    symbol: ClassVar[str]
-
-    left: float | None = setting(None, doc="a constant instead of the left operand")
-    right: float | None = setting(None, doc="a constant instead of the right operand")
-
-    def bind(self, *found: TensorType, **known: Axis) -> Signature:
-        for at, type_ in enumerate(found):
-            if type_.dtype != "float":
-                raise Misfit(f"arithmetic is for float values, not {type_}", "", at)
-        if self.left is not None and self.right is not None:
-            raise Misfit(f"{self.name} of two constants takes no value", "leave one of left and right out")
-        wanted = 1 if self.left is not None or self.right is not None else 2
-        if len(found) != wanted:
-            raise Misfit(f"{self.name} takes {wanted} operands here, not {len(found)}")
-        axes = Axes(self)
-        ranks = [len(type_.shape) for type_ in found]
-        axes.bound["left_rank"] = 0 if self.left is not None else ranks[0]
-        axes.bound["right_rank"] = 0 if self.right is not None else ranks[-1]
-        return Signature(self, found, axes, (self._broadcast(found),))
-
-    def _broadcast(self, found: tuple[TensorType, ...]) -> TensorType:
-        rank = max(len(type_.shape) for type_ in found)
-        padded = [(1,) * (rank - len(type_.shape)) + type_.shape for type_ in found]
-        shape: list[Axis] = []
-        for lengths in zip(*padded, strict=True):
-            distinct = {length for length in lengths if length != 1}
-            if len(distinct) > 1:
-                shapes = f"{shown(found[0].shape)} and {shown(found[1].shape)}"
-                raise Misfit(f'the shapes {shapes} do not fit together under "{self.symbol}"')
-            shape.append(distinct.pop() if distinct else 1)
-        per_batch = all(type_.per == "batch" for type_ in found)
-        return TensorType("float", tuple(shape), per="batch" if per_batch else "example")
-
-
-class Add(Arithmetic):
-    """Sum of two values."""
-
-    name, symbol = "add", "+"
-    example = "input x: float[5, 6] y = x + x output y"
-    module = ARITHMETIC_MODULE
-
-
-class Subtract(Arithmetic):
-    """Difference of two values."""
-
-    name, symbol = "subtract", "-"
-    example = "input x: float[5, 6] y = x - 1 output y"
-    module = ARITHMETIC_MODULE
-
-
-class Multiply(Arithmetic):
-    """Product of two values, element by element."""
-
-    name, symbol = "multiply", "*"
-    example = "input x: float[5, 6] y = 2 * x output y"
-    module = ARITHMETIC_MODULE
-
-
-class Divide(Arithmetic):
-    """Quotient of two values, element by element."""
-
-    name, symbol = "divide", "/"
-    example = "input x: float[5] y = 1 / x output y"
-    module = ARITHMETIC_MODULE
-
-
-class Power(Arithmetic):
-    """One value to the power of another, element by element."""
-
-    name, symbol = "power", "**"
-    example = "input x: float[5, 6] y = x ** 2 output y"
-    module = ARITHMETIC_MODULE
-
-
-ARITHMETIC = {op.symbol: op for op in (Add, Subtract, Multiply, Divide, Power)}
+    def check(self, axes: Axes) -> None:
+        if not self.names or len(self.names) % 2:
+            raise Misfit("rename takes an axis and its new name", 'for example: rename(expert="sender")')

@@ -54,7 +54,8 @@ def _needed(graph: Graph, node: Node, change: Node | Narrowed) -> set[Result]:
     if isinstance(change, Narrowed) and isinstance(node, ScanNode) and isinstance(change.node, ScanNode):
         lost = {*node.region.arguments} - {*change.node.region.arguments}
         inputs = {slot: result for slot, result in inputs.items() if slot not in lost}
-    return {*inputs.values(), *map(Result, graph.uses(node.name).values())}
+    used = map(Result, graph.uses(node.name).values())
+    return {*inputs.values(), *graph.lengths(node.name).values(), *used}
 
 
 def narrowed(scan: ScanNode, live: set[Result]) -> Narrowed:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, Record, Role, TorchModule, Weight, setting, uniform
+from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Weight, setting, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
-from modgraph.types import Axes
+from modgraph.types import Axis
 
 
 class Agreement(Router):
@@ -44,8 +44,8 @@ class Agreement(Router):
         """Rounds only look back, so round t of many is the last of t."""
         return tuple(replace(self, iterations=t) for t in range(1, self.iterations + 1)) or (self,)
 
-    def masked(self, axes: Axes) -> str | None:
-        return axes["N"] if isinstance(axes["N"], str) else None
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (*(signature.axes.lead or ()), signature.axes["N"])
 
     def macs(self, N: int, M: int, D: int, V: int) -> int:
         keys = N * D * V if self.iterations else 0

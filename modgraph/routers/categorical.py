@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Weight, product, setting, uniform
+from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Weight, product, setting, sizes, uniform
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
 from modgraph.routers.top_k import SELECTED, ChoiceForms, hard_forms
-from modgraph.types import Axes, Misfit, TensorType
+from modgraph.types import Axis, Misfit, TensorType
 
 SIDE_BY_SIDE = ChoiceForms(  # each slot is a sender of its own
     message_passing="modgraph.nn.message_passing.SlotsMessagePassing",
@@ -42,8 +42,8 @@ class Slots(Router):
     )
     dedupe: bool = setting(False, doc="a module that fills several slots counts once in the sum")
 
-    def masked(self, axes: Axes) -> str | None:
-        return axes["N"] if isinstance(axes["N"], str) else None
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (*(signature.axes.lead or ()), signature.axes["N"])
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         """A message of any rank is routed as one vector; so is its result."""
@@ -52,7 +52,7 @@ class Slots(Router):
         outer = self.outer(pool, tokens)
         flat = tokens.with_shape((*(outer or (1,)), _width(pool.message)))
         facts: dict[str, Any] = {"message_rank": len(pool.message.shape), **self.controlled(pool.message)}
-        signature = self.bind(flat, *others, M=pool.size, V=_width(result), **facts)
+        signature = self.bind(flat, *others, M=pool.axis, V=Axis(_width(result)), **facts)
         value, *records = signature.results if outer else self._for_one(signature.results)
         value = value.with_shape((*value.shape[:-1], *result.shape))
         return replace(signature, operands=(tokens, *others), results=(value, *records))
@@ -67,7 +67,7 @@ class Slots(Router):
         if not result.shape:
             raise Misfit("numbers cannot be put side by side", 'use combine="sum"')
         first, *rest = result.shape
-        return result.with_shape((self.slots * first, *rest)) if isinstance(first, int) else result
+        return result if first.size is None else result.with_shape((self.slots * first.size, *rest))
 
     def fits(self, message: TensorType, modules: int) -> None:
         """Raise `Misfit` where this router cannot choose among such modules."""
@@ -93,7 +93,7 @@ class Slots(Router):
 
 def _width(type_: TensorType) -> int:
     """How many numbers a message or a result has. Raises `Misfit` if that is not fixed."""
-    if type_.symbolic:
+    if type_.padded:
         reason = f"a router with slots needs messages and results of a fixed size, not {type_}"
         raise Misfit(reason, "give the axis a number in the input's type")
     return product(type_.shape)
@@ -111,8 +111,8 @@ class Categorical(Slots):
     synonyms = ("gumbel", "sample", "reinforce")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = categorical(slots=2) y = x -> p by r output y"
     weights = (
-        Weight("weight", "slots M features", uniform("features"), modules="M"),
-        Weight("bias", "slots M", modules="M"),
+        Weight("weight", "slots M features", uniform("features")),
+        Weight("bias", "slots M"),
         Weight("conv.weight", "channels C kernel kernel", uniform("C kernel kernel"), when="convolves"),
         Weight("conv.bias", "channels", uniform("C kernel kernel"), when="convolves"),
     )
@@ -140,7 +140,7 @@ class Categorical(Slots):
     def controlled(self, message: TensorType) -> dict[str, Any]:
         if not self.convolves:
             return {"features": _width(message), "image": None, "C": 0, "H": 0, "W": 0}
-        C, H, W = message.shape
+        C, H, W = sizes(message.shape)
         image = (C, self.channels, self.kernel)
         return {"features": self.channels, "image": image, "C": C, "H": H, "W": W}
 

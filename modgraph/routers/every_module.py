@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modgraph.declare import Operand, Signature, TorchModule, setting
 from modgraph.routers.router import Lowering, PoolTypes, Router
-from modgraph.types import Axes, TensorType
+from modgraph.types import Axes, Misfit, TensorType, once_each
 
 
 class EveryModule(Router):
@@ -31,8 +31,11 @@ class EveryModule(Router):
         split = len(self.outer(pool, tokens))
         axes = Axes(self)
         axes.bound["N"] = 1
+        if self.rows and (not split or tokens.shape[split - 1] != pool.axis):
+            reason = f'rows=true deals {tokens} row by row, and it has no axis of the modules of "{pool.name}"'
+            raise Misfit(reason, "leave rows out: every module then takes the whole value", 0)
         axes.lead = tokens.shape[: split - self.rows]
-        shape = (*axes.lead, pool.size, *pool.result.shape)
+        shape = once_each((*axes.lead, pool.axis, *pool.result.shape), f'pool "{pool.name}"')
         return Signature(self, (tokens,), axes, (pool.result.with_shape(shape),))
 
     @property

@@ -22,7 +22,7 @@ class NoisyTopK(TopK):
     synonyms = ("top_k", "topk", "sparse", "moe")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y"
     records = (*TopK.records, Record("load", "... N M", Role.LOAD))
-    weights = (Weight("weight", "M D", ZEROS, modules="M"), Weight("noise_weight", "M D", ZEROS, modules="M"))
+    weights = (Weight("weight", "M D", ZEROS), Weight("noise_weight", "M D", ZEROS))
     module = TorchModule("modgraph.nn.NoisyTopK", "D", "M", "k", noise="noise", softmax="softmax")
 
     noise: bool = setting(True, doc="add noise in training")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from modgraph.declare import Declaration, Record, Registry, Role, Signature
-from modgraph.types import Axes, Axis, Misfit, TensorType
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, shapes_meet
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,14 @@ class PoolTypes:
     """What a pool's modules take and yield, and how many there are."""
 
     name: str
-    size: int
+    axis: Axis  # that of its modules
     message: TensorType
     result: TensorType
+
+    @property
+    def size(self) -> int:
+        assert self.axis.size is not None, "a pool has a number of modules"
+        return self.axis.size
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class Router(Declaration):
         single = not self.outer(pool, tokens)
         if single:
             tokens = tokens.with_shape((1, *tokens.shape))
-        known: dict[str, Axis] = {"M": pool.size}
+        known: dict[str, Axis] = {"M": pool.axis}
         if len(pool.result.shape) == 1:
             known["V"] = pool.result.shape[0]
         else:
@@ -93,10 +98,10 @@ class Router(Declaration):
         signature = self.bind(tokens, *others, **known)
         return replace(signature, results=self._for_one(signature.results)) if single else signature
 
-    def outer(self, pool: PoolTypes, tokens: TensorType) -> tuple[Axis, ...]:
+    def outer(self, pool: PoolTypes, tokens: TensorType) -> Shape:
         """The axes of what is routed beyond those of a message, the senders' last. Raises `Misfit`."""
         split = len(tokens.shape) - len(pool.message.shape)
-        if split < 0 or tokens.shape[split:] != pool.message.shape:
+        if split < 0 or not shapes_meet(tokens.shape[split:], pool.message.shape):
             raise Misfit(f'the modules of pool "{pool.name}" take {pool.message}, not {tokens}', operand=0)
         return tokens.shape[:split]
 
@@ -108,13 +113,14 @@ class Router(Declaration):
         return (value, *records)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The types of the value and of the records."""
-        records = (TensorType("float", axes.shape(record.axes)) for record in self.records)
-        return (*super().infer(axes, found), *records)
+        """The types of the value and of the records. Senders that are modules' results themselves are plain beside the
+        axis of modules."""
+        patterns = (*self.results, *(record.axes for record in self.records))
+        return tuple(TensorType("float", _beside(axes["M"], axes.listed(pattern))) for pattern in patterns)
 
     def senders_in(self, signature: Signature) -> Any:
         """How many senders a route has, outer axes left out."""
-        return signature.axes["N"]
+        return signature.axes.fixed("N")
 
     def deterministic(self) -> Router:
         """The same router without noise, sampling and capacity: for inference."""
@@ -141,3 +147,10 @@ class Router(Declaration):
 def definition(route: str) -> Lowering:
     """The form that all others must equal, by the import path of its torch module."""
     return Lowering("message_passing", route, "torch_geometric message passing, the definition")
+
+
+def _beside(modules: Axis, shape: Shape) -> Shape:
+    """A shape in which the axis of modules occurs once, last of all: where it is one of senders too, that is plain."""
+    twice = shape.count(modules) > 1
+    last = len(shape) - 1 - shape[::-1].index(modules) if twice else -1
+    return tuple(Axis(axis.size) if twice and axis == modules and at != last else axis for at, axis in enumerate(shape))

@@ -52,7 +52,7 @@ class Cosine(SoftmaxTopK):
     weights = (
         Weight("weight", "width D", uniform("D")),
         Weight("bias", "width", uniform("D")),
-        Weight("keys", "width M", normal(0.01), modules="M"),
+        Weight("keys", "width M", normal(0.01)),
         Weight("scale", "", constant(math.log(2))),
     )
     module = TorchModule(
@@ -82,7 +82,7 @@ class Linear(SoftmaxTopK):
     name = "linear"
     synonyms = ("switch", "softmax")
     example = "input x: float[5, 6] pool p[3] = scale router r = linear(k=1) y = x -> p by r output y"
-    weights = (Weight("weight", "M D", uniform("D"), modules="M"),)
+    weights = (Weight("weight", "M D", uniform("D")),)
     module = TorchModule(
         "modgraph.nn.LinearTopK", "D", "M", "k", noise="noise", load="load", capacity="capacity", priority="priority"
     )

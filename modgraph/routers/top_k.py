@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from modgraph.declare import Operand, Record, Role, Signature, setting
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
-from modgraph.types import Axes, Misfit, TensorType
+from modgraph.types import Axis, Misfit, TensorType
 
 FEW_WEIGHTS = 2**14  # of a module: in a scan, copying them for every token costs less than sorting tokens at every step
 
@@ -46,8 +46,8 @@ class TopK(Router):
 
     k: int = setting(1, min=1, doc="modules for each token")
 
-    def masked(self, axes: Axes) -> str | None:
-        return axes["N"] if isinstance(axes["N"], str) else None
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (*(signature.axes.lead or ()), signature.axes["N"])
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         if self.k > pool.size:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Initial, Operand, Record, Role, TorchModule, Weight, setting, uniform
+from modgraph.declare import Initial, Operand, Record, Role, Signature, TorchModule, Weight, setting, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
-from modgraph.types import Axes
+from modgraph.types import Axis
 
 
 class TruncatedKernel(Router):
@@ -26,7 +26,7 @@ class TruncatedKernel(Router):
     weights = (
         Weight("weight", "V D", uniform("D")),
         Weight("bias", "V", uniform("D"), when="bias"),
-        Weight("signature", "M V", uniform("V"), modules="M"),
+        Weight("signature", "M V", uniform("V")),
         Weight("bandwidth", "", Initial("ones")),
     )
     module = TorchModule("modgraph.nn.TruncatedKernel", "D", "V", "M", truncation="truncation", bias="bias")
@@ -38,8 +38,8 @@ class TruncatedKernel(Router):
     )
     bias: bool = setting(False, doc="add a learned vector to the keys")
 
-    def masked(self, axes: Axes) -> str | None:
-        return axes["N"] if isinstance(axes["N"], str) else None
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (*(signature.axes.lead or ()), signature.axes["N"])
 
     def macs(self, N: int, M: int, D: int, V: int) -> int:
         return N * D * V + 2 * N * M * V

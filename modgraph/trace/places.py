@@ -62,7 +62,7 @@ def _kept(graph: Graph, node: Node, found: dict[str, Places]) -> Places | None:
     for source in graph.inputs(node.name).values():
         if source.node in found:
             places = found[source.node].behind(in_front)
-            if node.types[0].shape[-2] == places.tokens:
+            if node.types[0].shape[-2].size == places.tokens:
                 return places
     return None
 

@@ -113,10 +113,11 @@ def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Reco
     step = next(step for step in model.steps if step.node == route.name)
     full = step.compute
     assert isinstance(full, CompiledRoute)
-    sources = step.operands if step.length is None else (*step.operands, step.length)
+    sources = (*step.operands, *step.lengths)
     found = model.results(batch, sources)
-    operands = found[: len(step.operands)]
-    named = {} if step.length is None else {"length": found[-1]}
+    operands, lengths = found[: len(step.operands)], found[len(step.operands) :]
+    told = zip((each.node for each in step.lengths), lengths, strict=True)
+    named = step.told(operands, {name: (length,) for name, length in told})
     router = model.graph.router_of(route).router
     rounds = [
         replace(full, router=_with_weights(model.graph, route, each, full.router))(*operands, **named)
@@ -139,7 +140,7 @@ def _steps(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Recor
 
 def _with_weights(graph: Graph, route: RouteNode, router: Router, trained: nn.Module) -> nn.Module:
     """The module of a router like the trained one, with the very same weights."""
-    operands = [graph.type_of(result) for slot, result in graph.inputs(route.name).items() if slot != "length"]
+    operands = [graph.type_of(result) for result in graph.inputs(route.name).values()]
     module = construct(bind_route(router, graph.pool_of(route), *operands))
     module.load_state_dict(trained.state_dict(), assign=True)
     return module.eval()

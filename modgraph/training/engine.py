@@ -28,13 +28,13 @@ from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.divergence import check_gradients, check_loss, first_not_finite
 from modgraph.training.errors import Diverged
 from modgraph.training.logs import Log, progress
+from modgraph.training.monitored import check_monitored, measured_metrics
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
 from modgraph.training.recipe import Train
 from modgraph.training.stages import FACT
 from modgraph.training.state import refusing_damage, train_state
 from modgraph.training.task import Task
-from modgraph.training.watched import check_watched, measured_metrics
 
 
 class Engine:
@@ -94,7 +94,7 @@ class Engine:
         parts = self.processes.gather((self.means, wrong_in(now)))
         for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
             raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
-        if self.processes.leads:
+        if self.processes.is_rank_zero:
             means = Means.joined(part for part, _ in parts)
             now = replace(now, facts={**now.facts, "means": means.facts()})
             write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
@@ -104,7 +104,7 @@ class Engine:
         with refusing_damage(checkpoint):
             self.progress = Progress.read(checkpoint, tasks=len(self.tasks))
             means = Means.read(checkpoint.facts.get("means", {}))
-        if self.processes.leads:
+        if self.processes.is_rank_zero:
             self.means = means
             tidy(self.directory.checkpoints, self.train.keep, self.progress.best_step)  # what was cut off may be this
 
@@ -113,7 +113,7 @@ class Engine:
 
         The metrics of this epoch are those of the new graph alone. Raises `ModgraphError`, the state then as it was.
         """
-        check_watched(graph, self.train, self.task.splits)
+        check_monitored(graph, self.train, self.task.splits)
         self.state = train_state(graph, self.train, self.task.data, self.processes, self.checkpoint())
         self.means = Means()
 
@@ -122,13 +122,13 @@ class Engine:
         before = self.checkpoint()
         self.progress = self.progress.next_task()
         graph, data = self.task.graph_after(self.state.graph), self.task.data
-        check_watched(graph, self.train, self.task.splits)
+        check_monitored(graph, self.train, self.task.splits)
         self.state = train_state(graph, self.train, data, self.processes, before, same_data=False)
         self.order = self._order()
 
     def say(self, text: str) -> None:
         """A line for the user, from one process."""
-        if self.processes.leads:
+        if self.processes.is_rank_zero:
             print(text, file=sys.stderr)
 
     # ------------------------------------------------------------ training
@@ -137,7 +137,7 @@ class Engine:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
         if self.state.learner.describe():
             self.say(self.state.learner.describe())
-        log = Log(self.directory, since=self.progress.step) if self.processes.leads else None
+        log = Log(self.directory, since=self.progress.step) if self.processes.is_rank_zero else None
         try:
             self._task(log)
             while self.progress.task + 1 < len(self.tasks):
@@ -151,7 +151,7 @@ class Engine:
         """The epochs of this task that are left."""
         while self.progress.epoch_of_task < self.task.epochs and not self.progress.enough:
             self._epoch()
-            self._judge(log)
+            self._close_epoch(log)
             self.means = Means()
             self.save()
 
@@ -162,13 +162,13 @@ class Engine:
         order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
         title = f"epoch {self.progress.epoch_of_task + 1}/{self.task.epochs}"
         every = self.train.checkpoint_every
-        for places in progress(order, steps - done, title, quiet=not self.processes.leads):
-            self._step(places)
+        for indices in progress(order, steps - done, title, quiet=not self.processes.is_rank_zero):
+            self._step(indices)
             ended = self.progress.step_of_task % steps == 0
             if every is not None and self.progress.step % every == 0 and not ended:
                 self.save()
 
-    def _judge(self, log: Log | None) -> None:
+    def _close_epoch(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
         values = {TRAIN: self.state.metrics.values(Means.joined(self.processes.gather(self.means)))}
         if self.task.validation is not None:
@@ -185,7 +185,7 @@ class Engine:
         metrics = metrics_of(model.graph, arrays, self.train.by)
         return metrics.values(Means.joined(self.processes.gather(part)))
 
-    def _step(self, places: Tensor) -> None:
+    def _step(self, indices: Tensor) -> None:
         state, step = self.state, self.progress.step
         state.learner.prepare(state.model, step)
         state.model.train()
@@ -193,13 +193,13 @@ class Engine:
         for group in state.optimizer.param_groups:
             group["lr"] = self._rate()
         state.optimizer.zero_grad(set_to_none=True)
-        with self.processes.shard(places, self.train.seed, step) as own, choosing(self._choices(own)):
+        with self.processes.shard(indices, self.train.seed, step) as own, choosing(self._choices(own)):
             rows = batch_of(self.task.data, own.numpy())
             batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
-            found, losses = state.objective(self._augmented(batch, places, step))
+            found, losses = state.objective(self._augmented(batch, indices, step))
             measured = len(state.metrics.wanted)
-            objective = state.learner.objective(losses, found[measured:], len(places))
-        self._descend(objective, len(places))
+            objective = state.learner.objective(losses, found[measured:], len(indices))
+        self._descend(objective, len(indices))
         self.progress = self.progress.after_step()
         state.metrics.gather(self.means, batch, found[:measured], losses)
 
@@ -210,16 +210,16 @@ class Engine:
         rate: float = self.train.optimizer.arguments()["lr"] * share
         return rate
 
-    def _choices(self, places: Tensor) -> dict[str, Tensor]:
-        chosen = self.state.learner.choices(places)
+    def _choices(self, indices: Tensor) -> dict[str, Tensor]:
+        chosen = self.state.learner.choices(indices)
         return {route: self.processes.placed(choice) for route, choice in chosen.items()}
 
-    def _augmented(self, batch: Batch, places: Tensor, step: int) -> Batch:
+    def _augmented(self, batch: Batch, indices: Tensor, step: int) -> Batch:
         """This process's part of a batch, its images moved as they would be in one process."""
         if not self.train.augment:
             return batch
-        noise = torch.rand(len(places), DRAWS, generator=generator_for(self.train.seed, "augment", step))
-        return augmented(batch, self.train.augment, noise[slice(*self.processes.own(places))])
+        noise = torch.rand(len(indices), DRAWS, generator=generator_for(self.train.seed, "augment", step))
+        return augmented(batch, self.train.augment, noise[slice(*self.processes.own(indices))])
 
     def _descend(self, losses: Mapping[str, Tensor], examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss or a gradient is no finite number."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from modgraph.data import Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, rewritten
+from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, length_name, rewritten
 from modgraph.training.errors import UnknownTarget
 from modgraph.training.recipe import Labels
 
@@ -47,10 +47,13 @@ def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
 def _real(graph: Graph, target: str, train: Arrays) -> NDArray[Any]:
     """The labels of a target that are no padding, [S]."""
     label = train.values[target]
-    lengths = [train.values.get(f"{axis}_length") for axis in graph.target_types[target].symbolic]
-    if not lengths or lengths[0] is None:
-        return label.ravel()
-    return label[np.arange(label.shape[1]) < lengths[0][:, None]].ravel()
+    real = np.ones(label.shape, bool)
+    for at, axis in enumerate(graph.target_types[target].shape, start=1):
+        length = train.values.get(length_name(graph, axis.name)) if axis.is_padded else None
+        if length is not None:
+            positions = np.arange(label.shape[at]).reshape([-1 if each == at else 1 for each in range(label.ndim)])
+            real &= positions < length.reshape(-1, *[1] * (label.ndim - 1))
+    return label[real]
 
 
 def _edited(graph: Graph, role: str, values: Mapping[str, Any]) -> Graph:

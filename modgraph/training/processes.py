@@ -48,7 +48,7 @@ class Processes:
         self.group: Any = dist.new_group() if self.size > 1 else None
 
     @property
-    def leads(self) -> bool:
+    def is_rank_zero(self) -> bool:
         """Whether this is the process that writes files and talks."""
         return self.rank == 0
 
@@ -56,20 +56,20 @@ class Processes:
     def device(self) -> torch.device:
         return self.fabric.device
 
-    def own(self, places: Tensor) -> tuple[int, int]:
+    def own(self, indices: Tensor) -> tuple[int, int]:
         """From where to where in a batch this process's part goes: parts differ by one example at most."""
-        return self.rank * len(places) // self.size, (self.rank + 1) * len(places) // self.size
+        return self.rank * len(indices) // self.size, (self.rank + 1) * len(indices) // self.size
 
     @contextmanager
-    def shard(self, places: Tensor, seed: int, step: int) -> Iterator[Tensor]:
+    def shard(self, indices: Tensor, seed: int, step: int) -> Iterator[Tensor]:
         """This process's part of a batch; within it, sums and noise are those of the whole."""
         if self.size == 1:
-            yield places
+            yield indices
             return
-        start, stop = self.own(places)
+        start, stop = self.own(indices)
         generator = generator_for(seed, "own noise", step, self.rank)
-        with sharded(Shard(start, stop, len(places), self._add, generator)):
-            yield places[start:stop]
+        with sharded(Shard(start, stop, len(indices), self._add, generator)):
+            yield indices[start:stop]
 
     def setup(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, Any]:
         """A module whose gradients are averaged over the processes, and its optimizer; both on the device."""
@@ -88,12 +88,12 @@ class Processes:
         dist.all_gather_object(found, value)
         return found
 
-    def by_leader(self, compute: Callable[[], T]) -> T:
+    def on_rank_zero(self, compute: Callable[[], T]) -> T:
         """What the leading process computes, for all. Raises in all of them the `ModgraphError` that it raises."""
         if self.size == 1:
             return compute()
         found: Any = None
-        if self.leads:
+        if self.is_rank_zero:
             try:
                 found = compute(), ()
             except ModgraphError as error:

@@ -15,7 +15,8 @@ from modgraph.training.recipe import EarlyStop, Train
 @dataclass(frozen=True)
 class Progress:
     """Epochs and steps done in all, the task that is at work, and those done before it began; then of this task the
-    best value of the metric that is asked for and its step, and epochs since the last better one of the early stop's.
+    best value of the metric that is asked for and its step, and epochs since the last better one of that
+    which the early stop monitors.
     """
 
     epoch: int = 0
@@ -26,7 +27,7 @@ class Progress:
     enough: bool = False
     best: float | None = None
     best_step: int | None = None
-    watched: float | None = None
+    monitored: float | None = None
     waited: int = 0
 
     def facts(self) -> dict[str, Any]:
@@ -36,7 +37,8 @@ class Progress:
     @classmethod
     def read(cls, checkpoint: Checkpoint, tasks: int = 1) -> Progress:
         """The progress that a checkpoint of so many tasks tells. Raises `ValueError` if it cannot be."""
-        facts = {**asdict(cls()), **checkpoint.facts, "epoch": checkpoint.epoch, "step": checkpoint.step}
+        kept = {FORMER.get(name, name): value for name, value in checkpoint.facts.items()}
+        facts = {**asdict(cls()), **kept, "epoch": checkpoint.epoch, "step": checkpoint.step}
         for name, kinds in KINDS.items():
             if type(facts[name]) not in kinds:
                 raise ValueError(f"{name} is {facts[name]!r}")
@@ -77,10 +79,10 @@ class Progress:
     def _with_early_stop(self, stop: EarlyStop, values: Mapping[str, Mapping[str, float]], larger: bool) -> Progress:
         value = lookup(stop.metric, values)
         reached = stop.at is not None and (value == stop.at or better(value, stop.at, larger))
-        improved = better(value, worst(larger) if self.watched is None else self.watched, larger)
+        improved = better(value, worst(larger) if self.monitored is None else self.monitored, larger)
         waited = 0 if improved else self.waited + 1
         enough = reached or (stop.patience is not None and waited >= stop.patience)
-        return replace(self, watched=value if improved else self.watched, waited=waited, enough=enough)
+        return replace(self, monitored=value if improved else self.monitored, waited=waited, enough=enough)
 
 
 KINDS: dict[str, tuple[type, ...]] = {
@@ -92,9 +94,10 @@ KINDS: dict[str, tuple[type, ...]] = {
     "enough": (bool,),
     "best": (float, int, type(None)),
     "best_step": (int, type(None)),
-    "watched": (float, int, type(None)),
+    "monitored": (float, int, type(None)),
     "waited": (int,),
 }
+FORMER = {"watched": "monitored"}  # what facts are called in checkpoints of format 1
 
 
 def lookup(metric: str, values: Mapping[str, Mapping[str, float]]) -> float:

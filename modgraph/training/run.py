@@ -30,6 +30,7 @@ from modgraph.training.errors import NotForEval
 from modgraph.training.held_out import with_validation
 from modgraph.training.labels import ignoring, weighing
 from modgraph.training.memory import memory_told
+from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, Start, read_recipe
 from modgraph.training.start.errors import CannotStart
@@ -37,7 +38,6 @@ from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map
 from modgraph.training.state import load_weights
 from modgraph.training.task import Task
-from modgraph.training.watched import check_watched
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class Run:
         return with_validation(self._data.splits(self.graph), self.recipe.train)
 
     def test_data(self) -> dict[str, Arrays]:
-        """The arrays of every split that was neither learnt from nor watched.
+        """The arrays of every split that was neither learnt from nor monitored.
 
         Raises `ModgraphError`, also where they have changed since the run began.
         """
@@ -135,7 +135,7 @@ class Run:
 
 
 def unseen(splits: Mapping[str, T]) -> dict[str, T]:
-    """Those of the splits that are neither learnt from nor watched."""
+    """Those of the splits that are neither learnt from nor monitored."""
     return {name: value for name, value in splits.items() if name not in (TRAIN, VALIDATION)}
 
 
@@ -170,15 +170,15 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     graph = weighing(graph, labels, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
         inherited = _inherited(engine.state.model, recipe.start, weight_map)
-        fingerprints = engine.processes.by_leader(partial(as_json, recipe.data, splits))
-        if engine.processes.leads:
+        fingerprints = engine.processes.on_rank_zero(partial(as_json, recipe.data, splits))
+        if engine.processes.is_rank_zero:
             start = {} if inherited is None else {directory.start.name: inherited.record()}
             kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
             directory.lay_out(program.source.text, graph, recipe.to_yaml(), kept)
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()
-        if engine.processes.leads:
+        if engine.processes.is_rank_zero:
             directory.mark(STARTED)
         yield engine
 
@@ -236,10 +236,10 @@ def _engine(
         stack.enter_context(threads(recipe.train.threads))
         processes = Processes(recipe.train.device, recipe.train.precision)
         stack.callback(processes.close)
-        processes.by_leader(check)
-        check_watched(graph, recipe.train, splits)
+        processes.on_rank_zero(check)
+        check_monitored(graph, recipe.train, splits)
         check_augmented(graph, recipe.train.augment or {})
-        if processes.leads:
+        if processes.is_rank_zero:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))
         tasks = tasks_of(splits, recipe.train.epochs)
@@ -282,16 +282,16 @@ def finish(engine: Engine) -> dict[str, Any]:
     if engine.train.best is not None:
         metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
     tests = unseen(run.splits())
-    processes.by_leader(partial(run.refuse_changed, tests))
+    processes.on_rank_zero(partial(run.refuse_changed, tests))
     for split, arrays in tests.items():
         metrics |= {f"{split}.{name}": value for name, value in engine.measured(model, arrays).items()}
-    if processes.leads:
+    if processes.is_rank_zero:
         engine.directory.mark(FINISHED, metrics=finite(metrics))
     return metrics
 
 
 def print_metrics(engine: Engine, metrics: Mapping[str, Any]) -> None:
     """The run's place on stderr, and the metrics as the last line of stdout."""
-    if engine.processes.leads:
+    if engine.processes.is_rank_zero:
         print(f"the run is in {engine.directory.path}", file=sys.stderr)
         print(json_text(metrics))

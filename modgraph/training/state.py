@@ -25,7 +25,7 @@ from modgraph.metrics.evaluation import results_of
 from modgraph.metrics.metrics import Metrics
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
-from modgraph.training.algorithms.algorithm import Given, Learner
+from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
 from modgraph.training.errors import DoesNotCarryOver, NothingToLearn
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Train
@@ -93,7 +93,7 @@ def train_state(
 
     What an algorithm keeps is of its examples: with other data it begins afresh.
     """
-    learner = train.algorithm.learner(Given(graph, data, train.seed, train.batch, processes.size))
+    learner = train.algorithm.learner(LearnerSetup(graph, data, train.seed, train.batch, processes.size))
     model = build(learner.graph, seed=train.seed)
     cut = {} if checkpoint is None else _cut(model, graph, checkpoint)
     trained = list(trained_weights(model, cut).values())

@@ -1,6 +1,37 @@
 """What a value is: its axes, its type, and the patterns that declarations match against it."""
 
-from modgraph.types.pattern import Axes, Misfit, derived
-from modgraph.types.tensor import Axis, ModuleAxis, TensorType, floats, shown
+from modgraph.types.axis import (
+    Axis,
+    Shape,
+    broadcast,
+    laid,
+    may_meet,
+    met,
+    met_shapes,
+    repeated,
+    shape_of,
+    shapes_meet,
+    shown,
+)
+from modgraph.types.pattern import Axes, Misfit, derived, once_each
+from modgraph.types.tensor import TensorType, floats
 
-__all__ = ["Axes", "Axis", "Misfit", "ModuleAxis", "TensorType", "derived", "floats", "shown"]
+__all__ = [
+    "Axes",
+    "Axis",
+    "Misfit",
+    "Shape",
+    "TensorType",
+    "broadcast",
+    "derived",
+    "floats",
+    "laid",
+    "may_meet",
+    "met",
+    "met_shapes",
+    "once_each",
+    "repeated",
+    "shape_of",
+    "shapes_meet",
+    "shown",
+]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-from modgraph.types.tensor import Axis, TensorType, shown
+from modgraph.types.axis import Axis, Shape, may_meet, met, met_shapes, repeated, shape_of, shapes_meet, shown
+from modgraph.types.tensor import TensorType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,15 +30,15 @@ def derived(method: F) -> F:
 
 
 class Axes:
-    """The lengths a declaration's names have at one use: bound axes, settings and derived axes."""
+    """What a declaration's names stand for at one use: bound axes, settings and derived axes."""
 
     def __init__(self, declaration: Any) -> None:
         self._declaration = declaration
-        self.bound: dict[str, Axis] = {}
-        self.lead: tuple[Axis, ...] | None = None
+        self.bound: dict[str, Any] = {}
+        self.lead: Shape | None = None
 
     def match(self, pattern: str, found: TensorType, operand: int, what: str) -> None:
-        """Bind the names of a pattern to a shape."""
+        """Bind the names of a pattern to a shape. A plain axis takes on the identity of one that it meets."""
         names = pattern.split()
         open_ended = bool(names) and names[0] == "..."
         trailing = names[1:] if open_ended else names
@@ -47,15 +48,20 @@ class Axes:
             raise Misfit(f"{what} must have the axes {wanted}, not {shown(shape)}", _rank_help(names), operand)
         split = len(shape) - len(trailing)
         if open_ended:
-            if self.lead is not None and self.lead != shape[:split]:
-                raise Misfit(f"{what} has outer axes {shown(shape[:split])}, not {shown(self.lead)}", "", operand)
-            self.lead = shape[:split]
+            self._match_lead(shape[:split], operand, what)
         for name, axis in zip(trailing, shape[split:], strict=True):
-            if self.bound.setdefault(name, axis) != axis:
-                known = self.bound[name]
+            known = self.bound.setdefault(name, axis)
+            if not may_meet(known, axis):
                 raise Misfit(f"axis {name} of {what} is {axis}, but it is {known} elsewhere", "", operand)
+            self.bound[name] = met(known, axis)
+
+    def _match_lead(self, lead: Shape, operand: int, what: str) -> None:
+        if self.lead is not None and not shapes_meet(self.lead, lead):
+            raise Misfit(f"{what} has outer axes {shown(lead)}, not {shown(self.lead)}", "", operand)
+        self.lead = lead if self.lead is None else met_shapes(self.lead, lead)
 
     def __getitem__(self, name: str) -> Any:
+        """A bound axis as an `Axis`; a setting or a derived length as its value."""
         if name in self.bound:
             return self.bound[name]
         if name.isdigit():
@@ -65,34 +71,60 @@ class Axes:
             return self.call(value)
         return value
 
-    def call(self, method: Callable[..., Any]) -> Any:
-        """A method of the declaration, its parameters filled with the axes and settings they name."""
-        values = {}
-        for name, fixed in _needs(method.__func__ if inspect.ismethod(method) else method).items():
-            values[name] = self[name]
-            if fixed and isinstance(values[name], str):
-                reason = f'axis "{values[name]}" has no fixed length, and {self._declaration.name} needs one'
-                raise Misfit(reason, "give the axis a number in the input's type")
-        return method(**values)
+    def size(self, name: str) -> int | None:
+        """How long an axis is, None if of any length."""
+        axis = self[name]
+        return axis.size if isinstance(axis, Axis) else axis
 
-    def shape(self, pattern: str) -> tuple[Axis, ...]:
-        """The shape that a pattern stands for here."""
-        shape: list[Axis] = []
+    def fixed(self, name: str) -> Any:
+        """The value of a name, an axis as its length. Raises `Misfit` for an axis of any length."""
+        value = self[name]
+        if not isinstance(value, Axis):
+            return value
+        if value.size is None:
+            reason = f'axis "{value}" has no fixed length, and {self._declaration.name} needs one'
+            raise Misfit(reason, "give the axis a number in the input's type")
+        return value.size
+
+    def call(self, method: Callable[..., Any]) -> Any:
+        """A method of the declaration, its parameters filled with the axes and settings they name.
+
+        A parameter annotated `Axis` is given the axis itself, any other its length.
+        """
+        needs = _needs(method.__func__ if inspect.ismethod(method) else method)
+        return method(**{name: self[name] if whole else self.fixed(name) for name, whole in needs.items()})
+
+    def shape(self, pattern: str) -> Shape:
+        """The shape that a pattern stands for here. Raises `Misfit` where an axis would occur twice."""
+        return once_each(self.listed(pattern), self._declaration.name)
+
+    def listed(self, pattern: str) -> Shape:
+        """The axes that a pattern names, in order."""
+        shape: list[Axis | int] = []
         for name in pattern.split():
             if name == "...":
                 shape.extend(self.lead or ())
             else:
                 shape.append(self[name])
-        return tuple(shape)
+        return shape_of(shape)
+
+
+def once_each(shape: Shape, who: str) -> Shape:
+    """A shape in which every axis with a name occurs once. Raises `Misfit`."""
+    twice = repeated(shape)
+    if twice is not None:
+        reason = f'{who} would give {shown(shape)}, where the axis "{twice.name}" occurs twice'
+        raise Misfit(reason, f'give one of the two a name of its own: -> rename({twice.name}="other")')
+    return shape
 
 
 @cache
 def _needs(function: Callable[..., Any]) -> dict[str, bool]:
-    """The names a method takes, and whether each must have a fixed length: it may not if annotated with `str`."""
+    """The names a method takes, and whether each is to be an `Axis` rather than a length."""
     parameters = inspect.signature(function).parameters
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return {
-        name: "str" not in str(parameter.annotation)
+        name: "Axis" in str(parameter.annotation)
         for name, parameter in parameters.items()
         if name != "self" and parameter.kind not in variable
     }

@@ -2,66 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-Axis = int | str  # a length, or the name of a symbolic axis
+from modgraph.types.axis import Axis, Shape, shape_of, shapes_meet
+
 DType = Literal["float", "token", "class", "length"]
-
-
-class ModuleAxis(int):
-    """The length of an axis that holds one result for each module of a pool; it remembers which pool."""
-
-    pool: str
-
-    @classmethod
-    def of(cls, size: int, pool: str) -> ModuleAxis:
-        axis = cls(size)
-        axis.pool = pool
-        return axis
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """`float[N, D]`, `token[time, vocabulary]`, `class[n]`.
+    """`float[N, D]`, `token[time, vocabulary]`, `class[n]`, `length[time]`.
 
-    `size` is the vocabulary of a token or the number of classes. `per` says whether each example has a value of its
-    own or the batch has one (a balance statistic over a batch).
+    `size` is the vocabulary of a token or the number of classes. `of` is the name of the axis along which a `length`
+    tells how long each example is. `per` says whether each example has a value of its own or the batch has one (a
+    balance statistic over a batch).
     """
 
     dtype: DType
-    shape: tuple[Axis, ...] = ()
+    shape: Shape = ()
     size: int | None = None
     per: Literal["example", "batch"] = "example"
+    of: str = ""
 
     def __str__(self) -> str:
-        inside = [*self.shape] if self.size is None else [*self.shape, self.size]
-        axes = f"[{', '.join(map(str, inside))}]" if inside else ""
+        inside = [*map(str, self.shape), *([] if self.size is None else [str(self.size)]), *filter(None, [self.of])]
+        axes = f"[{', '.join(inside)}]" if inside else ""
         return f"{self.dtype}{axes}{' over batch' if self.per == 'batch' else ''}"
 
     @property
-    def symbolic(self) -> tuple[str, ...]:
-        return tuple(axis for axis in self.shape if isinstance(axis, str))
+    def padded(self) -> tuple[str, ...]:
+        """The names of its axes of any length."""
+        return tuple(axis.name for axis in self.shape if axis.is_padded)
 
-    def with_shape(self, shape: tuple[Axis, ...]) -> TensorType:
-        return TensorType(self.dtype, shape, self.size, self.per)
+    @property
+    def dimensions(self) -> tuple[int | str, ...]:
+        """How long its axes are, and the names of those of any length."""
+        return tuple(axis.name if axis.size is None else axis.size for axis in self.shape)
+
+    def with_shape(self, shape: Sequence[Axis | int]) -> TensorType:
+        return replace(self, shape=shape_of(shape))
+
+    def position(self, name: str) -> int | None:
+        """Where an axis of a name stands, from 0, or None."""
+        return next((at for at, axis in enumerate(self.shape) if axis.name == name), None)
+
+    def meets(self, other: TensorType) -> bool:
+        """Whether a value of one type may stand where one of the other is meant."""
+        return replace(self, shape=()) == replace(other, shape=()) and shapes_meet(self.shape, other.shape)
 
     def as_json(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"dtype": self.dtype, "shape": list(self.shape)}
+        record: dict[str, Any] = {"dtype": self.dtype, "shape": [axis.as_json() for axis in self.shape]}
         if self.size is not None:
             record["size"] = self.size
         if self.per != "example":
             record["per"] = self.per
+        if self.of:
+            record["of"] = self.of
         return record
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> TensorType:
-        return cls(record["dtype"], tuple(record["shape"]), record.get("size"), record.get("per", "example"))
+        shape = tuple(map(Axis.from_json, record["shape"]))
+        return cls(record["dtype"], shape, record.get("size"), record.get("per", "example"), record.get("of", ""))
 
 
-def floats(*shape: Axis) -> TensorType:
-    return TensorType("float", shape)
-
-
-def shown(shape: tuple[Axis, ...]) -> str:
-    return f"[{', '.join(map(str, shape))}]"
+def floats(*axes: Axis | int) -> TensorType:
+    return TensorType("float", shape_of(axes))

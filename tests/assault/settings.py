@@ -8,6 +8,7 @@ from typing import Any
 from modgraph.declare import Declaration, Setting, shown_value
 
 SMALL = (1, 2, 2, 3, 4, 4, 6, 8)
+AXES = ("first", "time", "p", "third")
 
 
 def drawn(declaration: type[Declaration], rng: Random) -> dict[str, Any]:
@@ -28,10 +29,13 @@ def written(name: str, settings: dict[str, Any]) -> str:
 def _value(setting: Setting, rng: Random) -> Any:
     low, high = setting.bounds.get("min"), setting.bounds.get("max")
     if tuple in setting.kinds:
-        return tuple(setting.item(rng.choice(SMALL)) for _ in range(rng.randint(1, 3)))
+        words = AXES if setting.item is str else SMALL
+        return tuple(setting.item(rng.choice(words)) for _ in range(rng.randint(1, 3)))
     if bool in setting.kinds:
         return rng.random() < 0.5
-    if str in setting.kinds:
+    if setting.bounds["axis"] and rng.random() < 0.3:
+        return rng.choice(AXES)
+    if str in setting.kinds and setting.bounds["choices"]:
         return rng.choice(setting.bounds["choices"])
     if float in setting.kinds:
         return rng.choice((0.001, 0.1, 0.5, 0.9)) + (low or 0) * (high is None)

@@ -107,9 +107,9 @@ class _Model:
         source, type_ = self._value()
         alike = [name for name, other in self.values.items() if other == type_]
         kind = rng.randrange(4)
-        if kind == 0 and type_.shape and isinstance(type_.shape[-1], int):
+        if kind == 0 and type_.shape and type_.shape[-1].size is not None:
             self._bind(f"({source}, {rng.choice(alike)}) -> concat", floats(*type_.shape[:-1], 2 * type_.shape[-1]))
-        elif kind == 1 and type_.shape and isinstance(type_.shape[-1], int) and type_.shape[-1] % 2 == 0:
+        elif kind == 1 and type_.shape and type_.shape[-1].size is not None and type_.shape[-1] % 2 == 0:
             first, second = self.name("a"), self.name("a")
             self.line(f"{first}, {second} = {source} -> split(2)")
             half = floats(*type_.shape[:-1], type_.shape[-1] // 2)
@@ -136,8 +136,8 @@ class _Model:
             self._bind(f"{source} -> {name} -> relu", result)
 
     def _route(self) -> None:
-        source, type_ = self._value(lambda type_: len(type_.shape) >= 1 and isinstance(type_.shape[-1], int))
-        if not type_.shape or not isinstance(type_.shape[-1], int):
+        source, type_ = self._value(lambda type_: len(type_.shape) >= 1 and type_.shape[-1].size is not None)
+        if not type_.shape or not type_.shape[-1].size is not None:
             return
         size = self.rng.choice((1, 2, 3, 4))
         result, pool = self._pool(type_.with_shape(type_.shape[-1:]), size)
@@ -226,7 +226,7 @@ class _Model:
 
     def _scan(self) -> None:
         source, type_ = self._value(lambda type_: len(type_.shape) >= 2)
-        if len(type_.shape) < 2 or not isinstance(type_.shape[-1], int):
+        if len(type_.shape) < 2 or not type_.shape[-1].size is not None:
             return
         axis, *step = type_.shape
         width, result, more = self.rng.choice(WIDTHS), self.name("a"), self.name("a")
@@ -264,7 +264,7 @@ class _Model:
 
     def _loss(self, name: str, type_: TensorType) -> None:
         target = self.name("t")
-        if type_.shape and isinstance(type_.shape[-1], int) and self.rng.random() < 0.7:
+        if type_.shape and type_.shape[-1].size is not None and self.rng.random() < 0.7:
             if self.rng.random() < 0.5:
                 self.line(f"target {target}: {TensorType('class', type_.shape[:-1], size=type_.shape[-1])}")
                 self.line(f"loss {self.name('l')} = cross_entropy({name}, {target})")

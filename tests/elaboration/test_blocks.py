@@ -117,7 +117,7 @@ def test_for_gives_each_round_names_of_its_own_and_families_outlive_it() -> None
     program = loads(text)
     expected = {f"{name}.{k}.linear.weight" for name in "se" for k in (3, 6)}
     assert set(weights(program)) == expected
-    assert program.ir.type_of(program.ir.outputs["joined"]).shape == (9,)
+    assert program.ir.type_of(program.ir.outputs["joined"]).dimensions == (9,)
 
 
 def test_several_targets_have_a_head_and_a_loss_each() -> None:
@@ -155,7 +155,7 @@ def test_a_pool_of_unlike_modules_names_each_and_routes_alike() -> None:
 
 def test_a_pool_without_a_router_applies_every_module_and_then_deals_row_by_row() -> None:
     program = loads("model m() { input x: float[4] pool p[3] = linear(4) a = x -> p b = a -> p output a output b }")
-    assert [program.ir.type_of(result).shape for result in program.ir.outputs.values()] == [(3, 4), (3, 4)]
+    assert [program.ir.type_of(result).dimensions for result in program.ir.outputs.values()] == [(3, 4), (3, 4)]
     model = program.build()
     value = torch.randn(2, 4)
     outputs = model(value)
@@ -169,7 +169,7 @@ def test_a_pool_without_a_router_applies_every_module_and_then_deals_row_by_row(
 def test_records_of_a_router_are_values() -> None:
     body = "pool p[3] = linear(4) router r = agreement(2) y = x -> p by r -> mean g = r.gates -> mean output y output g"
     program = loads(in_model(body))
-    assert program.ir.type_of(program.ir.outputs["g"]).shape == (3,)
+    assert program.ir.type_of(program.ir.outputs["g"]).dimensions == (3,)
     assert codes(in_model("router r = agreement(2) g = r.gates output x"))[0] == "MG214"
     assert codes(in_model("router r = agreement(2) g = r.gate output x"))[0] == "MG201"
 

@@ -87,7 +87,7 @@ def test_parameters_reach_sizes_conditions_and_types() -> None:
     )
     assert weights(text) == []
     assert weights(text, deep=True, sizes=[1, 7]) == ["x.linear.weight", "x.linear.bias"]
-    assert loads(text, width=9).ir.input_types["x"].shape == (9,)
+    assert loads(text, width=9).ir.input_types["x"].dimensions == (9,)
 
 
 @pytest.mark.parametrize("text", [in_model("grow p by r when novelty(autoencoder(4)) > 2")])

@@ -64,10 +64,11 @@ def test_results_are_what_is_yielded_and_then_what_routes_record() -> None:
     scan = scan_of(graph)
     route = "states.n.transition"
     assert [result.node for result in scan.stacked[1:]] == [route] * 4
-    assert [type_.shape for type_ in scan.types] == [("time", 6), *[("time", 1, 3)] * 4]
+    assert [type_.dimensions for type_ in scan.types] == [("time", 6), *[("time", 1, 3)] * 4]
     assert graph.records()[f"{route}.gates"] == Result("states", 1)
     assert graph.inputs("loss.importance.importance") == {"0": Result("states", 1)}
-    assert graph.inputs("states") == {"states.x": Result("states.embedding"), "length": Result("time_length")}
+    assert graph.inputs("states") == {"states.x": Result("states.embedding")}
+    assert graph.lengths("states") == {"time": Result("time_length")}
 
 
 def test_a_value_from_outside_comes_in_once_and_is_the_same_at_every_step() -> None:
@@ -76,7 +77,7 @@ def test_a_value_from_outside_comes_in_once_and_is_the_same_at_every_step() -> N
     inputs = graph.inputs("s")
     assert inputs["outer.a_b.split"] == Result("a_b.split", 0)
     assert inputs["outer.a_b.split.1"] == Result("a_b.split", 1)
-    assert len(inputs) == 4
+    assert len(inputs) == 3
 
 
 def test_the_order_of_independent_statements_in_a_body_keeps_the_hash() -> None:
@@ -105,7 +106,7 @@ def test_a_step_reads_what_its_own_routes_recorded() -> None:
       output s output g loss i -> mean(axis=-1)"""
     assert codes(body) == []
     graph = loads(in_model(body)).ir
-    assert [type_.shape for type_ in scan_of(graph).types[:3]] == [("time", 4), ("time", 2), ("time",)]
+    assert [type_.dimensions for type_ in scan_of(graph).types[:3]] == [("time", 4), ("time", 2), ("time",)]
 
 
 MISTAKES = {

@@ -86,7 +86,7 @@ TEXT = """graph m() {
     ("old", "new", "said"),
     [
         ("= input", "= inpt", "line 2, column 17"),
-        ("float[3]", "float[3", 'line 2, column 14: "," or "]" must stand here'),
+        ("float[3]", "float[3 4]", 'line 2, column 14: "," or "=" or "]" must stand here'),
         ("(x <- x)", "(x < x)", "line 3, column 39"),
         ("width=4", "width=", "line 3, column 33"),
         ("width=4", "width=§", "line 3, column 33"),

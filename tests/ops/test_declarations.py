@@ -8,11 +8,10 @@ import torch
 import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch.construct import resolve
-from modgraph.declare import Declaration
+from modgraph.declare import Declaration, sizes
 from modgraph.ir import OpNode, RouteNode, weights_of
 from modgraph.ops import Op
 from modgraph.routers import Router
-from modgraph.types import TensorType
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN
 
 EXAMPLES = OP_EXAMPLES | {f"router {name}": text for name, text in ROUTER_EXAMPLES.items()}
@@ -57,7 +56,7 @@ def test_inferred_types_are_those_of_the_values(name: str, training: bool) -> No
     values = {**computed.outputs, **computed.routing}
     results = {**graph.outputs, **model.routing_results()}
     for key, value in values.items():
-        assert tuple(value.shape) == (3, *graph.type_of(results[key]).shape)
+        assert tuple(value.shape) == (3, *graph.type_of(results[key]).dimensions)
     assert all(loss.shape == () for loss in computed.losses.values())
 
 
@@ -74,7 +73,7 @@ def test_every_router_routes_inside_a_scan_in_all_its_forms(name: str) -> None:
     results = {**program.ir.outputs, **program.ir.records()}
     for computed in found:
         for name_, value in {**computed.outputs, **computed.routing}.items():
-            inferred = program.ir.type_of(results[name_]).shape
+            inferred = program.ir.type_of(results[name_]).dimensions
             assert value.shape == (3, *(4 if axis == "time" else axis for axis in inferred))
             torch.testing.assert_close(value, {**found[0].outputs, **found[0].routing}[name_], atol=1e-10, rtol=0)
             assert not value[1].any() and not value[2, 2:].any()
@@ -102,7 +101,6 @@ def test_an_op_treats_examples_apart_in_inference(name: str) -> None:
 def test_what_calls_itself_affine_is(name: str) -> None:
     model = modgraph.loads(OP_EXAMPLES[name]).build().double().eval()
     (key, type_), *_ = model.graph.input_types.items()
-    assert isinstance(type_, TensorType)
-    a, b = (torch.randn(2, *type_.shape, dtype=torch.float64) for _ in range(2))  # type: ignore[arg-type]
+    a, b = (torch.randn(2, *sizes(type_.shape), dtype=torch.float64) for _ in range(2))
     f = {side: model(**{key: x}) for side, x in (("a", a), ("b", b), ("mixed", 0.3 * a + 0.7 * b))}
     torch.testing.assert_close(f["mixed"], 0.3 * f["a"] + 0.7 * f["b"])

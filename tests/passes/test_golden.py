@@ -88,7 +88,7 @@ def given(name: str, type_: TensorType) -> torch.Tensor:
     random = torch.Generator().manual_seed(sum(map(ord, name)))
     if type_.dtype == "length":
         return torch.tensor([TIME, 0, TIME - 1])[:EXAMPLES]
-    shape = (EXAMPLES, *(axis if isinstance(axis, int) else TIME for axis in type_.shape))
+    shape = (EXAMPLES, *(each if isinstance(each, int) else TIME for each in type_.dimensions))
     if type_.size is not None:
         return torch.randint(0, type_.size, shape, generator=random)
     return torch.randn(shape, generator=random)

@@ -38,7 +38,7 @@ def test_inference_leaves_out_results_states_and_inputs_that_no_output_needs() -
     scan = scan_of(after)
     assert scan.region.arguments == ("helper.v", "helper.h")
     assert (scan.variable, scan.states, scan.captured) == ("helper.v", ("helper.h",), ())
-    assert set(after.inputs("helper")) == {"helper.v", "length"}
+    assert set(after.inputs("helper")) == {"helper.v"}
     assert set(after.inputs("output.s")["x"].node for _ in [0]) == {"helper"}
     assert after.inputs("output.s")["x"].index == 0 != before.inputs("output.s")["x"].index
     assert scan.following == (Result("helper.h.add"),)
@@ -105,7 +105,7 @@ def test_a_pool_grows_inside_a_scan_and_types_downstream_follow() -> None:
       output s output t }"""
     grown = grow(modgraph.loads(text).ir, "p", 1)
     assert grown == modgraph.loads(text, added=1).ir
-    assert [type_.shape for type_ in scan_of(grown).types] == [("time", 4), ("time", 3, 4)]
+    assert [type_.dimensions for type_ in scan_of(grown).types] == [("time", 4), ("time", 3, 4)]
     with pytest.raises(Misfit, match="its next value would be"):
         rows = "scan x as v with h: float[2, 4] { h = v -> p yield h } as s output s"
         grow(modgraph.loads(f"model m() {{ input x: float[time, 4] pool p[2] = linear(4) {rows} }}").ir, "p", 1)

@@ -16,7 +16,7 @@ from modgraph.store.checkpoint_record import path_of, steps_in
 from modgraph.store.records import sealed, unsealed
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training import load_run
-from modgraph.training.run import started
+from modgraph.training.run import finish, resumed, started
 from tests.small_runs import begin, final_weights, forget_digests, go_on
 
 
@@ -177,13 +177,17 @@ def test_a_format_of_a_later_version_is_told_as_such(spec: Path, tmp_path: Path,
 
 
 def test_checkpoints_of_format_1_have_the_graph_of_their_run(spec: Path, tmp_path: Path) -> None:
-    whole = begin(spec, tmp_path / "run", train__epochs=2)
+    stop = {"train__early_stop__metric": "total_loss", "train__early_stop__patience": 9}
+    whole = begin(spec, tmp_path / "run", train__epochs=2, **stop)
     shutil.copytree(tmp_path / "run", tmp_path / "old")
     for path in (tmp_path / "old/checkpoints").glob("*.json"):
         record = unsealed(json.loads(path.read_text()))
         del record["graph"], record["origin"]
+        record["facts"]["watched"] = record["facts"].pop("monitored")
         path.write_bytes(sealed({**record, "format": 1}))
-    assert go_on(tmp_path / "old") == whole
+    with resumed(str(tmp_path / "old")) as engine:
+        assert engine.progress.monitored is not None
+        assert finish(engine) == whole
     assert load_run(tmp_path / "old").graph == load_run(tmp_path / "run").graph
 
 

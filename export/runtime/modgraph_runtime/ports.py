@@ -31,7 +31,8 @@ class Port:
 
     `dtype` is `float`, `token`, `class` or `length`; `size` is the vocabulary of tokens or the number of classes. An
     output that tells the classes of a `target` apart has one value for each along its last axis, and their names in
-    `classes` where they are known. `tensor` is the name in the ONNX graph.
+    `classes` where they are known. `tensor` is the name in the ONNX graph. `along` is the axis of
+    which a length tells how long each example is.
     """
 
     name: str
@@ -41,20 +42,23 @@ class Port:
     tensor: str
     target: str | None = None
     classes: tuple[str, ...] = ()
+    along: str = ""
 
     @classmethod
     def of(cls, entry: Mapping[str, Any], classes: Mapping[str, Any]) -> Port:
         """A port as a manifest writes it. Raises `ValueError` if it makes no sense."""
         name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
         size, tensor, target = entry.get("size"), entry.get("tensor", name), entry.get("target")
-        names = classes.get(name, [])
-        if not all(isinstance(text, str) for text in (name, dtype, tensor, target or "", *names)):
+        names, along = classes.get(name, []), entry.get("of", "")
+        if dtype == LENGTH and not along:  # of bundles from before it was told
+            along = name.removesuffix(LENGTH_SUFFIX)
+        if not all(isinstance(text, str) for text in (name, dtype, tensor, target or "", along, *names)):
             raise ValueError("a name is no text")
         if dtype not in ("float", "token", "class", LENGTH) or not (size is None or type(size) is int):
             raise ValueError(f'"{name}" has an unknown type')
         if not all(type(axis) in (int, str) for axis in shape):
             raise ValueError(f'"{name}" has an unknown shape')
-        return cls(name, dtype, tuple(shape), size, tensor, target, tuple(names))
+        return cls(name, dtype, tuple(shape), size, tensor, target, tuple(names), along)
 
     @property
     def kind(self) -> np.dtype[Any]:
@@ -92,7 +96,7 @@ class Inputs:
                 arrays[name] = self._fitted(_array(given[name], name), port, lengths)
         for name, port in self.ports.items():
             if port.dtype == LENGTH:
-                arrays[name] = _length(name, given, lengths)
+                arrays[name] = _length(port, given, lengths)
         return arrays, lengths
 
     def _fitted(self, array: Array, port: Port, lengths: dict[str, int]) -> Array:
@@ -134,9 +138,9 @@ def _cast(array: Array, port: Port) -> Array:
     return cast
 
 
-def _length(name: str, given: Mapping[str, Any], lengths: Mapping[str, int]) -> Array:
+def _length(port: Port, given: Mapping[str, Any], lengths: Mapping[str, int]) -> Array:
     """How long each example is along an axis: between 0 and the axis; left out, all are full."""
-    examples, longest = lengths[BATCH], lengths[name.removesuffix(LENGTH_SUFFIX)]
+    name, examples, longest = port.name, lengths[BATCH], lengths[port.along]
     if name not in given:
         return np.full(examples, longest, np.int64)
     length = _array(given[name], name)

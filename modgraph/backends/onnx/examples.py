@@ -15,7 +15,7 @@ from torch import Tensor
 from modgraph.backends.errors import BadExamples
 from modgraph.backends.torch import generator_for
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, longest, symbolic_axes
+from modgraph.ir import Graph, longest, padded_axes
 from modgraph.types import TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -38,7 +38,7 @@ class Examples:
         if given is None:
             return cls(graph)
         types = graph.input_types
-        ports = {name: Port(name, type_.dtype, type_.shape, type_.size, name) for name, type_ in types.items()}
+        ports = {name: _port(name, type_) for name, type_ in types.items()}
         wanted = {name: array for name, array in given.items() if name in types}
         try:
             arrays, lengths = Inputs(ports, longest(graph)).fitted(wanted)
@@ -50,7 +50,7 @@ class Examples:
 
     def lengths(self) -> tuple[Lengths, ...]:
         """The lengths of symbolic axes to try: a shorter and a longer of each, no two axes alike."""
-        axes = symbolic_axes(self.graph)
+        axes = padded_axes(self.graph)
         if not axes:
             return ({},)
         limits = longest(self.graph) if self.given is None else self._full()
@@ -75,10 +75,10 @@ class Examples:
         assert self.given is not None
         types = self.graph.input_types.items()
         return {
-            axis: self.given[name].shape[at]
+            axis.name: self.given[name].shape[at]
             for name, type_ in types
             for at, axis in enumerate(type_.shape, 1)
-            if isinstance(axis, str)
+            if axis.is_padded
         }
 
     def _real(self, start: int, count: int, lengths: Lengths) -> dict[str, Tensor]:
@@ -88,18 +88,22 @@ class Examples:
             array = self.given[name]
             chosen = array[np.arange(start, start + count) % len(array)]
             if type_.dtype == "length":
-                chosen = chosen.clip(max=lengths[name.removesuffix("_length")])
-            cut = tuple(slice(lengths[axis] if isinstance(axis, str) else None) for axis in type_.shape)
+                chosen = chosen.clip(max=lengths[type_.of])
+            cut = tuple(slice(lengths[axis.name] if axis.is_padded else None) for axis in type_.shape)
             inputs[name] = torch.from_numpy(np.ascontiguousarray(chosen[(slice(None), *cut)]))
         return inputs
+
+
+def _port(name: str, type_: TensorType) -> Port:
+    return Port(name, type_.dtype, type_.dimensions, type_.size, name, along=type_.of)
 
 
 def _random(name: str, type_: TensorType, start: int, count: int, lengths: Lengths) -> Tensor:
     """Random values of a type, a function of name, place and shape alone; lengths from none to full."""
     generator = generator_for("verify", name, start, count, *lengths.values())
-    shape = [count, *(axis if isinstance(axis, int) else lengths[axis] for axis in type_.shape)]
+    shape = [count, *(lengths[axis.name] if axis.size is None else axis.size for axis in type_.shape)]
     if type_.dtype == "length":
-        return torch.randint(lengths[name.removesuffix("_length")] + 1, shape, generator=generator)
+        return torch.randint(lengths[type_.of] + 1, shape, generator=generator)
     if type_.size is not None:
         return torch.randint(type_.size, shape, generator=generator)
     return torch.randn(shape, generator=generator)

@@ -15,8 +15,9 @@ from modgraph.backends.onnx.trace import OPSET, Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, Result, comparisons, longest, symbolic_axes, to_json
-from modgraph.ops.activation import Identity, LogSoftmax, Softmax
+from modgraph.ir import Graph, OpNode, Result, comparisons, longest, padded_axes, to_json
+from modgraph.ops.activation import Identity
+from modgraph.ops.along_axis import LogSoftmax, Softmax
 from modgraph.ops.comparison import ACCURACY
 from modgraph.store.records import json_text
 from modgraph.types import TensorType
@@ -83,7 +84,7 @@ def manifest_of(
             if port["name"] in graph.outputs
         ],
         "routing": [port for port in ports if port["name"] not in graph.outputs],
-        "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in symbolic_axes(graph)},
+        "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in padded_axes(graph)},
         "targets": {name: type_.as_json() for name, type_ in trained.target_types.items()},
         "classes": {
             name: description.classes[target] for name, target in told.items() if target in description.classes
@@ -147,4 +148,5 @@ def _logits(graph: Graph, result: Result, compared: Mapping[Result, str]) -> Res
 
 
 def _port(name: str, type_: TensorType, tensor: str) -> dict[str, Any]:
-    return {"name": name, **type_.as_json(), **({} if tensor == name else {"tensor": tensor})}
+    told = {**type_.as_json(), "shape": [*type_.dimensions]}
+    return {"name": name, **told, **({} if tensor == name else {"tensor": tensor})}

@@ -23,7 +23,7 @@ from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import symbolic_axes
+from modgraph.ir import padded_axes
 from modgraph.types import TensorType
 from modgraph.version import VERSION
 
@@ -77,7 +77,7 @@ def trace(model: Model, examples: Examples) -> Traced:
                 _Positional(model).eval(),
                 tuple(example[name] for name in types),
                 dynamo=True,
-                dynamic_shapes=(_dynamic(list(types.values()), symbolic_axes(graph)),),
+                dynamic_shapes=(_dynamic(list(types.values()), padded_axes(graph)),),
                 opset_version=OPSET,
                 external_data=False,
                 verbose=False,
@@ -102,7 +102,7 @@ def _dynamic(types: Sequence[TensorType], axes: Sequence[str]) -> tuple[dict[int
     batch = torch.export.Dim("batch", min=1)
     dims = {axis: torch.export.Dim(f"axis{at}", min=1) for at, axis in enumerate(axes)}
     return tuple(
-        {0: batch, **{at: dims[axis] for at, axis in enumerate(type_.shape, 1) if isinstance(axis, str)}}
+        {0: batch, **{at: dims[axis.name] for at, axis in enumerate(type_.shape, 1) if axis.is_padded}}
         for type_ in types
     )
 
@@ -135,8 +135,8 @@ def _copied(graph: onnx_ir.Graph, value: onnx_ir.Value) -> onnx_ir.Value:
 def _shape(values: Sequence[onnx_ir.Value], types: Any) -> None:
     """Axes under the spec's names instead of the trace's."""
     for value, type_ in zip(values, types, strict=True):
-        batch = "batch" if "batch" not in type_.shape else "examples"
-        value.shape = onnx_ir.Shape((batch, *type_.shape))
+        batch = "batch" if "batch" not in type_.padded else "examples"
+        value.shape = onnx_ir.Shape((batch, *type_.dimensions))
 
 
 def cleaned(proto: onnx.ModelProto) -> onnx.ModelProto:

@@ -11,6 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.initial import initialise
 from modgraph.backends.torch.nodes import Nodes
+from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.run import Step, Values, needed, run
 from modgraph.ir import Graph, Part, Result, weights_of
 from modgraph.passes import Lower
@@ -34,7 +35,8 @@ class Model(Namespace):
     """A graph compiled to torch: weights under the graph's names, inputs in its order.
 
     Called with the model's inputs, batch first, positional or by name, it returns its output, or a dictionary of
-    outputs if there are several. The length of a symbolic axis is an optional input `<axis>_length` [B].
+    outputs if there are several. How long each example is along an axis of any length is an optional input, by default
+    called `<axis>_length`, [B].
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -96,15 +98,27 @@ class Model(Namespace):
                 continue
             if type_.dtype != "length":
                 raise TypeError(f'{self.graph.name} needs the input "{name}": {type_}')
-            values[name] = (self._full_length(name.removesuffix("_length"), given),)
-        return values
+            values[name] = (self._full_length(name, type_.of, given),)
+        return values | self._refilled(given) if self.training else values
 
-    def _full_length(self, axis: str, given: dict[str, Tensor]) -> Tensor:
+    def _full_length(self, name: str, axis: str, given: dict[str, Tensor]) -> Tensor:
+        for source, type_ in self.graph.input_types.items():
+            at = type_.position(axis)
+            if at is not None and source in given:
+                x = given[source]
+                return torch.full(x.shape[:1], x.shape[1 + at], device=x.device)
+        raise TypeError(f'{self.graph.name} needs the input "{name}"')
+
+    def _refilled(self, given: dict[str, Tensor]) -> Values:
+        """The inputs that have padding, as they are to be learnt from."""
+        lengths = {axis: given[name] for axis, name in self.graph.length_inputs().items() if name in given}
+        found: Values = {}
         for name, type_ in self.graph.input_types.items():
-            if axis in type_.shape and name in given:
-                x = given[name]
-                return torch.full(x.shape[:1], x.shape[1 + type_.shape.index(axis)], device=x.device)
-        raise TypeError(f'{self.graph.name} needs the input "{axis}_length"')
+            for at, axis in enumerate(type_.shape, start=1):
+                if axis.is_padded and axis.name in lengths:
+                    (x,) = found.get(name, (given[name],))
+                    found[name] = (refilled(x, at, lengths[axis.name]),)
+        return found
 
 
 def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:

@@ -23,12 +23,12 @@ class CompiledRoute:
     result_rank: int
     one_for_each_sender: bool
 
-    def __call__(self, tokens: Tensor, *others: Tensor, length: Tensor | None = None) -> Any:
+    def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None) -> Any:
         choice = choice_of(self.name)
         others = others if choice is None else (*others, choice)
         if not self.single:
-            return self.form(tokens, self.pool, self.router, *others, length=length)
-        results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others, length=length)
+            return self.form(tokens, self.pool, self.router, *others, length=real)
+        results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)
         if not self.one_for_each_sender:
             return results
         value, *records = results

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
+from modgraph.backends.torch.padding import Padding
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode
 
@@ -16,18 +17,37 @@ Values = dict[str, tuple[Tensor, ...]]
 
 @dataclass(frozen=True)
 class Step:
-    """One node's work. `length`, if there is one, tells what is padding."""
+    """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
+
+    `each` says that it takes a mask for every operand, not that of the first alone.
+    """
 
     node: str
     operands: tuple[Result, ...]
-    length: Result | None
     compute: Callable[..., Any]
+    padding: tuple[Padding, ...] = ()
+    each: bool = False
+    length: Result | None = None
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        named = {} if self.length is None else {"length": values[self.length.node][0]}
-        result = self.compute(*operands, **named)
+        result = self.compute(*operands, **self.told(operands, values))
         values[self.node] = result if isinstance(result, tuple) else (result,)
+
+    def told(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
+        """What the node is told of padding."""
+        if self.length is not None:
+            return {"length": values[self.length.node][self.length.index]}
+        if not self.padding:
+            return {}
+        masks = tuple(each.mask(x, values) for each, x in zip(self.padding, operands, strict=False))
+        return {"real": masks if self.each else masks[0]}
+
+    @property
+    def lengths(self) -> list[Result]:
+        """The results that tell it of padding."""
+        found = [length for each in self.padding for length in each.lengths.values()]
+        return list(dict.fromkeys([*found, *filter(None, [self.length])]))
 
 
 def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]:
@@ -35,10 +55,23 @@ def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]
     steps = []
     for node in graph:
         if isinstance(node, OpNode | RouteNode | ScanNode):
-            inputs = graph.inputs(node.name)
-            length = inputs.pop("length", None)
-            steps.append(Step(node.name, tuple(inputs.values()), length, computes[node.name]))
+            operands, compute = tuple(graph.inputs(node.name).values()), computes[node.name]
+            lengths = graph.lengths(node.name)
+            if not lengths:
+                steps.append(Step(node.name, operands, compute))
+            elif isinstance(node, ScanNode):
+                (length,) = lengths.values()
+                steps.append(Step(node.name, operands, compute, length=length))
+            else:
+                each = isinstance(node, OpNode) and node.op.masks_each
+                steps.append(Step(node.name, operands, compute, _padding(graph, node, lengths), each))
     return steps
+
+
+def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Result]) -> tuple[Padding, ...]:
+    """That of each operand, its axes counted behind that of the batch."""
+    operands = graph.signature(node).padding()
+    return tuple(Padding({at + 1: lengths[axis] for at, axis in each.items()}) for each in operands)
 
 
 def needed(graph: Graph, steps: list[Step], wanted: Iterable[Result]) -> list[Step]:

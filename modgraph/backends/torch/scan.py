@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.run import Step, Values, begun, run
+from modgraph.declare import sizes
 from modgraph.ir import RouteNode, ScanNode
 from modgraph.nn import choice_of, choosing, scan
 
@@ -19,7 +20,7 @@ class CompiledScan:
     def __init__(self, node: ScanNode, steps: list[Step], slots: Sequence[str], model: nn.Module) -> None:
         self.node = node
         self.steps = steps
-        self.slots = [slot for slot in slots if slot != "length"]
+        self.slots = [*slots]
         self.routes = [route.name for route in node.region.graph.of_kind(RouteNode)]
         self.model = model
 
@@ -47,8 +48,8 @@ class CompiledScan:
         return tuple(scan(step, (sequence, *choices.values()), states, length))
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
-        shape = self.node.region.graph[state].types[0].shape
-        return torch.zeros(sequence.shape[0], *shape, dtype=self._dtype(sequence), device=sequence.device)  # type: ignore[arg-type]
+        shape = sizes(self.node.region.graph[state].types[0].shape)
+        return torch.zeros(sequence.shape[0], *shape, dtype=self._dtype(sequence), device=sequence.device)
 
     def _dtype(self, sequence: Tensor) -> torch.dtype:
         """That of the sequence, or of the model's weights if it is one of ids."""

@@ -21,7 +21,7 @@ Tensors = Mapping[str, "Tensor"]
 
 
 @dataclass(frozen=True)
-class Given:
+class LearnerSetup:
     """What a learner is made for: a graph, its training data, the seed, the batch, how many processes."""
 
     graph: Graph
@@ -37,7 +37,7 @@ class Algorithm(Named):
     registry: ClassVar[Registry[Algorithm]] = Registry("algorithm")
 
     @abstractmethod
-    def learner(self, given: Given) -> Learner:
+    def learner(self, setup: LearnerSetup) -> Learner:
         """What carries it out in one training. Raises `ModgraphError` if the spec is not for it."""
 
 
@@ -54,7 +54,7 @@ class Learner:
     def prepare(self, model: Model, step: int) -> None:
         """What is to be done before a step."""
 
-    def choices(self, places: Tensor) -> Tensors:
+    def choices(self, indices: Tensor) -> Tensors:
         """What routes are to choose for some examples of the training data."""
         return {}
 

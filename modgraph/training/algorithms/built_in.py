@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.algorithms.algorithm import Algorithm, Given, Learner
+from modgraph.training.algorithms.algorithm import Algorithm, Learner, LearnerSetup
 from modgraph.training.errors import NeedsOneProcess, NoGradient
 
 
@@ -13,13 +13,13 @@ class Backprop(Algorithm):
 
     name = "backprop"
 
-    def learner(self, given: Given) -> Learner:
+    def learner(self, setup: LearnerSetup) -> Learner:
         from modgraph.training.algorithms.decisions import drawn_routes
 
-        for route in drawn_routes(given.graph):
+        for route in drawn_routes(setup.graph):
             if not route.frozen:
                 raise ModgraphError([NoGradient(router=route.router)])
-        return Learner(given.graph)
+        return Learner(setup.graph)
 
 
 class EM(Algorithm):
@@ -36,13 +36,13 @@ class EM(Algorithm):
     m_steps: int = setting(9, min=1, doc="steps of gradient descent between E-steps")
     batch: int | None = setting(None, min=1, doc="examples in an E-step; by default those of a step")
 
-    def learner(self, given: Given) -> Learner:
+    def learner(self, setup: LearnerSetup) -> Learner:
         from modgraph.training.algorithms.decisions import DecisionLikelihood
         from modgraph.training.algorithms.em import ViterbiEM
 
-        if given.processes > 1:
+        if setup.processes > 1:
             raise ModgraphError([NeedsOneProcess(algorithm=self.name)])
-        return ViterbiEM(DecisionLikelihood.of(given.graph, self.name), self, given)
+        return ViterbiEM(DecisionLikelihood.of(setup.graph, self.name), self, setup)
 
 
 class Reinforce(Algorithm):
@@ -55,8 +55,8 @@ class Reinforce(Algorithm):
     name = "reinforce"
     memory: float = setting(0.99, min=0, below=1, doc="share of the moving average b that is kept at each step")
 
-    def learner(self, given: Given) -> Learner:
+    def learner(self, setup: LearnerSetup) -> Learner:
         from modgraph.training.algorithms.decisions import DecisionLikelihood
         from modgraph.training.algorithms.reinforce import ScoreFunction
 
-        return ScoreFunction(DecisionLikelihood.of(given.graph, self.name), self.memory)
+        return ScoreFunction(DecisionLikelihood.of(setup.graph, self.name), self.memory)

@@ -50,8 +50,7 @@ def drawn_routes(graph: Graph) -> list[DrawnRoute]:
                 assert distribution is not None and slots is not None, f"{router.router.name} draws unseen"
                 choice = records[f"{route.name}.{slots.name}"]
                 *shape, modules = graph.type_of(choice).shape
-                assert isinstance(modules, int)
-                facts = route.name, router.name, router.frozen, modules, tuple(shape)
+                facts = route.name, router.name, router.frozen, modules.size or 0, tuple(shape)
                 from_ = records[f"{route.name}.{distribution.name}"]
                 found.append(DrawnRoute(*facts, from_, distribution.role, choice))
     return found

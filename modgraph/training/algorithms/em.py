@@ -14,7 +14,7 @@ from modgraph.backends.torch import Model, generator_for
 from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.metrics.evaluation import placed
 from modgraph.nn import DRAW, choosing
-from modgraph.training.algorithms.algorithm import Given, Learner, Tensors
+from modgraph.training.algorithms.algorithm import Learner, LearnerSetup, Tensors
 from modgraph.training.algorithms.built_in import EM
 from modgraph.training.algorithms.decisions import DecisionLikelihood, DrawnRoute
 
@@ -24,23 +24,23 @@ ROWS = 4096
 class ViterbiEM(Learner):
     """The table of assignments: for each route the module in every slot, [examples, ..., K]."""
 
-    def __init__(self, likelihood: DecisionLikelihood, settings: EM, given: Given) -> None:
+    def __init__(self, likelihood: DecisionLikelihood, settings: EM, setup: LearnerSetup) -> None:
         super().__init__(likelihood.graph, likelihood.wanted)
         self.likelihood = likelihood
         self.settings = settings
-        self.given = given
-        batch = min(settings.batch or given.batch, len(given.data))
-        self.order = RandomOrder(given.data, batch, use="order of expectation")
+        self.setup = setup
+        batch = min(settings.batch or setup.batch, len(setup.data))
+        self.order = RandomOrder(setup.data, batch, use="order of expectation")
         self.modules = {route.name: route.modules for route in likelihood.routes}
         self.table = {route.name: self._start(route) for route in likelihood.routes}
 
     def _start(self, route: DrawnRoute) -> Tensor:
         """Uniformly random assignments, in as few bytes as they need."""
-        shape = [axis if isinstance(axis, int) else self._length(axis) for axis in route.shape]
-        generator = generator_for(self.given.seed, "assignments", route.name)
+        shape = [self._length(axis.name) if axis.size is None else axis.size for axis in route.shape]
+        generator = generator_for(self.setup.seed, "assignments", route.name)
         kind = _narrowest(route.modules)
-        refuse_beyond_memory(len(self.given.data) * math.prod(shape) * kind.itemsize)
-        table = torch.empty(len(self.given.data), *shape, dtype=kind)
+        refuse_beyond_memory(len(self.setup.data) * math.prod(shape) * kind.itemsize)
+        table = torch.empty(len(self.setup.data), *shape, dtype=kind)
         for at in range(0, len(table), ROWS):  # in parts, since each number is drawn in eight bytes
             rows = table[at : at + ROWS]
             rows.copy_(torch.randint(route.modules, rows.shape, generator=generator))
@@ -48,11 +48,11 @@ class ViterbiEM(Learner):
 
     def _length(self, axis: str) -> int:
         """How long a symbolic axis is in the training data."""
-        types = self.given.graph.input_types
+        types = self.setup.graph.input_types
         return next(
-            int(self.given.data.values[name].shape[1 + type_.shape.index(axis)])
+            int(self.setup.data.values[name].shape[1 + at])
             for name, type_ in types.items()
-            if axis in type_.shape
+            if (at := type_.position(axis)) is not None
         )
 
     def prepare(self, model: Model, step: int) -> None:
@@ -63,31 +63,31 @@ class ViterbiEM(Learner):
     def expectation(self, model: Model, at: int) -> None:
         """The E-step number `at`, all candidates of a batch in one pass."""
         model.eval()
-        places = self._places(at)
-        torch.manual_seed(generator_for(self.given.seed, "expectation", at).initial_seed())
+        indices = self._indices(at)
+        torch.manual_seed(generator_for(self.setup.seed, "expectation", at).initial_seed())
         rows = 1 + self.settings.samples  # first what is kept: of equal candidates argmax takes the first
-        once = batch_of(self.given.data, places.numpy())
+        once = batch_of(self.setup.data, indices.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
-        with choosing({name: self._candidates(table[places]) for name, table in self.table.items()}):
+        with choosing({name: self._candidates(table[indices]) for name, table in self.table.items()}):
             found = model.results(placed(batch, model), self.likelihood.wanted)
         value = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
         best_B = value.reshape(rows, -1).argmax(0).cpu()
         for name, chosen in self.likelihood.chosen(found).items():
             table = self.table[name]
-            candidates = chosen.cpu().to(table.dtype).reshape(rows, len(places), *chosen.shape[1:])
-            table[places] = candidates[best_B, torch.arange(len(places))]
+            candidates = chosen.cpu().to(table.dtype).reshape(rows, len(indices), *chosen.shape[1:])
+            table[indices] = candidates[best_B, torch.arange(len(indices))]
 
     def _candidates(self, kept: Tensor) -> Tensor:
         kept = kept.to(torch.int64)
         return torch.cat([kept, torch.full_like(kept, DRAW).repeat(self.settings.samples, *[1] * (kept.dim() - 1))])
 
-    def _places(self, at: int) -> Tensor:
+    def _indices(self, at: int) -> Tensor:
         """The examples of an E-step: one batch after another of an order that is drawn for every pass over the data."""
         passes, step = divmod(at, self.order.steps)
-        return next(self.order.draw(self.given.seed, passes, since=step))
+        return next(self.order.draw(self.setup.seed, passes, since=step))
 
-    def choices(self, places: Tensor) -> Tensors:
-        return {name: table[places].to(torch.int64) for name, table in self.table.items()}
+    def choices(self, indices: Tensor) -> Tensors:
+        return {name: table[indices].to(torch.int64) for name, table in self.table.items()}
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
         joint = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
@@ -95,8 +95,8 @@ class ViterbiEM(Learner):
 
     def describe(self) -> str:
         size = sum(table.nbytes for table in self.table.values())
-        places = sum(table[0].numel() for table in self.table.values())
-        return f"em keeps {places:,} decisions for each of {len(self.given.data):,} examples: {size / 1e6:,.2f} MB"
+        decisions = sum(table[0].numel() for table in self.table.values())
+        return f"em keeps {decisions:,} decisions for each of {len(self.setup.data):,} examples: {size / 1e6:,.2f} MB"
 
     def tensors(self) -> Tensors:
         return {f"assignments.{name}": table for name, table in self.table.items()}

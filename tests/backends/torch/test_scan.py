@@ -212,7 +212,7 @@ def test_every_step_has_the_same_weights_and_the_model_copies() -> None:
 
 def test_independent_lstms_as_a_pool_that_deals_its_states_row_by_row() -> None:
     text = """model m(k=3, hidden=5) { input x: float[time, 2]
-      pool wx[k] = linear(4 * hidden) pool wh[k] = linear(4 * hidden, bias=false)
+      pool wx[k] = linear(4 * hidden) pool wh[wx] = linear(4 * hidden, bias=false)
       scan x as v with h: float[wh, hidden], c: float[wh, hidden] {
         i, f, g, o = (v -> wx) + (h -> wh) -> split(4)
         c = (f -> sigmoid) * c + (i -> sigmoid) * (g -> tanh)

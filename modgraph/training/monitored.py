@@ -1,4 +1,4 @@
-"""Metrics that a recipe watches, checked before a training that would never reach them."""
+"""Metrics that a recipe monitors, checked before a training that would never reach them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def measured_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -
     return found
 
 
-def check_watched(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
+def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
     """Raises `ModgraphError` for a metric that this training will not measure."""
     known = measured_metrics(graph, train, splits)
     stop = None if train.early_stop is None else train.early_stop.metric
-    watched = {"train.best": train.best, "train.early_stop.metric": stop}
-    for key, metric in watched.items():
+    monitored = {"train.best": train.best, "train.early_stop.metric": stop}
+    for key, metric in monitored.items():
         if metric is None or metric in known:
             continue
         suggestion = did_you_mean(metric, known, "this training measures: {known}")

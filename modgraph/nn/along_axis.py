@@ -1,0 +1,87 @@
+"""Reductions, softmax and contraction. `real` is a mask that broadcasts against x: true where a place is no padding."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.nn.padding import cleared
+
+
+class _AlongAxis(nn.Module):
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+
+class Softmax(_AlongAxis):
+    """Softmax along an axis; zero in padding."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is None:
+            return x.softmax(self.axis)
+        return _among_real(x, real).softmax(self.axis).masked_fill(~real, 0.0)
+
+
+class LogSoftmax(_AlongAxis):
+    """Log-softmax along an axis; zero in padding."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is None:
+            return x.log_softmax(self.axis)
+        return _among_real(x, real).log_softmax(self.axis).masked_fill(~real, 0.0)
+
+
+def _among_real(x: Tensor, real: Tensor) -> Tensor:
+    """Logits that give padding no probability: the least finite number, so that an example of padding alone has one."""
+    return x.masked_fill(~real, torch.finfo(x.dtype).min)
+
+
+class Sum(_AlongAxis):
+    """The sum along an axis, padding left out."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        return cleared(x, real).sum(self.axis)
+
+
+class Mean(_AlongAxis):
+    """The mean along an axis, padding left out; the mean of nothing is zero."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is None:
+            return x.mean(self.axis)
+        return cleared(x, real).sum(self.axis) / real.sum(self.axis).clamp(min=1)
+
+
+class Max(_AlongAxis):
+    """The largest value along an axis, padding left out; the largest of nothing is zero."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is None:
+            return x.amax(self.axis)
+        largest = cleared(x, real, -torch.inf).amax(self.axis)
+        return torch.where(real.any(self.axis), largest, 0.0)
+
+
+class Last(_AlongAxis):
+    """The last value along an axis, padding left out; the last of nothing is zero."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is None:
+            return x.select(self.axis, -1)
+        length = real.sum(self.axis, keepdim=True)
+        places = torch.arange(x.shape[self.axis], device=x.device)
+        shape = [1] * x.dim()
+        shape[self.axis] = -1
+        return cleared(x, places.reshape(shape) == length - 1).sum(self.axis)
+
+
+class Contract(nn.Module):
+    """An einsum of two values, padding of each left out."""
+
+    def __init__(self, equation: str) -> None:
+        super().__init__()
+        self.equation = equation
+
+    def forward(self, left: Tensor, right: Tensor, real: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
+        return torch.einsum(self.equation, cleared(left, real[0]), cleared(right, real[1]))

@@ -1,0 +1,105 @@
+"""Ops along one axis, which is given by its name or counted from the last: reductions and softmax."""
+
+from __future__ import annotations
+
+from modgraph.declare import Signature, TorchModule, setting
+from modgraph.ops.op import Op
+from modgraph.types import Axes, Axis, Misfit, TensorType, shown
+
+
+def position_of(axis: int | str, type_: TensorType, who: str) -> int:
+    """The place of an axis in a value, counted from the last (−1, −2, …). Raises `Misfit`."""
+    rank = len(type_.shape)
+    if isinstance(axis, int):
+        if -axis <= rank:
+            return axis
+        advice = f"write {who}(axis=-1)" if rank else "it is a single number already"
+        raise Misfit(f"there is no axis {axis} in {shown(type_.shape)}", advice)
+    place = type_.position(axis)
+    if place is None:
+        names = [each.name for each in type_.shape if each.name]
+        advice = f"it has: {', '.join(names)}" if names else "its axes have no names: count from the last, axis=-1"
+        raise Misfit(f'there is no axis "{axis}" in {shown(type_.shape)}', advice)
+    return place - rank
+
+
+class AlongAxis(Op):
+    """Works along one axis, padding left out."""
+
+    axis: int | str = setting(-1, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        position = position_of(self.axis, found[0], self.name)
+        axes.bound["position"] = position
+        return (self.result(found[0], position),)
+
+    def result(self, x: TensorType, position: int) -> TensorType:
+        """The type of the result, by default that of the operand."""
+        return x
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (signature.operands[0].shape[signature.axes["position"]],)
+
+
+class Softmax(AlongAxis):
+    """exp(x) / Σ exp(x) along an axis; zero in padding."""
+
+    name = "softmax"
+    synonyms = ("normalize",)
+    example = "input x: float[5, 6] y = x -> softmax output y"
+    module = TorchModule("modgraph.nn.Softmax", "position")
+
+
+class LogSoftmax(AlongAxis):
+    """x − log Σ exp(x) along an axis; zero in padding."""
+
+    name = "log_softmax"
+    example = "input x: float[5, 6] y = x -> log_softmax output y"
+    module = TorchModule("modgraph.nn.LogSoftmax", "position")
+
+
+class _Reduction(AlongAxis):
+    """Reduce one axis, padding left out; by default the tokens of [N, D]."""
+
+    axis: int | str = setting(-2, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")
+
+    def result(self, x: TensorType, position: int) -> TensorType:
+        at = len(x.shape) + position
+        return x.with_shape((*x.shape[:at], *x.shape[at + 1 :]))
+
+
+class Mean(_Reduction):
+    """The mean over an axis."""
+
+    name = "mean"
+    synonyms = ("average", "avg", "global_average_pool", "gap")
+    example = "input x: float[5, 6] y = x -> mean output y"
+    module = TorchModule("modgraph.nn.Mean", "position")
+    affine = True
+
+
+class Sum(_Reduction):
+    """The sum over an axis."""
+
+    name = "sum"
+    synonyms = ("reduce_sum",)
+    example = "input x: float[5, 6] y = x -> sum output y"
+    module = TorchModule("modgraph.nn.Sum", "position")
+    affine = True
+
+
+class Max(_Reduction):
+    """The largest value along an axis."""
+
+    name = "max"
+    example = "input x: float[5, 6] y = x -> max output y"
+    module = TorchModule("modgraph.nn.Max", "position")
+
+
+class Last(_Reduction):
+    """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
+
+    name = "last"
+    example = "input x: float[5, 6] y = x -> last output y"
+    module = TorchModule("modgraph.nn.Last", "position")
+    affine = True

@@ -1,0 +1,109 @@
+"""Arithmetic between values, and between a value and a constant."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from modgraph.declare import Signature, TorchModule, setting
+from modgraph.ops.op import Op
+from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
+
+ARITHMETIC_MODULE = TorchModule(
+    "modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", left="left", right="right"
+)
+
+
+class Arithmetic(Op):
+    """Base of + − × ÷ and power: two values, or a value and a constant.
+
+    Axes of one name stand over each other, plain ones from the last; what one value lacks is repeated.
+    """
+
+    symbol: ClassVar[str]
+
+    left: float | None = setting(None, doc="a constant instead of the left operand")
+    right: float | None = setting(None, doc="a constant instead of the right operand")
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        for at, type_ in enumerate(found):
+            if type_.dtype != "float":
+                raise Misfit(f"arithmetic is for float values, not {type_}", "", at)
+        if self.left is not None and self.right is not None:
+            raise Misfit(f"{self.name} of two constants takes no value", "leave one of left and right out")
+        wanted = 1 if self.left is not None or self.right is not None else 2
+        if len(found) != wanted:
+            raise Misfit(f"{self.name} takes {wanted} operands here, not {len(found)}")
+        axes = Axes(self)
+        type_, lacks = self._broadcast(found)
+        axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
+        return Signature(self, found, axes, (type_,))
+
+    def _broadcast(self, found: tuple[TensorType, ...]) -> tuple[TensorType, list[tuple[int, ...]]]:
+        """The type of the result, and for each operand the axes it lacks, counted from the last of the result's."""
+        shapes = [type_.shape for type_ in found]
+        ordered = sorted(shapes, key=len)
+        inner, outer = ordered[0], ordered[-1]
+        places = laid(inner, outer)
+        if places is None:
+            reason = f'the shapes {" and ".join(map(shown, shapes))} do not fit together under "{self.symbol}"'
+            raise Misfit(reason, _way_out(*shapes))
+        result = list(outer)
+        for axis, at in zip(inner, places, strict=True):
+            result[at] = broadcast(result[at], axis)
+        lacking = tuple(at - len(outer) for at in range(len(outer)) if at not in places)
+        lacks = [() if len(shape) == len(outer) else lacking for shape in shapes]
+        over_batch = all(type_.per == "batch" for type_ in found)
+        shape = once_each(tuple(result), self.name)
+        return TensorType("float", shape, per="batch" if over_batch else "example"), lacks
+
+
+def _way_out(left: Shape, right: Shape) -> str:
+    """What to do where two values fit but for the names of their axes."""
+    for one, other in zip(reversed(left), reversed(right), strict=False):
+        if one.size == other.size and one.name != other.name and one.name and other.name:
+            meant = f'-> rename({other.name}="{one.name}")' if "." not in one.name + other.name else "rename one"
+            return f'"{one.name}" and "{other.name}" are axes of unlike things; if the same is meant: {meant}'
+    return ""
+
+
+class Add(Arithmetic):
+    """Sum of two values."""
+
+    name, symbol = "add", "+"
+    example = "input x: float[5, 6] y = x + x output y"
+    module = ARITHMETIC_MODULE
+
+
+class Subtract(Arithmetic):
+    """Difference of two values."""
+
+    name, symbol = "subtract", "-"
+    example = "input x: float[5, 6] y = x - 1 output y"
+    module = ARITHMETIC_MODULE
+
+
+class Multiply(Arithmetic):
+    """Product of two values, element by element."""
+
+    name, symbol = "multiply", "*"
+    example = "input x: float[5, 6] y = 2 * x output y"
+    module = ARITHMETIC_MODULE
+
+
+class Divide(Arithmetic):
+    """Quotient of two values, element by element."""
+
+    name, symbol = "divide", "/"
+    example = "input x: float[5] y = 1 / x output y"
+    module = ARITHMETIC_MODULE
+
+
+class Power(Arithmetic):
+    """One value to the power of another, element by element."""
+
+    name, symbol = "power", "**"
+    example = "input x: float[5, 6] y = x ** 2 output y"
+    module = ARITHMETIC_MODULE
+
+
+ARITHMETIC = {op.symbol: op for op in (Add, Subtract, Multiply, Divide, Power)}

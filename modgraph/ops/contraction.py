@@ -1,0 +1,62 @@
+"""Sums of products over an axis of two values."""
+
+from __future__ import annotations
+
+from math import prod
+from string import ascii_letters
+from typing import Any
+
+from modgraph.declare import Operand, Signature, TorchModule, setting, sizes
+from modgraph.ops.along_axis import position_of
+from modgraph.ops.op import Op
+from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each
+
+
+class Contract(Op):
+    """Sum the products of two values over an axis: Σ_d left[…, d] right[…, d], padding left out.
+
+    Axes that both have by name are aligned; all others are kept, those of the left value first.
+    """
+
+    name = "contract"
+    synonyms = ("einsum", "matmul", "dot", "bmm")
+    example = "input q: float[5, 6] input k: float[7, 6] y = (q, k) -> contract output y"
+    operands = (Operand("left", "..."), Operand("right", "..."))
+    module = TorchModule("modgraph.nn.Contract", "equation")
+    masks_each = True
+
+    axis: int | str = setting(-1, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        if len(found) != 2 or any(type_.dtype != "float" or type_.per == "batch" for type_ in found):
+            raise Misfit("contract takes two float values", "write (a, b) -> contract")
+        places = [len(type_.shape) + position_of(self.axis, type_, self.name) for type_ in found]
+        left, right = (type_.shape for type_ in found)
+        over = left[places[0]], right[places[1]]
+        if not may_meet(*over):
+            raise Misfit(f"contract cannot sum over {over[0]} and {over[1]}, which are not one axis")
+        letters = iter(ascii_letters)
+        first = [next(letters) for _ in left]
+        by_name = {axis.name: letter for axis, letter in zip(left, first, strict=True) if axis.name}
+        second = [
+            first[places[0]] if at == places[1] else by_name.get(axis.name) or next(letters)
+            for at, axis in enumerate(right)
+        ]
+        axes = Axes(self)
+        kept = {
+            letter: axis
+            for letter, axis in (*zip(second, right, strict=True), *zip(first, left, strict=True))
+            if letter != first[places[0]]
+        }
+        order = [letter for letter in dict.fromkeys((*first, *second)) if letter in kept]
+        axes.bound["equation"] = f"...{''.join(first)},...{''.join(second)}->...{''.join(order)}"
+        axes.bound["over"] = met(*over)
+        axes.bound["kept"] = tuple(kept[letter] for letter in order)
+        result = TensorType("float", once_each(axes.bound["kept"], self.name))
+        return Signature(self, found, axes, (result,))
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (signature.axes["over"],)
+
+    def macs(self, over: int, kept: Any) -> int:
+        return over * prod(sizes(kept))
