@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from modgraph.ir import Graph, verify
-from modgraph.passes import Determinize, InferenceOnly, Lower
+from modgraph.passes import Pass
 
 # Several tests run beside each other: threads of one would only wait for those of another, and burn time as they do.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -64,7 +64,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def every_pass_is_verified() -> Iterator[None]:
     """Around every pass that a test runs: its graph is what the declarations say, and what the pass ensures."""
     with pytest.MonkeyPatch.context() as patch:
-        for kind in (InferenceOnly, Determinize, Lower):
+        for kind in Pass.__subclasses__():
             patch.setattr(kind, "__call__", verifying(kind.__call__))
         yield
 

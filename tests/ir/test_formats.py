@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,16 @@ def test_what_passes_give_reads_back_from_text(text: str, passes: tuple[object, 
 
 def test_an_unlowered_route_names_no_form() -> None:
     assert "lowering" not in str(loads(GRU).ir)
+
+
+WORDS = "graph op route carrying of init grown lowering region over batch float".split()
+
+
+def test_words_of_the_text_form_are_names_too() -> None:
+    """A node, a module, an axis or a parameter may be called as a word of the form."""
+    bindings = "\n".join(f'{word} = {before} -> linear(4, name="{word}")' for before, word in pairwise(["x", *WORDS]))
+    graph = loads(f"model graph(region=2) {{ input x: float[over, 4] {bindings} output batch }}").ir
+    assert parse_text(str(graph)) == graph
 
 
 TEXT = """graph m() {
