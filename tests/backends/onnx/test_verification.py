@@ -65,7 +65,7 @@ def discrete() -> Iterator[None]:
         name = "best_of"
         operands = (Operand("tokens", "... N D"),)
         records = (Record("selected", "... N M", Role.CHOICE), Record("scores", "... N M", Role.SCORES))
-        weights = (Weight("weight", "M D", normal(1.0), modules="M"),)
+        weights = (Weight("weight", "M D", normal(1.0)),)
         module = TorchModule(f"{__name__}.BestOf", "D", "M", "last")
         reference = f"{__name__}.BestOfRoute"
         last: bool = setting(True, doc="the last module may be chosen")
