@@ -64,7 +64,7 @@ def _named(name: str, key: Any, site: Site) -> Site:
 
 def _add_output(reference: ast.Reference, key: Any, value: Tensor, statement: ast.Output, site: Site) -> None:
     name = site.scope.weights_below(reference.name) if key is None else f"{reference.name}.{key}"
-    node = OutputNode(name=f"output.{name}", span=statement.span)
+    node = OutputNode(name=f"output.{name}", label=name, span=statement.span)
     if node.name in site.graph:
         shown = reference.name if key is None else name
         advice = "give it a name of its own: output NAME = …"
