@@ -103,7 +103,7 @@ def test_a_mistake_in_text_is_told_with_its_place(old: str, new: str, said: str)
 
 def test_two_outputs_of_one_label_are_refused() -> None:
     line = TEXT.splitlines()[3]
-    with pytest.raises(UnreadableGraph, match='node "output.y2", field "label": another output is called y'):
+    with pytest.raises(UnreadableGraph, match=r'node "output.y2", field "label": another output is called y'):
         parse_text(TEXT.replace(line, f"{line}\n{line.replace('output.y', 'output.y2')}"))
 
 
