@@ -24,6 +24,9 @@ class Arithmetic(Op):
     left: float | None = setting(None, doc="a constant instead of the left operand")
     right: float | None = setting(None, doc="a constant instead of the right operand")
 
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        return ("left", "right") if count == 2 else super().slots_of(count)
+
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         for at, type_ in enumerate(found):
             if type_.dtype != "float":
