@@ -15,12 +15,12 @@ def position_of(axis: int | str, type_: TensorType, who: str) -> int:
             return axis
         advice = f"write {who}(axis=-1)" if rank else "it is a single number already"
         raise Misfit(f"there is no axis {axis} in {shown(type_.shape)}", advice)
-    place = type_.position(axis)
-    if place is None:
+    position = type_.position(axis)
+    if position is None:
         names = [each.name for each in type_.shape if each.name]
         advice = f"it has: {', '.join(names)}" if names else "its axes have no names: count from the last, axis=-1"
         raise Misfit(f'there is no axis "{axis}" in {shown(type_.shape)}', advice)
-    return place - rank
+    return position - rank
 
 
 class AlongAxis(Op):
