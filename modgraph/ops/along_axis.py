@@ -41,7 +41,14 @@ class AlongAxis(Op):
         return (signature.operands[0].shape[signature.axes["position"]],)
 
 
-class Softmax(AlongAxis):
+class _Normalisation(AlongAxis):
+    """Grows with what it is of, along its axis."""
+
+    def keeps_largest(self, signature: Signature) -> bool:
+        return bool(signature.axes["position"] == -1)
+
+
+class Softmax(_Normalisation):
     """exp(x) / Σ exp(x) along an axis; zero in padding."""
 
     name = "softmax"
@@ -50,7 +57,7 @@ class Softmax(AlongAxis):
     module = TorchModule("modgraph.nn.Softmax", "position")
 
 
-class LogSoftmax(AlongAxis):
+class LogSoftmax(_Normalisation):
     """x − log Σ exp(x) along an axis; zero in padding."""
 
     name = "log_softmax"

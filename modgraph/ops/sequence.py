@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from modgraph.declare import ZEROS, Operand, Signature, TorchModule, Weight, normal, setting, uniform
+from modgraph.declare import ZEROS, Operand, Signature, TorchModule, Weight, normal, setting, tokens, uniform
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, derived
 
-TOKENS = (Operand("x", "... N D"),)
+TOKENS = (tokens("x"),)
 
 
 class Embedding(Op):

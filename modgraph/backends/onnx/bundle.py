@@ -15,9 +15,10 @@ from modgraph_runtime.integrity import MANIFEST_KEYS, trailer
 
 from modgraph.backends.errors import NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.change import Change, Test, change
+from modgraph.backends.onnx.description import Description
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import quantised
-from modgraph.backends.onnx.manifest import Description, as_text, manifest_of
+from modgraph.backends.onnx.manifest import as_text, manifest_of
 from modgraph.backends.onnx.trace import trace
 from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.torch import Model
