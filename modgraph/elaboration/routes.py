@@ -66,7 +66,9 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
 
 
 def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
-    who = f'router "{router.path}" over pool "{pool.name}"'
+    who = f'pool "{pool.name}"'
+    if not isinstance(router.router, EveryModule):
+        who = f'router "{router.path}" over {who}'
     try:
         signature = bind_route(router.router, pool, *(value.type for value in values))
         shapes = signature.weight_shapes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from modgraph.declare import Signature, TorchModule, setting
+from modgraph.declare.words import shown_count
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
 
@@ -29,10 +30,10 @@ class Arithmetic(Op):
             if type_.dtype != "float":
                 raise Misfit(f"arithmetic is for float values, not {type_}", "", at)
         if self.left is not None and self.right is not None:
-            raise Misfit(f"{self.name} of two constants takes no value", "leave one of left and right out")
+            raise Misfit("with two constants it takes no value", "leave one of left and right out")
         wanted = 1 if self.left is not None or self.right is not None else 2
         if len(found) != wanted:
-            raise Misfit(f"{self.name} takes {wanted} operands here, not {len(found)}")
+            raise Misfit(f"it takes {shown_count(wanted, 'operand')} here, not {len(found)}")
         axes = Axes(self)
         type_, lacks = self._broadcast(found)
         axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
@@ -53,7 +54,7 @@ class Arithmetic(Op):
         lacking = tuple(at - len(outer) for at in range(len(outer)) if at not in places)
         lacks = [() if len(shape) == len(outer) else lacking for shape in shapes]
         over_batch = all(type_.per == "batch" for type_ in found)
-        shape = once_each(tuple(result), self.name)
+        shape = once_each(tuple(result))
         return TensorType("float", shape, per="batch" if over_batch else "example"), lacks
 
 
