@@ -68,7 +68,7 @@ class Bend(nn.Module):
         return y + self.strength * y.sin()
 
 class Everyone(nn.Module):
-    def forward(self, tokens, pool, router, length=None):
+    def forward(self, tokens, pool, router, real=None):
         return pool.all(tokens).mean(-2)
 """
 

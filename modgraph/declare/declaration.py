@@ -61,6 +61,12 @@ class Declaration(_Declared, Registered):
         """The weights that this declaration has under its settings."""
         return tuple(weight for weight in self.weights if not weight.when or getattr(self, weight.when))
 
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        """The slots that so many operands flow into: their names, or numbers where there may be any number of them."""
+        if self.variadic:
+            return tuple(str(index) for index in range(max(1, count)))
+        return tuple(operand.name for operand in self.operands)
+
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         """Check operand types and infer the results, some axes known beforehand. Raises `Misfit`."""
         axes = Axes(self)

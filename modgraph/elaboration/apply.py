@@ -10,7 +10,6 @@ from modgraph.elaboration.context import OPERAND
 from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Tensor, TensorTuple
 from modgraph.elaboration.site import Site
 from modgraph.ir import OpNode, Result
-from modgraph.ops import Op
 from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.types import Misfit
 
@@ -50,7 +49,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
     site.context.count_weights(len(shapes), span)
     if shapes and site.naming.shifting is not None and bound.label is None:
         site.tell(errors.NamesWouldShift(span=span, name=site.naming.shifting))
-    slots = _slots(op, len(tensors))
+    slots = op.slots_of(len(tensors))
     inputs = {slot: tensor.result for slot, tensor in zip(slots, tensors, strict=True)}
     node = OpNode(
         name=name,
@@ -71,10 +70,3 @@ def origins(tensors: tuple[Tensor, ...], culprit: int | None) -> tuple[Note, ...
     """Where operands that do not fit came from: the culprit if one is known, or all."""
     chosen = tensors if culprit is None else tensors[culprit : culprit + 1]
     return tuple(Note(text=f"{tensor.type} comes from here", span=tensor.span) for tensor in chosen if tensor.span)
-
-
-def _slots(op: Op, count: int) -> list[str]:
-    if op.variadic:
-        return [str(at) for at in range(count)]
-    names = [operand.name for operand in op.operands]
-    return names if len(names) == count else ["left", "right"][:count]

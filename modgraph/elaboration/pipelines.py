@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from modgraph.diagnostics import Span, did_you_mean
@@ -22,6 +23,8 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.routes import apply_every_module, apply_route
 from modgraph.elaboration.site import Site
+from modgraph.ops.along_axis import Mean, Sum
+from modgraph.ops.shape import Stack
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_router
 
@@ -37,26 +40,10 @@ def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
         case Tensor() | TensorTuple() | Poison():
             return apply_stages(head, expression.stages, site)
         case Family() if head.of_values:
-            return _family_pipeline(head, expression, site)
+            return apply_stages(head, expression.stages, site)
         case _:
             site.tell(errors.NotValue(span=expression.head.span, what="the head of a pipeline", found=described(head)))
             return apply_stages(POISON, expression.stages, site)
-
-
-def _family_pipeline(family: Family, expression: ast.Pipeline, site: Site) -> Any:
-    """A family goes whole to concat, or to mean and sum, which run over its members."""
-    members = tuple(family.members.values())
-    first, *rest = expression.stages
-    name = first.term.name if isinstance(first.term, ast.Name) else None
-    if name not in ("mean", "sum"):
-        return apply_stages(TensorTuple(members), expression.stages, site)
-    value: Any = members[0]
-    for member in members[1:]:
-        if not isinstance(value, Poison):
-            value = apply_op(OpUse(ADD()), (value, member), first.span, site)
-    if name == "mean" and not isinstance(value, Poison):
-        value = apply_op(OpUse(MULTIPLY(left=1 / len(members))), (value,), first.span, site)
-    return apply_stages(value, tuple(rest), site)
 
 
 def apply_stages(value: Any, stages: tuple[ast.Stage, ...], site: Site) -> Any:
@@ -77,7 +64,36 @@ def _apply_stage(value: Any, stage: ast.Stage, site: Site) -> Any:
     router = _router_of(stage, site)
     if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(router, Poison):
         return POISON
+    if isinstance(value, Family):
+        return _apply_to_family(term, router, value, stage, site)
     tensors = value.tensors if isinstance(value, TensorTuple) else (value,)
+    return _apply_to_tensors(term, router, tensors, stage, site)
+
+
+def _apply_to_family(term: Any, router: Any, family: Family, stage: ast.Stage, site: Site) -> Any:
+    """Mean and sum run over the members of a family, stack gives them an axis called after it; other ops take all."""
+    members = tuple(family.members.values())
+    match term:
+        case OpUse(op=Mean() | Sum() as op) if not op.values():
+            total = _sum_of(members, stage.span, site)
+            if isinstance(op, Sum) or isinstance(total, Poison):
+                return total
+            return apply_op(OpUse(MULTIPLY(left=1 / len(members))), (total,), stage.span, site)
+        case OpUse(op=Stack(axis="")):
+            return site.apply(replace(term, op=Stack(axis=family.name)), members, stage.span)
+        case _:
+            return _apply_to_tensors(term, router, members, stage, site)
+
+
+def _sum_of(members: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+    total: Any = members[0]
+    for member in members[1:]:
+        if not isinstance(total, Poison):
+            total = apply_op(OpUse(ADD()), (total, member), span, site)
+    return total
+
+
+def _apply_to_tensors(term: Any, router: Any, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site) -> Any:
     if isinstance(term, PoolEntity):
         return _apply_pool(term, router, tensors, stage, site)
     if router is not None:

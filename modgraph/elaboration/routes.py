@@ -82,7 +82,7 @@ def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], spa
         frozen = router.frozen
         site.add(RouterNode(name=router.path, router=router.router, span=router.span, frozen=frozen), span)
     name, _ = site.naming.next(pool.name.rpartition(".")[2])
-    slots = [operand.name for operand in router.router.operands]
+    slots = router.router.slots_of(len(values))
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
     route = RouteNode(name=name, types=signature.results, span=span)
     if not site.add(route, span, inputs, {"pool": pool.name, "router": router.path}, signature.padded()):

@@ -105,8 +105,8 @@ def _uses(graph: Graph, route: RouteNode) -> None:
 def _signature(graph: Graph, node: OpNode | RouteNode) -> None:
     """What flows into an op or a route fits its declaration, and its types follow."""
     declaration: Op | Router = node.op if isinstance(node, OpNode) else graph.router_of(node).router
-    slots = [*graph.inputs(node.name)]
-    known = _slots(declaration, len(slots))
+    slots = tuple(graph.inputs(node.name))
+    known = declaration.slots_of(len(slots))
     ask(slots == known, f"it takes {', '.join(known)}, in this order", node.name, "inputs")
     try:
         signature = graph.signature(node)
@@ -116,14 +116,6 @@ def _signature(graph: Graph, node: OpNode | RouteNode) -> None:
     follow = ", ".join(map(str, signature.results))
     ask(signature.results == node.types, f"what it reads gives {follow}", node.name, "types")
     verify_lengths(graph, node, signature.padded())
-
-
-def _slots(declaration: Op | Router, count: int) -> list[str]:
-    """The slots that so many operands flow into."""
-    if declaration.variadic:
-        return [str(at) for at in range(max(1, count))]
-    names = [operand.name for operand in declaration.operands]
-    return names if len(names) == count or isinstance(declaration, Router) else ["left", "right"][:count]
 
 
 def _start(node: OpNode) -> None:

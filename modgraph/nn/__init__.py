@@ -30,7 +30,7 @@ from modgraph.nn.selected import (
     SelectedPerModule,
 )
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
-from modgraph.nn.shape import Arithmetic, Concat, Flatten, Split
+from modgraph.nn.shape import Arithmetic, Concat, Flatten, Split, Stack
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
 from modgraph.nn.top_k import NoisyTopK
@@ -90,6 +90,7 @@ __all__ = [
     "SlotsPerModule",
     "Softmax",
     "Split",
+    "Stack",
     "Sum",
     "Tokens",
     "TruncatedKernel",

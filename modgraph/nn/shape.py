@@ -27,6 +27,17 @@ class Concat(nn.Module):
         return torch.cat(values, dim=-1)
 
 
+class Stack(nn.Module):
+    """Values of `rank` axes, beside the batch's, along a new axis before these."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__()
+        self.rank = rank
+
+    def forward(self, *values: Tensor) -> Tensor:
+        return torch.stack(values, dim=-1 - self.rank)
+
+
 class Split(nn.Module):
     """Cuts the last axis into equal parts."""
 

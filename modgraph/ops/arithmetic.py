@@ -25,6 +25,9 @@ class Arithmetic(Op):
     left: float | None = setting(None, doc="a constant instead of the left operand")
     right: float | None = setting(None, doc="a constant instead of the right operand")
 
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        return ("left", "right") if count == 2 else super().slots_of(count)
+
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         for at, type_ in enumerate(found):
             if type_.dtype != "float":
@@ -63,6 +66,7 @@ def _way_out(left: Shape, right: Shape) -> str:
     for one, other in zip(reversed(left), reversed(right), strict=False):
         if one.size == other.size and one.name != other.name and one.name and other.name:
             meant = f'-> rename({other.name}="{one.name}")' if "." not in one.name + other.name else "rename one"
+            meant = "give them one name where they are declared" if one.is_padded else meant
             return f'"{one.name}" and "{other.name}" are axes of unlike things; if the same is meant: {meant}'
     return ""
 

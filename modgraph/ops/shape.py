@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, product, setting
@@ -74,6 +75,25 @@ def _cannot_join(found: tuple[TensorType, ...], at: int) -> Misfit:
     return Misfit(f"cannot join {shapes} along the last axis, since other axes differ", "", at)
 
 
+class Stack(Op):
+    """Lay values of one type along a new first axis; the members of a family along one that is called after it."""
+
+    name = "stack"
+    synonyms = ("pile",)
+    example = "input x: float[5, 6] y = (x, x) -> stack output y"
+    operands = (Operand("x", "..."),)
+    variadic = True
+    module = TorchModule("modgraph.nn.Stack", "rank")
+
+    axis: str = setting("", axis=True, doc="what the new axis is called")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        if len({type_.per for type_ in found}) != 1:
+            raise Misfit("it takes values of each example or values over the batch, not both")
+        new = _named(len(found), self.axis) if self.axis else Axis(len(found))
+        return (found[0].with_shape(once_each((new, *(axes.lead or ())))),)
+
+
 class Split(Op):
     """Cut the last axis into `parts` of equal length: `a, b = x -> split(2)`."""
 
@@ -115,9 +135,18 @@ class Rename(Op):
             if shape[at].is_padded:
                 reason = f'the axis "{old}" has no fixed length, and its padding would be forgotten'
                 raise Misfit(reason, "reduce it, or give it a number in the input's type")
-            shape[at] = Axis(shape[at].size, new)
+            shape[at] = _named(shape[at].size, new)
         return (x.with_shape(once_each(tuple(shape))),)
 
     def check(self, axes: Axes) -> None:
         if not self.names or len(self.names) % 2:
             raise Misfit("it takes axes and their new names", 'for example: rename(expert="sender")')
+
+
+def _named(size: int | None, name: str) -> Axis:
+    """An axis called by a user, or by the path of a pool. Raises `Misfit` for what is no name."""
+    if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
+        raise Misfit(
+            f"{json.dumps(name, ensure_ascii=False)} is no name of an axis", 'a name is a word, as in axis="task"'
+        )
+    return Axis(size, name)

@@ -40,4 +40,7 @@ class EveryModule(Router):
 
     @property
     def reference_form(self) -> Lowering:
-        return Lowering("every_module", self.reference, "every module runs, so there is nothing to choose")
+        reason = "the value has the axis of the modules: each runs on its own row"
+        if not self.rows:
+            reason = "every module runs, so there is nothing to choose"
+        return Lowering("every_module", self.reference, reason)

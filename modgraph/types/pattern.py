@@ -114,7 +114,11 @@ def once_each(shape: Shape) -> Shape:
     twice = repeated(shape)
     if twice is not None:
         reason = f'the result would be {shown(shape)}, where the axis "{twice.name}" occurs twice'
-        raise Misfit(reason, f'give one of the two a name of its own: -> rename({twice.name}="other")')
+        padded = any(axis.is_padded and axis.name == twice.name for axis in shape)
+        advice = (
+            "give one of the two another name" if padded else f'give one another name: -> rename({twice.name}="other")'
+        )
+        raise Misfit(reason, advice)
     return shape
 
 

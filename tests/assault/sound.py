@@ -8,7 +8,7 @@ from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.router import PoolTypes
 from modgraph.syntax import keywords
-from modgraph.types import Misfit, TensorType, floats
+from modgraph.types import Axis, Misfit, TensorType, floats
 from tests.assault.settings import drawn, written
 
 VECTOR_OPS = (
@@ -28,6 +28,17 @@ RESERVED = set(keywords()) | {"x", "h", "v", "i"}
 def sound(rng: Random) -> str:
     """A model, its blocks before it, most of it in several lines."""
     return _Model(rng).text()
+
+
+def written_type(type_: TensorType) -> str:
+    """A type as a spec has it, where a pool's axis is called as the pool."""
+    axes = [*(axis.name or str(axis.size) for axis in type_.shape), *([] if type_.size is None else [str(type_.size)])]
+    return f"{type_.dtype}[{', '.join(axes)}]" if axes else type_.dtype
+
+
+def last_size(type_: TensorType) -> int:
+    """How long the last axis is, 0 if of any length."""
+    return type_.shape[-1].size or 0
 
 
 class _Model:
@@ -82,18 +93,18 @@ class _Model:
         if kind < 0.25:
             type_ = floats(rng.choice((1, 2, 3, 4)), rng.choice((4, 6, 8, 12)), rng.choice((4, 6, 8, 12)))
         else:
-            lead: list[int | str] = [rng.choice(LENGTHS) for _ in range(rng.choice((0, 1, 1, 1, 2)))]
+            lead: list[int | Axis] = [rng.choice(LENGTHS) for _ in range(rng.choice((0, 1, 1, 1, 2)))]
             if lead and rng.random() < 0.4:
-                lead[0] = rng.choice(("time", "words", "places"))
+                lead[0] = Axis(None, rng.choice(("time", "words", "places")))
             type_ = floats(*lead, rng.choice(WIDTHS))
         name = self.name("in")
         if kind > 0.85 and type_.shape[:-1]:
             vectors, width = self.name("a"), rng.choice(WIDTHS)
-            self.line(f"input {name}: {TensorType('token', type_.shape[:-1], size=rng.randint(1, 30))}")
+            self.line(f"input {name}: {written_type(TensorType('token', type_.shape[:-1], size=rng.randint(1, 30)))}")
             self.line(f"{vectors} = {name} -> embedding({width})")
             self.values[vectors] = floats(*type_.shape[:-1], width)
             return
-        self.line(f"input {name}: {type_}")
+        self.line(f"input {name}: {written_type(type_)}")
         self.values[name] = type_
 
     def _chain(self) -> None:
@@ -108,11 +119,11 @@ class _Model:
         alike = [name for name, other in self.values.items() if other == type_]
         kind = rng.randrange(4)
         if kind == 0 and type_.shape and type_.shape[-1].size is not None:
-            self._bind(f"({source}, {rng.choice(alike)}) -> concat", floats(*type_.shape[:-1], 2 * type_.shape[-1]))
-        elif kind == 1 and type_.shape and type_.shape[-1].size is not None and type_.shape[-1] % 2 == 0:
+            self._bind(f"({source}, {rng.choice(alike)}) -> concat", floats(*type_.shape[:-1], 2 * last_size(type_)))
+        elif kind == 1 and type_.shape and last_size(type_) and last_size(type_) % 2 == 0:
             first, second = self.name("a"), self.name("a")
             self.line(f"{first}, {second} = {source} -> split(2)")
-            half = floats(*type_.shape[:-1], type_.shape[-1] // 2)
+            half = floats(*type_.shape[:-1], last_size(type_) // 2)
             self.values |= {first: half, second: half}
         elif kind == 2:
             self._bind(rng.choice((f"0.5 * {source} + 1", f"-{source}", f"1 - {source}", f"{source} ** 2")), type_)
@@ -141,10 +152,10 @@ class _Model:
             return
         size = self.rng.choice((1, 2, 3, 4))
         result, pool = self._pool(type_.with_shape(type_.shape[-1:]), size)
-        types = PoolTypes(pool, size, floats(type_.shape[-1]), result)
+        types = PoolTypes(pool, Axis(size, pool), floats(type_.shape[-1]), result)
         routed = self._router(types, type_)
         if routed is None:
-            self._bind(f"{source} -> {pool}", floats(*type_.shape[:-1], size, *result.shape))
+            self._bind(f"{source} -> {pool}", floats(*type_.shape[:-1], types.axis, *result.shape))
         else:
             router, value = routed
             self._bind(f"{source} -> {pool} by {router}", value)
@@ -210,10 +221,10 @@ class _Model:
         """A block of its own for a value's type, its outer axis sometimes named, used once or twice."""
         source, type_ = self._value()
         name = self.name("b")
-        axes = list(map(str, type_.shape))
+        axes = [axis.name or str(axis.size) for axis in type_.shape]
         if axes and self.rng.random() < 0.5:
             axes[0] = "any"
-        elif axes and isinstance(type_.shape[0], str):
+        elif axes and type_.shape[0].is_padded:
             axes[0] = "other"
         stages, result = self._stages(type_, self.rng.randint(1, 3), KEEPING)
         inner = f"float[{', '.join(axes)}]" if axes else "float"
@@ -236,7 +247,7 @@ class _Model:
         step_type = floats(*step)
         if routed:
             pool_result, pool = self._pool(floats(step[-1]), 3)
-            found = self._router(PoolTypes(pool, 3, floats(step[-1]), pool_result), step_type)
+            found = self._router(PoolTypes(pool, Axis(3, pool), floats(step[-1]), pool_result), step_type)
             self.line(f"q = v -> {pool} by {found[0]}" if found is not None else f"q = v -> {pool}")
         reduced = "v" if len(step) == 1 else "(v -> mean)" if len(step) == 2 else "(v -> mean -> mean)"
         self.line(f"h = ({reduced}, h) -> concat -> linear({width}) -> tanh")
@@ -266,12 +277,13 @@ class _Model:
         target = self.name("t")
         if type_.shape and type_.shape[-1].size is not None and self.rng.random() < 0.7:
             if self.rng.random() < 0.5:
-                self.line(f"target {target}: {TensorType('class', type_.shape[:-1], size=type_.shape[-1])}")
+                label = TensorType("class", type_.shape[:-1], size=last_size(type_))
+                self.line(f"target {target}: {written_type(label)}")
                 self.line(f"loss {self.name('l')} = cross_entropy({name}, {target})")
             else:
-                self.line(f"target {target}: {type_} loss gaussian({name}, {target}, variance=0.5)")
-        elif not type_.symbolic:
-            self.line(f"target {target}: {type_} loss mse({name}, {target})")
+                self.line(f"target {target}: {written_type(type_)} loss gaussian({name}, {target}, variance=0.5)")
+        else:
+            self.line(f"target {target}: {written_type(type_)} loss mse({name}, {target})")
 
     # ------------------------------------------------------------ values
 

@@ -27,7 +27,7 @@ class YieldsAndNames(Diagnostic):
     """A scan names after `as` what its steps yield: as many names as values, in the order of its yields."""
 
     code = "MG232"
-    message = 'each step yields {yielded}, and {names} after "as"'
+    message = 'each step yields {yielded}, and {names} "as"'
     help = "write one name for each value that is yielded"
     example = "model m() { input x: float[5, 4] scan x as v { yield v } as y, z output y }"
     yielded: str

@@ -78,7 +78,7 @@ class DecisionLikelihood:
         for loss, node in _likelihoods(graph):
             summed = f"{loss}:sum"
             op = replace(node, name=summed, owner=summed, op=replace(node.op, reduce="sum"))  # type: ignore[call-arg]
-            copy.add(op, graph.inputs(node.name))
+            copy.add(op, graph.inputs(node.name), lengths=graph.lengths(node.name))
             likelihoods[loss] = Result(summed)
         if not likelihoods:
             raise ModgraphError([NoLikelihood(algorithm=algorithm)])

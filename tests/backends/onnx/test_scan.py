@@ -32,7 +32,7 @@ def agree(model: Model, path: Path, routing: bool = True) -> None:
     for batch, time in ((1, 1), (3, 13), (64, 4)):
         inputs = {}
         for name, type_ in inference.graph.input_types.items():
-            shape = (batch, *(time if isinstance(axis, str) else axis for axis in type_.shape))
+            shape = (batch, *(time if isinstance(each, str) else each for each in type_.dimensions))
             limit = time + 1 if type_.dtype == "length" else type_.size
             inputs[name] = torch.randn(shape) if limit is None else torch.randint(limit, shape)
         computed = inference.compute(inputs, losses=False, routing=routing)

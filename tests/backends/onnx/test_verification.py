@@ -49,7 +49,7 @@ class BestOf(nn.Module):
 class BestOfRoute(nn.Module):
     """Each token to the module of its largest score."""
 
-    def forward(self, tokens: Tensor, pool: Any, router: BestOf, length: Tensor | None = None) -> tuple[Tensor, ...]:
+    def forward(self, tokens: Tensor, pool: Any, router: BestOf, real: Tensor | None = None) -> tuple[Tensor, ...]:
         scores = router(tokens)
         selected = nn.functional.one_hot(scores.argmax(-1), len(pool)).to(tokens.dtype)
         return (pool.all(tokens) * selected.unsqueeze(-1)).sum(-2), selected, scores
@@ -65,7 +65,7 @@ def discrete() -> Iterator[None]:
         name = "best_of"
         operands = (Operand("tokens", "... N D"),)
         records = (Record("selected", "... N M", Role.CHOICE), Record("scores", "... N M", Role.SCORES))
-        weights = (Weight("weight", "M D", normal(1.0), modules="M"),)
+        weights = (Weight("weight", "M D", normal(1.0)),)
         module = TorchModule(f"{__name__}.BestOf", "D", "M", "last")
         reference = f"{__name__}.BestOfRoute"
         last: bool = setting(True, doc="the last module may be chosen")
