@@ -29,14 +29,15 @@ def elaborate_output(statement: ast.Output, site: Site) -> None:
     key = member_key(reference, site)
     if key is POISON and statement.reference is None:
         return
-    name = f"output.{site.scope.weights_below(reference.name) if key is None else f'{reference.name}.{key}'}"
+    label = site.scope.weights_below(reference.name) if key is None else f"{reference.name}.{key}"
+    name = f"output.{label}"
     if name in site.graph:
         advice = "give it a name of its own: output NAME = …"
-        site.tell(errors.DuplicateName(span=statement.span, name=name.removeprefix("output."), way_out=advice))
+        site.tell(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
         return
     value = _named(f"output.{reference.name}", key, site).tensor(statement.value, "an output")
     if key is not POISON and isinstance(value, Tensor):
-        site.add(OutputNode(name=name, span=statement.span), statement.span, {"x": value.result})
+        site.add(OutputNode(name=name, label=label, span=statement.span), statement.span, {"x": value.result})
 
 
 def _of_block(statement: ast.Output, site: Site) -> Tensor | Poison:

@@ -1,7 +1,7 @@
 """Graphs as the first format wrote them, brought to the second.
 
-Regions were told by names, lengths flowed into a slot called `length` from inputs called after their axes, and axes had
-no identity: types are worked out anew.
+Regions and outputs were told by names, lengths flowed into a slot called `length` from inputs called after their axes,
+and axes had no identity: types are worked out anew.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from modgraph.ir.rewrite import rewritten
 from modgraph.types import TensorType
 
 LENGTH = "_length"
+OUTPUT = "output."
 
 UNLOWERED = "message_passing"  # what format 1 wrote of a route that had no form yet, besides those that had this one
 
@@ -66,6 +67,8 @@ def _node(entry: Any, lowered: bool) -> Any:
             return {**entry, "regions": [_region(each, ["x"], ["output"], lowered) for each in entry["regions"]]}
         case "scan":
             return _scan(entry, lowered)
+        case "output":
+            return {**entry, "label": entry["name"].removeprefix(OUTPUT)}
         case "route" if not lowered:
             return {key: value for key, value in entry.items() if key != "lowering"}
         case _:
@@ -102,5 +105,5 @@ def _region(record: Any, arguments: list[str], results: list[str], lowered: bool
     """A region without its nodes of outputs: their sources are its results."""
     outputs = {entry["name"]: entry["inputs"][0][1:] for entry in record["nodes"] if entry["kind"] == "output"}
     nodes = [_node(entry, lowered) for entry in record["nodes"] if entry["kind"] != "output"]
-    values = [outputs[f"output.{name}"] for name in results]
+    values = [outputs[OUTPUT + name] for name in results]
     return {"nodes": nodes, "arguments": arguments, "results": values}

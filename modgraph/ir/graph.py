@@ -191,8 +191,8 @@ class Graph:
 
     @property
     def outputs(self) -> dict[str, Result]:
-        """What the model yields, by the output's name."""
-        return {node.name.removeprefix("output."): self.inputs(node.name)["x"] for node in self.of_kind(OutputNode)}
+        """What the model yields, by the output's label."""
+        return {node.label: self.inputs(node.name)["x"] for node in self.of_kind(OutputNode)}
 
     @property
     def losses(self) -> dict[str, Result]:

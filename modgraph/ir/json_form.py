@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.declare import Declaration
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode
 from modgraph.ir.region import Region
 
 FORMAT = 2
@@ -51,6 +51,8 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
             entry |= {"shares": node.shares} if node.shares else {}
         case RouteNode():
             entry |= {"lowering": node.lowering} if node.lowering is not None else {}
+        case OutputNode():
+            entry |= {"label": node.label}
         case ScanNode():
             entry |= {"carried": node.carried, "region": _region_to_json(node.region)}
     if inputs := graph.inputs(node.name):

@@ -43,7 +43,7 @@ from modgraph.types import Misfit
 from modgraph.vocabulary import find_op, find_router
 
 MOST_PLACES = 2**31  # results of a node, or arguments of a region
-SIMPLE = {"input": InputNode, "target": TargetNode, "output": OutputNode, "loss": LossNode}
+SIMPLE = {"input": InputNode, "target": TargetNode, "loss": LossNode}
 
 
 def from_json(record: Any) -> Graph:
@@ -155,6 +155,8 @@ def _node(fields: Fields) -> Node:
         case "scan":
             region = fields.read("region", lambda each: _region(fields.node, each))
             return ScanNode(**common, region=region, carried=fields.read("carried", whole_of(0, MOST_PLACES)))
+        case "output":
+            return OutputNode(**common, label=fields.read("label", name_of))
         case kind:
             ask(kind in SIMPLE, f'"{kind}" is no kind of node', fields.node, "kind")
             given = kind in ("input", "target")

@@ -155,11 +155,16 @@ class ScanNode(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputNode(Node):
+    """A value that the model yields. `label` is what users know it by."""
+
     kind = "output"
+    label: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossNode(Node):
+    """A number that training makes small, known by the name of the node."""
+
     kind = "loss"
 
 

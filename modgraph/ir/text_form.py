@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from modgraph.declare import shown_value
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode
 from modgraph.ir.region import Region
 
 STEP = "  "
@@ -47,6 +47,8 @@ def _content(graph: Graph, node: Node, indent: str) -> str:
             return f"route {uses['pool']} by {uses['router']}{operands}{lowering}"
         case ScanNode():
             return f"scan carrying {node.carried}{operands}{_regions((node.region,), indent)}"
+        case OutputNode():
+            return f"output {node.label}{operands}"
         case _:
             return f"{node.kind}{operands}"
 

@@ -74,8 +74,11 @@ class _Records(Transformer[Token, Any]):
     def source(self, kind: Token) -> Any:
         return {"kind": str(kind)}
 
-    def end(self, kind: Token, slots: Any) -> Any:
-        return {"kind": str(kind), **slots}
+    def output(self, label: Token, slots: Any) -> Any:
+        return {"kind": "output", "label": str(label), **slots}
+
+    def loss(self, slots: Any) -> Any:
+        return {"kind": "loss", **slots}
 
     def op(self, declared: Any, tail: Any = None) -> Any:
         return {"kind": "op", **declared, **(tail or {})}

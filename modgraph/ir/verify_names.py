@@ -27,8 +27,9 @@ def verify_names(graph: Graph) -> None:
         shared = isinstance(node, PoolNode | RouterNode)
         same = known.setdefault(node.name, node) is node or (shared and known[node.name] == node)
         ask(same, f"{node.name} is two things", node.name, "name")
-    ends = graph.of_kind(OutputNode)
-    ask(len(graph.outputs) == len(ends), "two outputs have one name")
+    outputs: dict[str, OutputNode] = {}
+    for end in graph.of_kind(OutputNode):
+        ask(outputs.setdefault(end.label, end) is end, f"another output is called {end.label}", end.name, "label")
     verify_owners(owner for part in graph.parts() for owner in owners_of(part))
 
 

@@ -75,7 +75,7 @@ def route(record: Any) -> Any:
         ("s", {"lengths": []}, 'node "s", field "lengths": it is told the lengths of time'),
         ("z.linear", {"lengths": [["time", "time_length", 0]]}, 'field "lengths": it is told the lengths of nothing'),
         ("time_length", {"types": [{"dtype": "length", "shape": [], "of": "chars"}]}, "tells no lengths of time"),
-        ("output.z", {"name": "z"}, 'node "z", field "name"'),
+        ("output.z", {"label": None}, 'node "output.z", field "label"'),
         ("z.concat", {"inputs": [["1", "s", 0], ["0", "x.enc.tanh", 0]]}, 'node "z.concat", field "inputs"'),
     ],
 )

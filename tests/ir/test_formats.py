@@ -78,7 +78,7 @@ def test_words_of_the_text_form_are_names_too() -> None:
 TEXT = """graph m() {
   x: float[3] = input
   y: float[4] = op linear(width=4) (x <- x)
-  output.y = output (x <- y)
+  output.y = output y (x <- y)
 }"""
 
 
@@ -90,7 +90,7 @@ TEXT = """graph m() {
         ("(x <- x)", "(x < x)", "line 3, column 39"),
         ("width=4", "width=", "line 3, column 33"),
         ("width=4", "width=§", "line 3, column 33"),
-        (" output (x", " output x", 'line 4, column 21: "(" must stand here'),
+        (" output y (x", " output y x", 'line 4, column 23: "(" must stand here'),
         ("\n}", "", "ends before"),
     ],
 )
@@ -99,6 +99,12 @@ def test_a_mistake_in_text_is_told_with_its_place(old: str, new: str, said: str)
     with pytest.raises(UnreadableGraph) as caught:
         parse_text(TEXT.replace(old, new))
     assert said in str(caught.value)
+
+
+def test_two_outputs_of_one_label_are_refused() -> None:
+    line = TEXT.splitlines()[3]
+    with pytest.raises(UnreadableGraph, match=r'node "output.y2", field "label": another output is called y'):
+        parse_text(TEXT.replace(line, f"{line}\n{line.replace('output.y', 'output.y2')}"))
 
 
 @settings(max_examples=150, deadline=None)
