@@ -7,7 +7,6 @@ from typing import Any
 
 from modgraph.diagnostics import Note, Span, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.apply import origins
 from modgraph.elaboration.calls import CallArgument, label_of
 from modgraph.elaboration.context import BLOCK
 from modgraph.elaboration.entities import (
@@ -19,6 +18,7 @@ from modgraph.elaboration.entities import (
     Tensor,
     TensorTuple,
     described,
+    origins,
 )
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import BlockCall, Site

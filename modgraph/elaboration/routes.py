@@ -6,7 +6,6 @@ from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.apply import origins
 from modgraph.elaboration.entities import (
     POISON,
     BlockUse,
@@ -17,6 +16,7 @@ from modgraph.elaboration.entities import (
     RouterEntity,
     Template,
     Tensor,
+    origins,
 )
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
