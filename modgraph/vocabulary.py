@@ -39,7 +39,8 @@ def value_meant(name: str, in_scope: Iterable[str]) -> str:
     here = list(in_scope)
     if closest(name, here) is not None or not here:
         return did_you_mean(name, here)
-    return _idiom(name) or _other_word(name, Op.registry) or did_you_mean(name, here, "known here: {known}")
+    exactly = _other_word(name, Op.registry, misspelt=False)
+    return _idiom(name) or exactly or did_you_mean(name, here, "known here: {known}")
 
 
 def router_meant(name: str) -> str:
@@ -66,14 +67,14 @@ def _idiom(name: str) -> str | None:
     return f"there is no op {name}: write, for example, {idiom.code}" if idiom is not None else None
 
 
-def _other_word(name: str, registry: Mapping[str, type[Declaration]]) -> str | None:
+def _other_word(name: str, registry: Mapping[str, type[Declaration]], misspelt: bool = True) -> str | None:
     """The help line for another word of the field for a declaration, perhaps misspelt."""
     words = {word: each for each in registry.values() for word in each.synonyms}
     exact = {_plain(word): each for word, each in words.items()} | {_plain(each): registry[each] for each in registry}
     found = exact.get(_plain(name))
-    if found is None and closest(name, registry) is None:
-        misspelt = closest(name, words, ALMOST_EQUAL)
-        found = words[misspelt] if misspelt is not None else None
+    if found is None and misspelt and closest(name, registry) is None:
+        word = closest(name, words, ALMOST_EQUAL)
+        found = words[word] if word is not None else None
     return f'it is called "{found.name}" here' if found is not None else None
 
 

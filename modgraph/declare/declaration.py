@@ -14,7 +14,7 @@ from modgraph.declare.registry import Registered
 from modgraph.declare.setting import setting
 from modgraph.declare.signature import Signature
 from modgraph.declare.weight import Weight
-from modgraph.declare.words import shown_value
+from modgraph.declare.words import shown_count, shown_value
 from modgraph.types.axis import Axis
 from modgraph.types.pattern import Axes, Misfit
 from modgraph.types.tensor import TensorType
@@ -85,7 +85,7 @@ class Declaration(_Declared, Registered):
             operands = tuple(self.operands[0] for _ in found)
         if len(found) != len(operands):
             names = ", ".join(operand.name for operand in operands)
-            raise Misfit(f"{self.name} takes {len(operands)} operands ({names}), not {len(found)}")
+            raise Misfit(f"it takes {shown_count(len(operands), 'operand')} ({names}), not {len(found)}")
         for at, (operand, type_) in enumerate(zip(operands, found, strict=True)):
             what = "its operand" if len(operands) == 1 else f'operand "{operand.name}"'
             if type_.dtype != operand.dtype:
@@ -114,4 +114,6 @@ class Declaration(_Declared, Registered):
 
 
 def _dtype_help(found: TensorType) -> str:
+    if found.dtype == "class":
+        return "a label is compared with by a loss, after the logits: cross_entropy(logits, label)"
     return "tokens become vectors with: -> embedding(width)" if found.dtype == "token" else ""

@@ -8,6 +8,11 @@ MOST_LETTERS = 60  # of a constant that a message shows
 MOST_MEMBERS = 8
 
 
+def shown_count(number: int, noun: str) -> str:
+    """A number of things in words: 1 operand, 2 operands."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def shown_value(value: Any) -> str:
     """A constant as the language writes it."""
     if isinstance(value, bool):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.diagnostics import Note
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import OPERAND
-from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Tensor, TensorTuple
+from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Tensor, TensorTuple, origins
 from modgraph.elaboration.site import Site
 from modgraph.ir import OpNode, Result
 from modgraph.ops.arithmetic import ARITHMETIC
@@ -64,9 +63,3 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
         return POISON
     results = tuple(Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results))
     return results[0] if len(results) == 1 else TensorTuple(results)
-
-
-def origins(tensors: tuple[Tensor, ...], culprit: int | None) -> tuple[Note, ...]:
-    """Where operands that do not fit came from: the culprit if one is known, or all."""
-    chosen = tensors if culprit is None else tensors[culprit : culprit + 1]
-    return tuple(Note(text=f"{tensor.type} comes from here", span=tensor.span) for tensor in chosen if tensor.span)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.diagnostics import Span, did_you_mean
+from modgraph.diagnostics import Note, Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.calls import CallArgument, label_of
 from modgraph.elaboration.context import BLOCK
@@ -18,6 +18,7 @@ from modgraph.elaboration.entities import (
     Tensor,
     TensorTuple,
     described,
+    origins,
 )
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import BlockCall, Site
@@ -90,7 +91,7 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     scope = Scope(owner, node, use.block.scope, frozen=site.scope.frozen)
     for name, value in use.parameters.items():
         scope.declare(name, value)
-    call = BlockCall(definition.name, list(tensors))
+    call = BlockCall(definition.name, list(tensors), span=span)
     inputs = sum(isinstance(statement, ast.Input) for statement in definition.body.statements)
     if inputs != len(tensors):
         site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors)))
@@ -109,7 +110,7 @@ def _results(call: BlockCall, definition: ast.Definition, site: Site) -> Any:
         return POISON
     if not call.outputs:
         if not site.context.report.errors:
-            site.tell(errors.NoOutput(span=definition.name_span, model=definition.name))
+            site.tell(errors.NoOutput(span=definition.name_span, name=definition.name, kind="block"))
         return POISON
     return call.outputs[0] if len(call.outputs) == 1 else TensorTuple(tuple(call.outputs))
 
@@ -121,7 +122,8 @@ def take_operand(declared: TensorType, span: Span, site: Site) -> Tensor | Poiso
     reason = _misfit(declared, tensor.type, site.call.axes)
     if reason is None:
         return tensor
-    site.tell(errors.DoesNotFit(span=span, who=f'block "{site.call.name}"', reason=reason))
+    notes = Note(text="the block is used here", span=site.call.span), *origins((tensor,), 0)
+    site.tell(errors.DoesNotFit(span=span, notes=notes, who=f'block "{site.call.name}"', reason=reason))
     return POISON
 
 

@@ -74,6 +74,9 @@ def _as_names(given: list[CallArgument], declaration: type[Declaration], site: S
     """The arguments of an op that takes any name, as its setting `names`."""
     named = [argument for argument in given if argument.name not in (None, "names")]
     others = [argument for argument in given if argument not in named]
+    if any(argument.name is None for argument in others):
+        _accepts(declaration.settings()["names"], replace(others[0], value="…"), declaration, site)
+        return [replace(others[0], name="names", value=POISON)]
     if not named or others:
         return given
     words: list[str] = []
@@ -84,6 +87,10 @@ def _as_names(given: list[CallArgument], declaration: type[Declaration], site: S
                 _accepts(declaration.settings()["names"], axis, declaration, site)
                 return [replace(argument, name="names", value=POISON)]
             words.append(axis.value)
+    for place, argument in enumerate(named):
+        if argument.name in words[: 2 * place : 2]:
+            site.tell(errors.DuplicateArgument(span=argument.span, callee=declaration.name, name=str(argument.name)))
+            return [replace(argument, name="names", value=POISON)]
     span = named[0].span
     return [CallArgument("names", tuple(words), span)]
 

@@ -11,6 +11,7 @@ from modgraph.elaboration.calls import arguments_of, settle
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.entities import (
     POISON,
+    Entity,
     ModuleEntity,
     Poison,
     PoolEntity,
@@ -61,8 +62,14 @@ def _size(statement: ast.Pool, listed: int, site: Site) -> int | Poison:
     if statement.size is None:
         site.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
         return POISON
-    size = site.constant(statement.size, "the size of a pool")
+    size = site.evaluate(statement.size)
     if isinstance(size, Poison):
+        return POISON
+    if isinstance(size, Entity):
+        what, advice = "the size of a pool", "a number, or a pool whose axis its modules share: pool q[p] = linear(4)"
+        if isinstance(size, PoolEntity):
+            advice = "pools that share an axis have modules of one kind: pool q[p] = linear(4)"
+        site.tell(errors.NotConstant(span=statement.size.span, what=what, found=described(size), way_out=advice))
         return POISON
     if type(size) is int and 1 <= size <= MOST_MODULES and (not unlike or size == listed):
         return size
@@ -99,7 +106,7 @@ def _settled_router(value: ast.Expression, site: Site) -> Router | Poison:
     declaration = find_router(callee.name)
     if declaration is None:
         suggestion = router_meant(callee.name)
-        site.tell(errors.UnknownOp(span=callee.span, name=callee.name, suggestion=suggestion))
+        site.tell(errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion))
         return POISON
     given = arguments_of(value, site) if isinstance(value, ast.Call) else []
     settled = settle(declaration, given, site, value.span)

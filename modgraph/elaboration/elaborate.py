@@ -54,7 +54,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
         return graph
     if not report.errors:
         if not graph.of_kind(OutputNode):
-            report.add(errors.NoOutput(span=model.name_span, model=model.name))
+            report.add(errors.NoOutput(span=model.name_span, name=model.name))
         _warn_of_unused(scope, context)
         find_weaknesses(graph, context.declared, report)
     return graph

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modgraph.declare import Initial, shown_briefly
-from modgraph.diagnostics import Span
+from modgraph.diagnostics import Note, Span
 from modgraph.elaboration.scope import Scope
 from modgraph.ir import Result
 from modgraph.routers import Router
@@ -165,3 +165,9 @@ def is_value(value: Any) -> bool:
 
 def is_block(value: Any) -> bool:
     return isinstance(value, BlockEntity)
+
+
+def origins(tensors: tuple[Tensor, ...], culprit: int | None) -> tuple[Note, ...]:
+    """Where operands that do not fit came from: the culprit if one is known, or all."""
+    chosen = tensors if culprit is None else tensors[culprit : culprit + 1]
+    return tuple(Note(text=f"{tensor.type} comes from here", span=tensor.span) for tensor in chosen if tensor.span)

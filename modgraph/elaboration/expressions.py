@@ -21,6 +21,7 @@ from modgraph.elaboration.entities import (
     Entity,
     Family,
     Poison,
+    PoolEntity,
     RouterEntity,
     Template,
     Tensor,
@@ -104,7 +105,8 @@ def _call(call: ast.Call, site: Site) -> Any:
         return _unknown_call(call, name, site)
     given = arguments_of(call, site)
     operands = []
-    while given and given[0].name is None and isinstance(given[0].value, OPERANDS):
+    kinds = OPERANDS | PoolEntity if op.objective else OPERANDS  # a statistic of a pool is told to be of its router
+    while given and given[0].name is None and isinstance(given[0].value, kinds):
         operands.append(given.pop(0))
     if any(isinstance(argument.value, Poison) for argument in [*operands, *given]):
         return POISON

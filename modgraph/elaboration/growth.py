@@ -40,7 +40,11 @@ def _pool(statement: ast.GrowBy, site: Site) -> PoolEntity | None:
         return found
     if found is None:
         known = site.visible(statement.span, lambda value: isinstance(value, PoolEntity))
-        suggestion = did_you_mean(statement.pool, known, "the pools here: {known}")
+        suggestion = (
+            did_you_mean(statement.pool, known, "the pools here: {known}")
+            if known
+            else "declare it first: pool NAME[2] = …"
+        )
         site.tell(errors.UnknownName(span=statement.span, name=statement.pool, suggestion=suggestion))
     elif not isinstance(found, Poison):
         needed, what = "a pool", f"{statement.pool} is {described(found)}"
@@ -51,7 +55,7 @@ def _pool(statement: ast.GrowBy, site: Site) -> PoolEntity | None:
 def _problem(pool: PoolEntity, by: object, site: Site) -> tuple[str, str] | None:
     """Why a pool cannot grow by so many, and the way out."""
     if type(by) is not int or not 0 <= by <= MOST_MODULES - pool.size:
-        return "it grows by a whole number of modules", f"0 to {MOST_MODULES - pool.size}"
+        return "it grows by a whole number of modules", f"from 0 to {MOST_MODULES - pool.size}, as in: grow p[1]"
     if any(other.path in site.context.named for other in _pools_along(pool.axis, site.scope).values()):
         return "it has been used already, with the modules it had", "let it grow before its first use"
     if len(pool.templates) > 1:

@@ -52,7 +52,7 @@ def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
     except Abandoned:
         return
     if not call.outputs and not context.report.errors:
-        context.tell(errors.NoOutput(span=block.name_span, model=block.name))
+        context.tell(errors.NoOutput(span=block.name_span, name=block.name, kind="block"))
 
 
 def _has_known_shapes(block: ast.Definition) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.diagnostics import Span
+from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
 from modgraph.elaboration.entities import (
@@ -26,6 +26,7 @@ from modgraph.elaboration.site import Site
 from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.shape import Stack
 from modgraph.syntax import ast
+from modgraph.vocabulary import find_router
 
 
 def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
@@ -106,8 +107,12 @@ def _router_of(stage: ast.Stage, site: Site) -> Any:
     """The router of `pool by router`, or `by router(operands…)`: with it, its extra operands."""
     if stage.router is None:
         return None
-    router = site.evaluate(stage.router.callee if isinstance(stage.router, ast.Call) else stage.router)
+    called = stage.router.callee if isinstance(stage.router, ast.Call) else stage.router
     arguments = stage.router.arguments if isinstance(stage.router, ast.Call) else ()
+    if isinstance(called, ast.Name) and site.scope.find(called.name) is None:
+        _tell_no_router(called, site)
+        return POISON
+    router = site.evaluate(called)
     others = tuple(site.tensor(argument.value, "an operand of a router") for argument in arguments)
     if POISON in others:
         return POISON
@@ -120,6 +125,22 @@ def _router_of(stage: ast.Stage, site: Site) -> Any:
         )
         return POISON
     return router if isinstance(router, Poison) else (router, others)
+
+
+def _tell_no_router(called: ast.Name, site: Site) -> None:
+    """Of a name behind `by` that stands for nothing here, or for a kind of router."""
+    if find_router(called.name) is None:
+        known = site.visible(called.span, lambda value: isinstance(value, RouterEntity))
+        suggestion = (
+            did_you_mean(called.name, known, "the routers here: {known}") if known else "declare it: router NAME = …"
+        )
+        site.tell(errors.UnknownName(span=called.span, name=called.name, suggestion=suggestion))
+        return
+    found, way_out = (
+        f'"{called.name}" is a kind of router',
+        f"give it a name: router r = {called.name}, and x -> pool by r",
+    )
+    site.tell(errors.WrongKind(span=called.span, needed="a router", found=found, way_out=way_out))
 
 
 def _apply_pool(pool: PoolEntity, router: Any, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site) -> Any:

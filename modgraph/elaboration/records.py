@@ -8,7 +8,7 @@ from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.context import RECORD
-from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, RouterEntity, Tensor, described
+from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, RouterEntity, Tensor, described
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
@@ -57,7 +57,8 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
         for member in members:
             if not isinstance(member, RouterEntity):
                 found = f"this is {described(value)}"
-                site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found))
+                advice = "name the router that chooses among its modules" if isinstance(member, PoolEntity) else ""
+                site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found, way_out=advice))
                 return POISON
             read = member.router.record_as(*bound.op.reads)
             tensors += records_of(member, read.name, span, site) if read is not None else []

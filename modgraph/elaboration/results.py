@@ -29,9 +29,15 @@ def elaborate_output(statement: ast.Output, site: Site) -> None:
     key = member_key(reference, site)
     if key is POISON and statement.reference is None:
         return
+    label = site.scope.weights_below(reference.name) if key is None else f"{reference.name}.{key}"
+    name = f"output.{label}"
+    if name in site.graph:
+        advice = "give it a name of its own: output NAME = …"
+        site.tell(errors.DuplicateName(span=statement.span, name=label, way_out=advice))
+        return
     value = _named(f"output.{reference.name}", key, site).tensor(statement.value, "an output")
     if key is not POISON and isinstance(value, Tensor):
-        _add_output(reference, key, value, statement, site)
+        site.add(OutputNode(name=name, label=label, span=statement.span), statement.span, {"x": value.result})
 
 
 def _of_block(statement: ast.Output, site: Site) -> Tensor | Poison:
@@ -60,17 +66,6 @@ def _named(name: str, key: Any, site: Site) -> Site:
     if key is None or isinstance(key, Poison):
         return named_after(name, site)
     return site.under(site.scope.member_of_body(f"{name}.{key}"))
-
-
-def _add_output(reference: ast.Reference, key: Any, value: Tensor, statement: ast.Output, site: Site) -> None:
-    name = site.scope.weights_below(reference.name) if key is None else f"{reference.name}.{key}"
-    node = OutputNode(name=f"output.{name}", label=name, span=statement.span)
-    if node.name in site.graph:
-        shown = reference.name if key is None else name
-        advice = "give it a name of its own: output NAME = …"
-        site.tell(errors.DuplicateName(span=statement.span, name=shown, way_out=advice))
-        return
-    site.add(node, statement.span, {"x": value.result})
 
 
 def elaborate_loss(statement: ast.Loss, site: Site) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
-from modgraph.elaboration.apply import origins
 from modgraph.elaboration.entities import (
     POISON,
     BlockUse,
@@ -17,6 +16,7 @@ from modgraph.elaboration.entities import (
     RouterEntity,
     Template,
     Tensor,
+    origins,
 )
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
@@ -66,7 +66,9 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
 
 
 def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
-    who = f'router "{router.path}" over pool "{pool.name}"'
+    who = f'pool "{pool.name}"'
+    if not isinstance(router.router, EveryModule):
+        who = f'router "{router.path}" over {who}'
     try:
         signature = bind_route(router.router, pool, *(value.type for value in values))
         shapes = signature.weight_shapes()

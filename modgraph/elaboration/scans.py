@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
+from modgraph.declare.words import shown_count
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import (
@@ -194,7 +195,9 @@ def _yields(statement: ast.Scan, inside: Site) -> list[Tensor] | None:
     if not found:
         inside.tell(errors.NoYield(span=statement.sequence.span))
     elif len(found) != len(names):
-        inside.tell(errors.YieldsAndNames(span=statement.sequence.span, values=len(found), names=len(names)))
+        yielded = shown_count(len(found), "value")
+        follow = f"{shown_count(len(names), 'name')} {'follows' if len(names) == 1 else 'follow'}"
+        inside.tell(errors.YieldsAndNames(span=statement.sequence.span, yielded=yielded, names=follow))
     elif len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         inside.tell(errors.DuplicateName(span=statement.sequence.span, name=twice))

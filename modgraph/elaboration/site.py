@@ -9,7 +9,7 @@ from typing import Any
 from modgraph.diagnostics import Diagnostic, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration.context import NAME, STATEMENT, Context
-from modgraph.elaboration.entities import POISON, Entity, Poison, Tensor, described
+from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Tensor, described
 from modgraph.elaboration.errors import (
     DuplicateName,
     NotConstant,
@@ -51,6 +51,7 @@ class BlockCall:
     operands: list[Tensor] | None
     axes: dict[str, Any] = field(default_factory=dict)
     outputs: list[Any] = field(default_factory=list)
+    span: Span | None = None
 
 
 @dataclass
@@ -100,7 +101,11 @@ class Site:
         value = self.evaluate(expression)
         if isinstance(value, Tensor | Poison):
             return value
-        self.tell(NotValue(span=expression.span, what=what, found=described(value)))
+        told = NotValue(span=expression.span, what=what, found=described(value))
+        if isinstance(value, Family) and value.of_values:
+            name, key = value.name, next(iter(value.members))
+            told = replace(told, way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
+        self.tell(told)
         return POISON
 
     def callable(self, term: ast.Expression) -> Any:

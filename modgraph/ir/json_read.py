@@ -65,9 +65,12 @@ def _of_this_format(record: Any) -> Any:
     if type(number) is int and number == 1:
         try:
             return upgraded(record)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidGraph(f"it is of format 1, and damaged: {error}") from error
-    ask(type(number) is int and number == FORMAT, f"format {number!r} is not {FORMAT}, the one this version reads")
+        except LookupError as error:
+            raise InvalidGraph(f"it is of format 1, and damaged: it lacks {error}") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InvalidGraph("it is of format 1, and damaged") from error
+    known = type(number) is int and number == FORMAT
+    ask(known, f"this version reads the formats 1 to {FORMAT}, and this is {number!r}", field="format")
     return record
 
 

@@ -38,7 +38,8 @@ class Fields:
         except InvalidGraph as error:
             if error.node:
                 raise
-            raise InvalidGraph(error.reason, self.node, field) from error
+            inner = f"{error.field} {error.reason}" if error.field else error.reason
+            raise InvalidGraph(inner, self.node, field) from error
 
     def close(self) -> None:
         """Raises `InvalidGraph` for a field that nothing has read."""

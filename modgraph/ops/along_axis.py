@@ -18,7 +18,8 @@ def position_of(axis: int | str, type_: TensorType, who: str) -> int:
     position = type_.position(axis)
     if position is None:
         names = [each.name for each in type_.shape if each.name]
-        advice = f"it has: {', '.join(names)}" if names else "its axes have no names: count from the last, axis=-1"
+        advice = "count from the last: axis=-1"
+        advice = f"it has: {', '.join(names)}; or {advice}" if names else f"its axes have no names: {advice}"
         raise Misfit(f'there is no axis "{axis}" in {shown(type_.shape)}', advice)
     return position - rank
 

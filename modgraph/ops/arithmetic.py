@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from modgraph.declare import Signature, TorchModule, setting
+from modgraph.declare.words import shown_count
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
 
@@ -32,10 +33,10 @@ class Arithmetic(Op):
             if type_.dtype != "float":
                 raise Misfit(f"arithmetic is for float values, not {type_}", "", at)
         if self.left is not None and self.right is not None:
-            raise Misfit(f"{self.name} of two constants takes no value", "leave one of left and right out")
+            raise Misfit("with two constants it takes no value", "leave one of left and right out")
         wanted = 1 if self.left is not None or self.right is not None else 2
         if len(found) != wanted:
-            raise Misfit(f"{self.name} takes {wanted} operands here, not {len(found)}")
+            raise Misfit(f"it takes {shown_count(wanted, 'operand')} here, not {len(found)}")
         axes = Axes(self)
         type_, lacks = self._broadcast(found)
         axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
@@ -56,7 +57,7 @@ class Arithmetic(Op):
         lacking = tuple(at - len(outer) for at in range(len(outer)) if at not in positions)
         lacks = [() if len(shape) == len(outer) else lacking for shape in shapes]
         over_batch = all(type_.per == "batch" for type_ in found)
-        shape = once_each(tuple(result), self.name)
+        shape = once_each(tuple(result))
         return TensorType("float", shape, per="batch" if over_batch else "example"), lacks
 
 
@@ -65,6 +66,7 @@ def _way_out(left: Shape, right: Shape) -> str:
     for one, other in zip(reversed(left), reversed(right), strict=False):
         if one.size == other.size and one.name != other.name and one.name and other.name:
             meant = f'-> rename({other.name}="{one.name}")' if "." not in one.name + other.name else "rename one"
+            meant = "give them one name where they are declared" if one.is_padded else meant
             return f'"{one.name}" and "{other.name}" are axes of unlike things; if the same is meant: {meant}'
     return ""
 

@@ -29,12 +29,14 @@ class Contract(Op):
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if len(found) != 2 or any(type_.dtype != "float" or type_.per == "batch" for type_ in found):
-            raise Misfit("contract takes two float values", "write (a, b) -> contract")
+            raise Misfit("it takes two float values", "write (a, b) -> contract")
         positions = [len(type_.shape) + position_of(self.axis, type_, self.name) for type_ in found]
         left, right = (type_.shape for type_ in found)
         over = left[positions[0]], right[positions[1]]
         if not may_meet(*over):
-            raise Misfit(f"contract cannot sum over {over[0]} and {over[1]}, which are not one axis")
+            both = [axis.name for axis in left if axis.name and axis in right]
+            advice = f'name an axis that both have: contract(axis="{both[0]}")' if both else ""
+            raise Misfit(f"it cannot sum over {over[0]} and {over[1]}, which are not one axis", advice)
         letters = iter(ascii_letters)
         first = [next(letters) for _ in left]
         by_name = {axis.name: letter for axis, letter in zip(left, first, strict=True) if axis.name}
@@ -52,7 +54,7 @@ class Contract(Op):
         axes.bound["equation"] = f"...{''.join(first)},...{''.join(second)}->...{''.join(order)}"
         axes.bound["over"] = met(*over)
         axes.bound["kept"] = tuple(kept[letter] for letter in order)
-        result = TensorType("float", once_each(axes.bound["kept"], self.name))
+        result = TensorType("float", once_each(axes.bound["kept"]))
         return Signature(self, found, axes, (result,))
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:

@@ -95,7 +95,7 @@ class ModulatedMLP(Op):
 
     def check(self, axes: Axes) -> None:
         if not self.widths:
-            raise Misfit("modulated_mlp needs at least one width", "for example: modulated_mlp([64, 384])")
+            raise Misfit("it needs at least one width", "for example: modulated_mlp([64, 384])")
 
     def all_weights(self) -> tuple[Weight, ...]:
         found: list[Weight] = []

@@ -34,7 +34,8 @@ class Flatten(Op):
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if found[0].padded:
-            raise Misfit(f'flatten needs fixed lengths, and "{found[0].padded[0]}" has none', "reduce it first")
+            axis = found[0].padded[0]
+            raise Misfit(f'it needs fixed lengths, and "{axis}" has none', f'reduce it first: -> mean(axis="{axis}")')
         return (floats(product(found[0].shape)),)
 
 
@@ -50,21 +51,28 @@ class Concat(Op):
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if not found or any(type_.dtype != "float" for type_ in found):
-            raise Misfit("concat joins float values", "write (a, b) -> concat")
+            raise Misfit("it joins float values", "write (a, b) -> concat")
         return Signature(self, found, Axes(self), (floats(*self._joined(found)),))
 
     def _joined(self, found: tuple[TensorType, ...]) -> Shape:
         outer, total = found[0].shape[:-1], 0
         for at, type_ in enumerate(found):
             if not type_.shape or not shapes_meet(type_.shape[:-1], outer):
-                raise Misfit(
-                    f"cannot join {shown(found[0].shape)} and {shown(type_.shape)} along the last axis", "", at
-                )
+                raise _cannot_join(found, at)
             outer, last = met_shapes(outer, type_.shape[:-1]), type_.shape[-1]
             if last.size is None:
                 raise Misfit(f'cannot join along the axis "{last}", which has no fixed length', "", at)
             total += last.size
         return (*outer, Axis(total))
+
+
+def _cannot_join(found: tuple[TensorType, ...], at: int) -> Misfit:
+    """Of an operand that does not fit the first, or of a first one that has no axis at all."""
+    single = next((place for place, type_ in enumerate(found) if not type_.shape), None)
+    if single is not None:
+        return Misfit(f"operand {single + 1} is a single number, without an axis to join along", "", single)
+    shapes = f"{shown(found[0].shape)} and {shown(found[at].shape)}"
+    return Misfit(f"cannot join {shapes} along the last axis, since other axes differ", "", at)
 
 
 class Stack(Op):
@@ -81,9 +89,9 @@ class Stack(Op):
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len({type_.per for type_ in found}) != 1:
-            raise Misfit("stack takes values of each example or values over the batch, not both")
+            raise Misfit("it takes values of each example or values over the batch, not both")
         new = _named(len(found), self.axis) if self.axis else Axis(len(found))
-        return (found[0].with_shape(once_each((new, *(axes.lead or ())), self.name)),)
+        return (found[0].with_shape(once_each((new, *(axes.lead or ())))),)
 
 
 class Split(Op):
@@ -117,7 +125,7 @@ class Rename(Op):
     affine = True
     takes_names = True
 
-    names: tuple[str, ...] = setting((), doc="each axis, and then what it is called")
+    names: tuple[str, ...] = setting((), doc='each axis with its new name, as in rename(expert="sender")')
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         (x,) = found
@@ -128,11 +136,11 @@ class Rename(Op):
                 reason = f'the axis "{old}" has no fixed length, and its padding would be forgotten'
                 raise Misfit(reason, "reduce it, or give it a number in the input's type")
             shape[at] = _named(shape[at].size, new)
-        return (x.with_shape(once_each(tuple(shape), self.name)),)
+        return (x.with_shape(once_each(tuple(shape))),)
 
     def check(self, axes: Axes) -> None:
         if not self.names or len(self.names) % 2:
-            raise Misfit("rename takes an axis and its new name", 'for example: rename(expert="sender")')
+            raise Misfit("it takes axes and their new names", 'for example: rename(expert="sender")')
 
 
 def _named(size: int | None, name: str) -> Axis:

@@ -35,7 +35,7 @@ class EveryModule(Router):
             reason = f'rows=true deals {tokens} row by row, and it has no axis of the modules of "{pool.name}"'
             raise Misfit(reason, "leave rows out: every module then takes the whole value", 0)
         axes.lead = tokens.shape[: split - self.rows]
-        shape = once_each((*axes.lead, pool.axis, *pool.result.shape), f'pool "{pool.name}"')
+        shape = once_each((*axes.lead, pool.axis, *pool.result.shape))
         return Signature(self, (tokens,), axes, (pool.result.with_shape(shape),))
 
     @property

@@ -99,7 +99,7 @@ class Axes:
 
     def shape(self, pattern: str) -> Shape:
         """The shape that a pattern stands for here. Raises `Misfit` where an axis would occur twice."""
-        return once_each(self.listed(pattern), self._declaration.name)
+        return once_each(self.listed(pattern))
 
     def listed(self, pattern: str) -> Shape:
         """The axes that a pattern names, in order."""
@@ -112,12 +112,16 @@ class Axes:
         return shape_of(shape)
 
 
-def once_each(shape: Shape, who: str) -> Shape:
+def once_each(shape: Shape) -> Shape:
     """A shape in which every axis with a name occurs once. Raises `Misfit`."""
     twice = repeated(shape)
     if twice is not None:
-        reason = f'{who} would give {shown(shape)}, where the axis "{twice.name}" occurs twice'
-        raise Misfit(reason, f'give one of the two a name of its own: -> rename({twice.name}="other")')
+        reason = f'the result would be {shown(shape)}, where the axis "{twice.name}" occurs twice'
+        padded = any(axis.is_padded and axis.name == twice.name for axis in shape)
+        advice = (
+            "give one of the two another name" if padded else f'give one another name: -> rename({twice.name}="other")'
+        )
+        raise Misfit(reason, advice)
     return shape
 
 

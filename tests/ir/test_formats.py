@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modgraph.ir import UnreadableGraph, from_json
+from modgraph.ir import UnreadableGraph, from_json, to_json
 from modgraph.ir.text_parse import grammar, parse_text
 from modgraph.passes import INFERENCE, TRAINING, apply_passes
 from modgraph.program import loads
@@ -116,3 +116,29 @@ def test_a_damaged_text_is_unreadable_or_a_graph(at: int, cut: int, put: str) ->
         assert str(reason)
     else:
         assert parse_text(str(graph)) == graph
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"format": 9}, 'field "format": this version reads the formats 1 to 2, and this is 9'),
+        ({"format": "2"}, "and this is '2'"),
+        (
+            {"nodes": [{"name": "x", "kind": "input", "types": [{"dtype": "float", "shape": [{"size": 2}]}]}]},
+            "name is missing",
+        ),
+    ],
+)
+def test_what_is_no_graph_of_a_known_format_is_told_with_the_field(changed: dict[str, Any], told: str) -> None:
+    record = json.loads(json.dumps(to_json(loads(SEQUENCE).ir)))
+    with pytest.raises(UnreadableGraph) as error:
+        from_json({**record, **changed})
+    assert told in str(error.value)
+
+
+def test_a_damaged_graph_of_format_1_is_told_with_what_it_lacks() -> None:
+    record = json.loads((OLD / "gru.json").read_text())
+    for node in record["nodes"]:
+        node.pop("region", None)
+    with pytest.raises(UnreadableGraph, match="format 1, and damaged: it lacks 'region'"):
+        from_json(record)

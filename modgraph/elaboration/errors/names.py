@@ -21,11 +21,12 @@ class UnknownOp(Diagnostic):
     """Right of an arrow stands an op, a named module, or a pool `by` a router; this name is none of them."""
 
     code = "MG202"
-    message = 'there is no op, module or pool called "{name}"'
+    message = 'there is no {kind} called "{name}"'
     help = "{suggestion}"
     example = "model m() { input x: float[4] y = x -> liner(2) output y }"
     name: str
     suggestion: str
+    kind: str = "op, module or pool"
 
 
 class DuplicateName(Diagnostic):

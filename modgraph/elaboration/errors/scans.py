@@ -27,11 +27,11 @@ class YieldsAndNames(Diagnostic):
     """A scan names after `as` what its steps yield: as many names as values, in the order of its yields."""
 
     code = "MG232"
-    message = 'each step yields {values} values, and {names} names follow "as"'
+    message = 'each step yields {yielded}, and {names} "as"'
     help = "write one name for each value that is yielded"
     example = "model m() { input x: float[5, 4] scan x as v { yield v } as y, z output y }"
-    values: int
-    names: int
+    yielded: str
+    names: str
 
 
 class NotInScan(Diagnostic):

@@ -75,10 +75,11 @@ class NamesAndResults(Diagnostic):
 
 
 class NoOutput(Diagnostic):
-    """A model must say what it yields."""
+    """A model, and a block, must say what it yields."""
 
     code = "MG217"
-    message = "model {model} has no output"
+    message = "{kind} {name} has no output"
     help = "add a line: output NAME"
     example = "model m() { input x: float[4] }"
-    model: str
+    name: str
+    kind: str = "model"

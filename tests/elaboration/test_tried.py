@@ -1,0 +1,65 @@
+"""What a new user may write, and what is told: which message, about what, with a help that can be followed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.program import loads
+
+X = "input x: float[time, 4] input v: float[6, 4] pool p[3] = linear(4) router r = linear(1) "
+BLOCK = "block ffn(dim) { input x: float[tokens, dim] y = x -> linear(dim) output y } "
+
+
+def told(body: str, before: str = "") -> tuple[Diagnostic, ...]:
+    with pytest.raises(ModgraphError) as error:
+        loads(f"{before}model m() {{ {X} {body} output x }}")
+    return tuple(error.value.diagnostics)
+
+
+TRIED = [
+    ('y = v -> p -> rename(p="q", p="s")', 'rename is given "p" twice', "keep one of them"),
+    ('y = v -> p -> rename("p", "q")', "names of rename", 'rename(expert="sender")'),
+    ('y = (x, v) -> contract(axis="4")', 'no axis "4"', "count from the last: axis=-1"),
+    ("y = (v, v -> linear(5)) -> contract", "contract: it cannot sum over 4 and 5", ""),
+    ("y = x -> flatten", 'flatten: it needs fixed lengths, and "time" has none', '-> mean(axis="time")'),
+    ("y = (x -> linear(1), v -> mean -> mean(axis=-1)) -> concat", "operand 2 is a single number", ""),
+    ("y = v -> p by linear(k=1)", '"linear" is a kind of router', "router r = linear"),
+    ("y = v -> p by s", 'nothing is called "s" here', "the routers here: r"),
+    ("router s = lineer(1)", 'there is no router called "lineer"', 'did you mean "linear"?'),
+    ("module k = linear(4) pool q[k] = linear(4)", "the size of a pool", "whose axis its modules share"),
+    ("pool q[p] = [linear(4), linear(4)]", "the size of a pool", "modules of one kind"),
+    ("pool time[2] = linear(4) y = x -> time", 'pool "time": the result would be [time, time=2, 4]', "another name"),
+    ("pool q[3] = linear(4) y = (v -> p) + (v -> q)", "do not fit together", '-> rename(q="p")'),
+    ("input z: float[chars, 4] y = x + z", "do not fit together", "one name where they are declared"),
+    ("y = v -> p by r loss importance(gate)", 'nothing is called "gate" here', "known here"),
+    ("y = v -> p by r loss importance(p)", 'this is the pool "p"', "name the router"),
+    ("for k in 0..2 { s[k] = v -> linear(2) } output y = s", 'the family "s"', "s[0], or take it whole: s -> concat"),
+    ("for k in 0..2 { output s[k] = v } output s[1] = v -> linear(3)", '"s.1" is declared twice', "output NAME"),
+    ("grow p[-1]", "a whole number of modules", "as in: grow p[1]"),
+    ("scan v as s { yield s yield s } as y", 'each step yields 2 values, and 1 name follows "as"', "one name"),
+]
+
+
+@pytest.mark.parametrize(("body", "message", "help_"), TRIED)
+def test_a_mistake_is_told_once_in_plain_words(body: str, message: str, help_: str) -> None:
+    (only,) = (each for each in told(body) if each.severity == "error")
+    assert message in only.text() and help_ in only.advice()
+
+
+@pytest.mark.parametrize("body", [body for body, _, _ in TRIED])
+def test_no_message_doubles_a_word(body: str) -> None:
+    for each in told(body):
+        assert re.search(r"\b(\w+):? \1\b", each.text()) is None
+
+
+def test_a_block_that_does_not_fit_is_told_with_its_use_and_the_value() -> None:
+    (only,) = told("y = v -> ffn(5)", BLOCK)
+    assert [note.text for note in only.notes] == ["the block is used here", "float[6, 4] comes from here"]
+
+
+def test_a_block_without_an_output_is_called_a_block() -> None:
+    (only,) = told("y = v -> none", "block none() { input x: float[tokens, 4] y = x -> relu } ")
+    assert only.text() == "block none has no output"
