@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,16 +23,27 @@ if TYPE_CHECKING:
 LEAST_MEASURED = 512
 PICTURES = (".png", ".svg", ".pdf")
 SUFFIXES = (".npz", ".json", *PICTURES)
-VIEWS = {  # where each is drawn
-    "places": "modgraph.trace.picture.picture_of",
-    "groups": "modgraph.trace.shares_picture.groups_picture",
-    "training": "modgraph.trace.shares_picture.training_picture",
-    "controllers": "modgraph.trace.controllers_picture.controllers_picture",
-    "paths": "modgraph.trace.paths_picture.paths_picture",
+
+
+@dataclass(frozen=True)
+class View:
+    """A way to draw a trace: the function of a module that does, imported when it is asked for.
+
+    `statistic` says that it is drawn of all examples, not of the first few.
+    """
+
+    module: str
+    function: str
+    statistic: bool = True
+
+
+VIEWS = {
+    "places": View("modgraph.trace.picture", "picture_of", statistic=False),
+    "groups": View("modgraph.trace.shares_picture", "groups_picture"),
+    "training": View("modgraph.trace.shares_picture", "training_picture"),
+    "controllers": View("modgraph.trace.controllers_picture", "controllers_picture"),
+    "paths": View("modgraph.trace.paths_picture", "paths_picture"),
 }
-
-
-WHOLE = ("groups", "training", "controllers", "paths")  # views that are statistics
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,9 +107,9 @@ def _content(trace: Trace, suffix: str, options: argparse.Namespace) -> bytes:
         from modgraph.trace.arrays import npz_of
 
         return npz_of(trace.first(options.examples))
-    module, _, name = VIEWS[options.view or "places"].rpartition(".")
-    draw: Callable[[Trace, str], bytes] = getattr(import_module(module), name)
-    return draw(trace if options.view in WHOLE else trace.first(options.examples), suffix)
+    view = VIEWS[options.view or "places"]
+    draw: Callable[[Trace, str], bytes] = getattr(import_module(view.module), view.function)
+    return draw(trace if view.statistic else trace.first(options.examples), suffix)
 
 
 def _count(text: str) -> int:

@@ -42,9 +42,9 @@ class BrokenModule(Diagnostic):
 def failure(error: BaseException) -> str:
     """An exception of somebody else's code, and the line that raised it."""
     words = (str(error).splitlines() or [""])[0].rstrip(". ")
-    told = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    what = f"{type(error).__name__}: {words}" if words else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)[1:]  # without our own
     inner = [
         frame for frame in frames if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
     ]
-    return told + "".join(f" ({frame.filename}, line {frame.lineno})" for frame in inner[-1:])
+    return what + "".join(f" ({frame.filename}, line {frame.lineno})" for frame in inner[-1:])

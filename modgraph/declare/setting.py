@@ -40,7 +40,6 @@ class Setting:
 
     name: str
     kinds: tuple[type, ...]
-    optional: bool
     default: Any
     bounds: dict[str, Any]
     item: type = int  # of a list
@@ -50,7 +49,7 @@ class Setting:
         options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
         kinds = tuple(typing.get_origin(option) or option for option in options if option is not type(None))
         items = [typing.get_args(option)[0] for option in options if typing.get_origin(option) is tuple]
-        return cls(field.name, kinds, type(None) in options, field.default, dict(field.metadata), *items)
+        return cls(field.name, kinds, field.default, dict(field.metadata), *items)
 
     @property
     def required(self) -> bool:

@@ -33,9 +33,9 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda 
     path = Path(file.span.source.name)
     scope = Imports(path.parent, report).scope_of(file, path)
     for block in file.blocks:
-        told = Report()
-        _elaborate(block, scope, Context(told, observe, without_use=True))
-        for each in told.diagnostics:
+        of_block = Report()
+        _elaborate(block, scope, Context(of_block, observe, without_use=True))
+        for each in of_block.diagnostics:
             if _has_known_shapes(block) or not isinstance(each, OF_SHAPES):
                 report.add(each)
 

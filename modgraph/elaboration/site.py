@@ -101,11 +101,11 @@ class Site:
         value = self.evaluate(expression)
         if isinstance(value, Tensor | Poison):
             return value
-        told = NotValue(span=expression.span, what=what, found=described(value))
+        mistake = NotValue(span=expression.span, what=what, found=described(value))
         if isinstance(value, Family) and value.of_values:
             name, key = value.name, next(iter(value.members))
-            told = replace(told, way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
-        self.tell(told)
+            mistake = replace(mistake, way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
+        self.tell(mistake)
         return POISON
 
     def callable(self, term: ast.Expression) -> Any:

@@ -36,17 +36,17 @@ def retyped(graph: Graph) -> Graph:
     Raises `Misfit` where they do not follow.
     """
     typed = rewritten(graph)
-    told = typed.length_inputs()
+    inputs = typed.length_inputs()
     copy = Graph(graph.name, graph.parameters)
     for node in typed:
         lengths = typed.lengths(node.name)
         if isinstance(node, OpNode | RouteNode):
             padded = typed.signature(node).padded()
             for axis in padded:
-                if axis not in told:
-                    told[axis] = length_name(typed, axis)
-                    copy.add(InputNode(name=told[axis], types=(TensorType("length", of=axis),)))
-            lengths = {axis: Result(told[axis]) for axis in padded}
+                if axis not in inputs:
+                    inputs[axis] = length_name(typed, axis)
+                    copy.add(InputNode(name=inputs[axis], types=(TensorType("length", of=axis),)))
+            lengths = {axis: Result(inputs[axis]) for axis in padded}
         copy.add(node, typed.inputs(node.name), typed.uses(node.name), lengths)
     return copy
 

@@ -28,8 +28,8 @@ def _lines(graph: Graph, indent: str) -> Iterator[str]:
 def _content(graph: Graph, node: Node, indent: str) -> str:
     slots = [f"{slot} <- {result}" for slot, result in graph.inputs(node.name).items()]
     operands = f" ({', '.join(slots)})" if slots else ""
-    told = [f"{axis} <- {result}" for axis, result in graph.lengths(node.name).items()]
-    operands += f" lengths ({', '.join(told)})" if told else ""
+    lengths = [f"{axis} <- {result}" for axis, result in graph.lengths(node.name).items()]
+    operands += f" lengths ({', '.join(lengths)})" if lengths else ""
     match node:
         case OpNode():
             owner = f" of {node.owner}" if node.owner != node.name else ""

@@ -73,8 +73,8 @@ def _from_outside(part: Part, node: InputNode | TargetNode) -> None:
     if type_.dtype == "length":
         ask(isinstance(node, InputNode), "a target is no length", node.name, "types")
         ask(type_ == TensorType("length", of=type_.of), f"a length is one number, not {type_}", node.name, "types")
-        told = part.graph.length_inputs()[type_.of]
-        ask(told == node.name, f"{told} tells the lengths along {type_.of} too", node.name, "types")
+        length = part.graph.length_inputs()[type_.of]
+        ask(length == node.name, f"{length} tells the lengths along {type_.of} too", node.name, "types")
 
 
 def _end(part: Part, node: OutputNode | LossNode) -> None:

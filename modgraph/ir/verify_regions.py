@@ -77,9 +77,9 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
 
 def verify_lengths(graph: Graph, node: Node, axes: Iterable[str]) -> None:
     """A node is told the lengths of the axes whose padding it must leave out, and of no other."""
-    told, wanted = graph.lengths(node.name), sorted(axes)
-    ask(sorted(told) == wanted, f"it is told the lengths of {', '.join(wanted) or 'nothing'}", node.name, "lengths")
-    for axis, result in told.items():
+    lengths, wanted = graph.lengths(node.name), sorted(axes)
+    ask(sorted(lengths) == wanted, f"it is told the lengths of {', '.join(wanted) or 'nothing'}", node.name, "lengths")
+    for axis, result in lengths.items():
         type_ = graph.type_of(result)
         ask(type_ == TensorType("length", of=axis), f"{result} tells no lengths of {axis}", node.name, "lengths")
 

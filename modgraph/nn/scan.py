@@ -35,7 +35,7 @@ def scan(step: Step, sequences: Tensors, states: Tensors, length: Tensor | None 
 def _looped(step: Step, sequences: Tensors, states: Tensors, real: Tensor | None) -> list[Tensor]:
     found = []
     for time, slices in enumerate(zip(*(each.unbind(1) for each in sequences), strict=True)):
-        states, results = _kept(step, slices, states, None if real is None else real[:, time])
+        states, results = _masked(step, slices, states, None if real is None else real[:, time])
         found.append(results)
     return [torch.stack(list(each), dim=1) for each in zip(*found, strict=True)]
 
@@ -50,20 +50,20 @@ def _exported(step: Step, sequences: Tensors, states: Tensors, real: Tensor | No
 
     def combined(carry: list[Tensor], given: list[Tensor]) -> Any:
         at, known = given[: len(sequences)], given[len(sequences) :]
-        following, results = _kept(step, at, carry[: len(states)], known[0] if known else None)
+        following, results = _masked(step, at, carry[: len(states)], known[0] if known else None)
         return [each.clone() for each in (following or carry)], [each.clone() for each in results]
 
     _, found = exported_scan(combined, carried or [sequences[0].new_zeros(1)], slices)
     return [each.movedim(0, 1) for each in found]
 
 
-def _kept(step: Step, slices: Tensors, states: Tensors, real: Tensor | None) -> tuple[Tensors, Tensors]:
+def _masked(step: Step, slices: Tensors, states: Tensors, real: Tensor | None) -> tuple[Tensors, Tensors]:
     """One step, without effect on examples that have ended: real [B]."""
     following, results = step(slices, states)
     if real is None:
         return following, results
-    kept = [torch.where(_beside(real, new), new, old) for new, old in zip(following, states, strict=True)]
-    return kept, [result.masked_fill(~_beside(real, result), 0) for result in results]
+    following = [torch.where(_beside(real, new), new, old) for new, old in zip(following, states, strict=True)]
+    return following, [result.masked_fill(~_beside(real, result), 0) for result in results]
 
 
 def _beside(real: Tensor, x: Tensor) -> Tensor:

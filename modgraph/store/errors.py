@@ -101,5 +101,4 @@ class NewerFormat(Diagnostic):
     def refuse(cls, path: Path, format_: Any, known: Sequence[int]) -> None:
         """Raises `ModgraphError` for a format that is none of those known."""
         if type(format_) is not int or format_ not in known:
-            told = cls(path=str(path), format=repr(format_), known=" and ".join(map(str, known)))
-            raise ModgraphError([told])
+            raise ModgraphError([cls(path=str(path), format=repr(format_), known=" and ".join(map(str, known)))])

@@ -100,8 +100,8 @@ class RunDirectory:
             record = self.read_record()
         except ModgraphError as error:
             lost = self.spec.exists() and self.recipe.exists()
-            told = RecordLost(path=str(self.path)) if lost else ForeignFiles(path=str(self.path), names=listed(names))
-            raise ModgraphError([told]) from error
+            fault = RecordLost(path=str(self.path)) if lost else ForeignFiles(path=str(self.path), names=listed(names))
+            raise ModgraphError([fault]) from error
         if record["status"] != STARTING:
             raise ModgraphError([RunExists(path=str(self.path))])
         foreign = [name for name in names if not self._is_of_start(name, record)]

@@ -47,7 +47,7 @@ class ChoiceMaps(Section):
 
     def draw_legend(self, sheet: Sheet, top: float) -> None:
         """Every module's colour; where there are too many for a row of images, they go on beside."""
-        name = shortened(self.route.pool.rpartition(".")[2], 8)
+        name = shortened(self.route.short_pool, 8)
         left = self.left_of(len(self.columns)) + 0.1
         for module, colour in enumerate(colours_of(self.route.modules)):
             down = top + 0.12 + module * LINE

@@ -32,7 +32,7 @@ class GateMaps(Section):
     def draw_maps(self, sheet: Sheet, example: int, top: float, pixels: NDArray[Any]) -> None:
         for module in range(self.route.modules):
             down = top + module * (CELL + GAP)
-            name = f"{shortened(self.route.pool.rpartition('.')[2])}.{module}"
+            name = f"{shortened(self.route.short_pool)}.{module}"
             sheet.write(self.left_of(0) - 0.08, down + CELL / 2, name, ha="right", va="center")
             for column, at in enumerate(shown_rounds(self.route.rounds)):
                 axes = sheet.axes(self.left_of(column), down)

@@ -34,7 +34,7 @@ def _drawn(trace: Trace, groups: list[list[RouteTrace]]) -> Sheet:
     sheet = Sheet.blank(2 * MARGIN + widest * COLUMN, MARGIN + sum(map(_height, groups)))
     top = 0.1
     for routes in groups:
-        sheet.title(top + 0.2, f"paths of {routes[0].pool.rpartition('.')[2]} by route, {trace.split}")
+        sheet.title(top + 0.2, f"paths of {routes[0].short_pool} by route, {trace.split}")
         _draw_group(sheet, top + TITLE, routes)
         top += _height(routes)
     return sheet

@@ -5,7 +5,7 @@ Axis letters: R rounds, B examples, N senders (tokens), M modules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,6 +42,11 @@ class RouteTrace:
         return None if record is None else self.records[record.name]
 
     @property
+    def short_pool(self) -> str:
+        """The last word of the pool's path, for labels."""
+        return self.pool.rpartition(".")[2]
+
+    @property
     def gates(self) -> NDArray[Any]:
         gates = self.recorded(Role.GATES)
         assert gates is not None, "only routes with gates are traced"
@@ -75,14 +80,17 @@ class RouteTrace:
 
 def routes_with_gates(graph: Graph) -> list[RouteNode]:
     """The routes of a graph whose router records a gate for each module, those in scans too, in the order of work."""
-    homes = (node.region.graph if isinstance(node, ScanNode) else graph for node in graph)
-    found = []
-    for node, home in zip(graph, homes, strict=True):
-        routes = home.of_kind(RouteNode) if isinstance(node, ScanNode) else [node]
-        found += [
-            each for each in routes if isinstance(each, RouteNode) and home.router_of(each).router.record_as(Role.GATES)
-        ]
-    return found
+    return [route for home, route in _routes(graph) if home.router_of(route).router.record_as(Role.GATES)]
+
+
+def _routes(graph: Graph) -> Iterator[tuple[Graph, RouteNode]]:
+    """Every route in the order of work, with the graph that it stands in."""
+    for node in graph:
+        match node:
+            case RouteNode():
+                yield graph, node
+            case ScanNode(region=region):
+                yield from ((region.graph, route) for route in region.graph.of_kind(RouteNode))
 
 
 def route_called(graph: Graph, name: str) -> RouteNode:
@@ -116,8 +124,8 @@ def _rounds(model: Model, route: RouteNode, batch: Mapping[str, Tensor]) -> Reco
     sources = (*step.operands, *step.lengths)
     found = model.results(batch, sources)
     operands, lengths = found[: len(step.operands)], found[len(step.operands) :]
-    told = zip((each.node for each in step.lengths), lengths, strict=True)
-    named = step.told(operands, {name: (length,) for name, length in told})
+    inputs = zip((each.node for each in step.lengths), lengths, strict=True)
+    named = step.masks(operands, {name: (length,) for name, length in inputs})
     router = model.graph.router_of(route).router
     rounds = [
         replace(full, router=_with_weights(model.graph, route, each, full.router))(*operands, **named)

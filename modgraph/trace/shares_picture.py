@@ -98,7 +98,7 @@ def _draw_chart(sheet: Sheet, top: float, route: RouteTrace, shares_EM: NDArray[
     axes = sheet.axes(0.7, top, CHART_WIDTH, CHART_HEIGHT)
     epochs = np.arange(1, len(shares_EM) + 1)
     for module, colour in enumerate(colours_of(route.modules)):
-        name = f"{shortened(route.pool.rpartition('.')[2])}.{module}"
+        name = f"{shortened(route.short_pool)}.{module}"
         axes.plot(epochs, shares_EM[:, module], color=colour, label=name, marker="." if len(epochs) == 1 else None)
     axes.axhline(1 / route.modules, color="grey", linestyle=":", linewidth=1)
     axes.set_ylim(0, None)

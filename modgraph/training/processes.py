@@ -89,7 +89,7 @@ class Processes:
         return found
 
     def on_rank_zero(self, compute: Callable[[], T]) -> T:
-        """What the leading process computes, for all. Raises in all of them the `ModgraphError` that it raises."""
+        """What rank zero computes, for all. Raises in all of them the `ModgraphError` that it raises."""
         if self.size == 1:
             return compute()
         found: Any = None
@@ -98,9 +98,9 @@ class Processes:
                 found = compute(), ()
             except ModgraphError as error:
                 found = None, error.diagnostics
-        value, told = self.gather(found)[0]
-        if told:
-            raise ModgraphError(told)
+        value, mistakes = self.gather(found)[0]
+        if mistakes:
+            raise ModgraphError(mistakes)
         return cast(T, value)
 
     def mean(self, x: Tensor) -> Tensor:

@@ -121,10 +121,10 @@ class Run:
         found = {name: Fingerprint.of(self._data, arrays) for name, arrays in splits.items()}
         changes = changes_of(expected, found)
         if changes:
-            told = way_out or way_out_of(self.recipe.data)
+            advice = way_out or way_out_of(self.recipe.data)
             raise ModgraphError(
                 [
-                    DataChanged(path=str(self.path), split=split, change=change, way_out=told)
+                    DataChanged(path=str(self.path), split=split, change=change, way_out=advice)
                     for split, change in changes
                 ]
             )

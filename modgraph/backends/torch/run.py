@@ -31,11 +31,11 @@ class Step:
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        result = self.compute(*operands, **self.told(operands, values))
+        result = self.compute(*operands, **self.masks(operands, values))
         values[self.node] = result if isinstance(result, tuple) else (result,)
 
-    def told(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
-        """What the node is told of padding."""
+    def masks(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
+        """The arguments that say what is padding: masks of what is real, or of a scan the length."""
         if self.length is not None:
             return {"length": values[self.length.node][self.length.index]}
         if not self.padding:

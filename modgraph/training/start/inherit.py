@@ -70,13 +70,15 @@ def inherit_file(model: Model, path: str, weight_map: WeightMap) -> Inherited:
     missing = sorted({origin.tensor for origin in needed.values() if origin.tensor not in found})
     wrong = {name: origin for name, origin in needed.items() if name in known and name not in fitting}
     faults = {
-        f"take another file, {RANDOM}": _told("it lacks ", missing),
-        "give each a rule in the map, or list it there under unused": _told("no rule takes ", extra),
+        f"take another file, {RANDOM}": _listed_after("it lacks ", missing),
+        "give each a rule in the map, or list it there under unused": _listed_after("no rule takes ", extra),
         **_misfits(wrong, own, found),
     }
-    told = [CannotStart(path=path, reason=reason, way_out=way_out) for way_out, reason in faults.items() if reason]
-    if told:
-        raise ModgraphError(told)
+    diagnostics = [
+        CannotStart(path=path, reason=reason, way_out=way_out) for way_out, reason in faults.items() if reason
+    ]
+    if diagnostics:
+        raise ModgraphError(diagnostics)
     return _take_over(model, path, found, fitting)
 
 
@@ -88,14 +90,14 @@ def _misfits(wrong: Mapping[str, Origin], own: Mapping[str, Tensor], found: Mapp
         for name, origin in wrong.items()
         if origin.tensor not in kinds
     ]
-    told = [f"{name} holds {tensor.dtype}, {tensor.layout}" for name, tensor in sorted(kinds.items())]
+    odd = [f"{name} holds {tensor.dtype}, {tensor.layout}" for name, tensor in sorted(kinds.items())]
     return {
-        f"map weights to plain real numbers, {RANDOM}": _told("", told),
-        f"make the shapes equal, say in the map how the axes lie there, {RANDOM}": _told("", unlike),
+        f"map weights to plain real numbers, {RANDOM}": _listed_after("", odd),
+        f"make the shapes equal, say in the map how the axes lie there, {RANDOM}": _listed_after("", unlike),
     }
 
 
-def _told(words: str, names: Sequence[str]) -> str:
+def _listed_after(words: str, names: Sequence[str]) -> str:
     return words + listed(names) if names else ""
 
 

@@ -26,8 +26,8 @@ def read_tensors(path: str) -> dict[str, Tensor]:
     try:
         content = _content(path)
     except UnpicklingError as error:
-        told = BadWeightFile(path=path, reason="it is damaged, or holds more than tensors")
-        raise ModgraphError([told]) from error
+        fault = BadWeightFile(path=path, reason="it is damaged, or holds more than tensors")
+        raise ModgraphError([fault]) from error
     except Exception as error:  # a damaged file fails anywhere in torch's reader
         raise ModgraphError([BadWeightFile(path=path, reason=reason_of(error).rstrip(". "))]) from error
     reason = _problem(content)
