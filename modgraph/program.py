@@ -25,7 +25,7 @@ class Program:
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)
 
     def cost(self, **lengths: int) -> Cost:
-        """Parameters and multiply-accumulates per example; symbolic axes have the given lengths, or 1.
+        """Parameters and multiply-accumulates per example; axes of any length have the given ones, or 1.
 
         Raises `ModgraphError` for an axis that the model does not have, or a length that does not fit.
         """

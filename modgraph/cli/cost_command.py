@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="AXIS=N",
-        help="the length of a symbolic axis (1 where none is given)",
+        help="the length of an axis of any length (1 where none is given)",
     )
 
 

@@ -27,11 +27,11 @@ class OnDisk(ABC):
     shape: tuple[int, ...]  # of one example
 
     @abstractmethod
-    def take(self, places: NDArray[Any]) -> OnDisk:
+    def take(self, indices: NDArray[Any]) -> OnDisk:
         """Some of the examples, unread."""
 
     @abstractmethod
-    def read(self, places: NDArray[Any] | slice) -> NDArray[np.float32]:
+    def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
         """Some of the examples. Raises `ModgraphError`."""
 
     @abstractmethod
@@ -57,16 +57,16 @@ class Arrays:
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
 
-    def take(self, places: NDArray[Any]) -> Arrays:
+    def take(self, indices: NDArray[Any]) -> Arrays:
         """Some of the examples."""
-        groups = {name: words[places] for name, words in self.groups.items()}
-        on_disk = {name: column.take(places) for name, column in self.on_disk.items()}
-        return Arrays({name: array[places] for name, array in self.values.items()}, groups, on_disk)
+        groups = {name: words[indices] for name, words in self.groups.items()}
+        on_disk = {name: column.take(indices) for name, column in self.on_disk.items()}
+        return Arrays({name: array[indices] for name, array in self.values.items()}, groups, on_disk)
 
-    def read(self, places: NDArray[Any] | slice) -> dict[str, NDArray[Any]]:
+    def read(self, indices: NDArray[Any] | slice) -> dict[str, NDArray[Any]]:
         """Every array of some of the examples. Raises `ModgraphError` where a file cannot be read."""
-        stored = {name: column.read(places) for name, column in self.on_disk.items()}
-        return {name: array[places] for name, array in self.values.items()} | stored
+        stored = {name: column.read(indices) for name, column in self.on_disk.items()}
+        return {name: array[indices] for name, array in self.values.items()} | stored
 
     def names_of_groups(self, by: str | None) -> list[str]:
         """The groups of a grouping that the examples belong to, none if there is no such grouping."""
@@ -145,7 +145,7 @@ def _problem(
     lengths: dict[int | str, tuple[str, int]],
     ignored: int | None,
 ) -> str | None:
-    """What is wrong with one array; equal symbolic axes must have equal lengths everywhere."""
+    """What is wrong with one array; an axis of any length must have one length everywhere."""
     if array.ndim != len(type_.shape) + 1:
         return f"has the shape {array.shape}; {type_} needs {len(type_.shape) + 1} axes, examples first"
     for axis, length in zip(("examples", *type_.dimensions), array.shape, strict=True):

@@ -37,11 +37,11 @@ class ImageFiles(OnDisk):
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
 
-    def take(self, places: NDArray[Any]) -> ImageFiles:
-        return ImageFiles(self.paths[places], self.shape, self.mean, self.deviation)
+    def take(self, indices: NDArray[Any]) -> ImageFiles:
+        return ImageFiles(self.paths[indices], self.shape, self.mean, self.deviation)
 
-    def read(self, places: NDArray[Any] | slice) -> NDArray[np.float32]:
-        paths = self.paths[places]
+    def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
+        paths = self.paths[indices]
         images = np.empty((len(paths), *self.shape), np.float32)
         for image, path in zip(images, paths, strict=True):
             image[:] = read_image(str(path), self.shape[1], self.shape[2])

@@ -96,9 +96,9 @@ class MinMaxDigits(DataSet):
         chosen = rng.permuted(pairs[np.arange(count) % len(pairs)], axis=1)
         canvas = np.zeros((count, 1, 2 * SIDE, 2 * SIDE), np.float32)
         corners = (slice(0, SIDE), slice(SIDE, 2 * SIDE))
-        for place, corner in enumerate(corners):
+        for index, corner in enumerate(corners):
             for digit in range(10):
-                here = np.flatnonzero(chosen[:, place] == digit)
+                here = np.flatnonzero(chosen[:, index] == digit)
                 pool = np.flatnonzero(labels == digit)
                 if len(here) and not len(pool):
                     raise self._fault(f"there is no image of a {digit} in it")

@@ -1,6 +1,6 @@
 """What a declaration is: settings, operands, results and weights, said once, and registries of all."""
 
-from modgraph.declare.declaration import Declaration, Operand, TorchModule
+from modgraph.declare.declaration import Declaration, Operand, TorchModule, tokens
 from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, Record, Role
 from modgraph.declare.registry import Registered, Registry, load_extensions
 from modgraph.declare.setting import MISSING, Configurable, Setting, setting
@@ -35,5 +35,6 @@ __all__ = [
     "shown_briefly",
     "shown_value",
     "sizes",
+    "tokens",
     "uniform",
 ]

@@ -22,9 +22,18 @@ from modgraph.types.tensor import TensorType
 
 @dataclass(frozen=True)
 class Operand:
+    """A value that a declaration takes; `help` says what its axes are, to who gives it others."""
+
     name: str
     axes: str
     dtype: str = "float"
+    help: str = ""
+
+
+def tokens(name: str) -> Operand:
+    """An operand of N tokens of width D."""
+    advice = "tokens have the axes number, width; an image becomes tokens with: -> tokens"
+    return Operand(name, "... N D", help=advice)
 
 
 class TorchModule:
@@ -81,7 +90,7 @@ class Declaration(_Declared, Registered):
             what = "its operand" if len(operands) == 1 else f'operand "{operand.name}"'
             if type_.dtype != operand.dtype:
                 raise Misfit(f"{what} must be {operand.dtype}, not {type_}", _dtype_help(type_), at)
-            axes.match(operand.axes, type_, at, what)
+            axes.match(operand.axes, type_, at, what, operand.help)
             if type_.size is not None:
                 axes.bound.setdefault("size", type_.size)
         axes.bound["rank"] = len(found[0].shape) if found else 0

@@ -99,8 +99,8 @@ class Report:
         return sorted(self.diagnostics, key=lambda each: each.span.start if each.span else -1)
 
     def add(self, diagnostic: Diagnostic) -> None:
-        place = diagnostic.span.start if diagnostic.span else -1
-        key = (diagnostic.code, place, diagnostic.text())
+        offset = diagnostic.span.start if diagnostic.span else -1
+        key = (diagnostic.code, offset, diagnostic.text())
         if key not in self._seen:
             self._seen.add(key)
             self.diagnostics.append(diagnostic)

@@ -27,10 +27,10 @@ def elaborate_binding(statement: ast.Binding, site: Site) -> None:
     name = "_".join(reference.name for reference in statement.references)
     indexed = dict.fromkeys(key for key in keys if key is not None)
     if indexed and POISON not in keys:
-        place = site.under(site.scope.next_member(f"{name}.{'.'.join(map(str, indexed))}"))
+        inside = site.under(site.scope.next_member(f"{name}.{'.'.join(map(str, indexed))}"))
     else:
-        place = named_after(name, site)
-    value = place.evaluate(statement.value)
+        inside = named_after(name, site)
+    value = inside.evaluate(statement.value)
     values = list(value.tensors) if isinstance(value, TensorTuple) else [value]
     if isinstance(value, Poison):
         values = [POISON] * len(keys)

@@ -83,9 +83,9 @@ def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], report: Rep
     for router in routers.values():
         if router.router.balanced and router.name not in balanced:
             wanting.setdefault(declared[router.name], []).append(router.name)
-    for place, names in wanting.items():
+    for first, names in wanting.items():
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        report.add(errors.NoBalance(span=place.span, router=names[0], others=others, way_out=_balance_for(place)))
+        report.add(errors.NoBalance(span=first.span, router=names[0], others=others, way_out=_balance_for(first)))
 
 
 def _recorded(parts: list[Needed]) -> Iterator[str]:
@@ -97,8 +97,8 @@ def _recorded(parts: list[Needed]) -> Iterator[str]:
                 yield part.graph.router_of(node).name
 
 
-def _balance_for(place: Declared) -> str:
-    if place.in_scan:
-        return f'declare it outside of block "{place.block}", in the body of the scan, where a loss can name it'
-    where = "the model" if place.block is None else f'block "{place.block}"'
-    return f"add at the end of {where}: loss 0.01 * importance({place.name})"
+def _balance_for(router: Declared) -> str:
+    if router.in_scan:
+        return f'declare it outside of block "{router.block}", in the body of the scan, where a loss can name it'
+    where = "the model" if router.block is None else f'block "{router.block}"'
+    return f"add at the end of {where}: loss 0.01 * importance({router.name})"

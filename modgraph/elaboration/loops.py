@@ -35,9 +35,9 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
         poison_declared(statement.body, site)
         return
     families = _families([statement.body], site)
-    for place, value in enumerate(domain):
+    for index, value in enumerate(domain):
         site.context.count_iteration(statement.span)
-        scope: Scope = scope_of(value if _names_well(value) else place)
+        scope: Scope = scope_of(value if _names_well(value) else index)
         scope.declare(variable, value)
         site.within(scope).elaborate(statement.body)
         for name, members in families.items():

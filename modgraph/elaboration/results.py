@@ -76,25 +76,25 @@ def elaborate_loss(statement: ast.Loss, site: Site) -> None:
         return
     reference = statement.reference
     key = member_key(reference, site) if reference is not None else None
-    place = _named(f"loss.{name_of_loss(statement)}", key, site)
-    if place.naming.node in site.graph:
+    inside = _named(f"loss.{name_of_loss(statement)}", key, site)
+    if inside.naming.node in site.graph:
         advice = "give it a name of its own: loss NAME = …"
-        site.tell(errors.DuplicateName(span=statement.span, name=place.naming.node, way_out=advice))
+        site.tell(errors.DuplicateName(span=statement.span, name=inside.naming.node, way_out=advice))
         return
-    value = _number(statement, place)
+    value = _number(statement, inside)
     if isinstance(value, Tensor) and key is not POISON:
-        site.add(LossNode(name=place.naming.node, span=statement.span), statement.span, {"x": value.result})
+        site.add(LossNode(name=inside.naming.node, span=statement.span), statement.span, {"x": value.result})
 
 
-def _number(statement: ast.Loss, place: Site) -> Tensor | None:
+def _number(statement: ast.Loss, inside: Site) -> Tensor | None:
     """The value of a loss; none of what counts as zero, or after a told mistake."""
-    value = place.evaluate(statement.value)
+    value = inside.evaluate(statement.value)
     if isinstance(value, Poison) or value == 0.0:
         return None
     if not isinstance(value, Tensor):
-        place.tell(errors.NotValue(span=statement.value.span, what="a loss", found=described(value)))
+        inside.tell(errors.NotValue(span=statement.value.span, what="a loss", found=described(value)))
         return None
     if value.type.shape or value.type.dtype != "float":
-        place.tell(errors.LossIsNotNumber(span=statement.value.span, found=str(value.type)))
+        inside.tell(errors.LossIsNotNumber(span=statement.value.span, found=str(value.type)))
         return None
     return value

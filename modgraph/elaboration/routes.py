@@ -107,9 +107,9 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     if len(whole) < len(regions):
         return POISON
     results = [result for region in whole for result in region.result_types]
-    for place, result in enumerate(results):
+    for index, result in enumerate(results):
         if not result.meets(results[0]):
-            reason = f"module {place} yields {result}, and module 0 yields {results[0]}"
+            reason = f"module {index} yields {result}, and module 0 yields {results[0]}"
             advice = "give the modules of a pool one type of result"
             who = f'pool "{pool.path}"'
             site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))

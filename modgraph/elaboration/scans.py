@@ -141,8 +141,8 @@ def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:
     assert inside.scan is not None
     outer = inside.scan.outer
     type_ = elaborate_type(carry.type, outer)
-    place = outer.under(inside.scope.next_binding(f"{carry.name}.init"))
-    start = None if carry.start is None else place.tensor(carry.start, "the start of a state")
+    before = outer.under(inside.scope.next_binding(f"{carry.name}.init"))
+    start = None if carry.start is None else before.tensor(carry.start, "the start of a state")
     if carry.name in inside.scope.names:
         outer.tell(errors.DuplicateName(span=carry.span, name=carry.name))
         return None

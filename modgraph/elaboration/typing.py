@@ -37,7 +37,7 @@ def elaborate_type(type_: ast.TypeOf, site: Site) -> TensorType | Poison:
 
 
 def _axis(axis: ast.Expression, site: Site) -> Axis | Poison:
-    """A length, the name of a pool for an axis of its modules, or a name that nothing else has: a symbolic axis."""
+    """A length, the name of a pool for an axis of its modules, or a name that nothing else has: any length."""
     if isinstance(axis, ast.Name):
         known = site.scope.find(axis.name)
         if isinstance(known, PoolEntity):

@@ -74,7 +74,7 @@ def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
 
 
 def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
-    """The cost of a graph, symbolic axes taken at the given lengths (1 where none is given).
+    """The cost of a graph, axes of any length taken at the given lengths (1 where none is given).
 
     Nodes stand under the names of their weights, each name prefix with the sum of what is below it.
     """

@@ -56,15 +56,15 @@ class Graph:
         lengths of examples by the name of an axis."""
         assert node.name not in self._graph, f"two nodes are called {node.name}"
         self._graph.add_node(node.name, node=node)
-        for place, (slot, result) in enumerate((inputs or {}).items()):
+        for position, (slot, result) in enumerate((inputs or {}).items()):
             assert result.node in self._graph, f"{node.name} reads {result.node}, which is not there"
-            self._graph.add_edge(result.node, node.name, slot, index=result.index, place=place, relation="data")
-        for place, (axis, result) in enumerate((lengths or {}).items()):
+            self._graph.add_edge(result.node, node.name, slot, index=result.index, position=position, relation="data")
+        for position, (axis, result) in enumerate((lengths or {}).items()):
             assert result.node in self._graph, f"{node.name} reads {result.node}, which is not there"
             key = ("length", axis)
-            self._graph.add_edge(result.node, node.name, key, index=result.index, place=place, relation="length")
+            self._graph.add_edge(result.node, node.name, key, index=result.index, position=position, relation="length")
         for role, used in (uses or {}).items():
-            self._graph.add_edge(used, node.name, role, place=-1, relation="uses")
+            self._graph.add_edge(used, node.name, role, position=-1, relation="uses")
         return node
 
     def replace(self, node: Node) -> None:
@@ -109,7 +109,7 @@ class Graph:
 
     def _ordered(self, name: str, relation: str) -> list[Any]:
         edges = [edge for edge in self._edges_into(name) if edge[3]["relation"] == relation]
-        return sorted(edges, key=lambda edge: edge[3]["place"])
+        return sorted(edges, key=lambda edge: edge[3]["position"])
 
     def _edges_into(self, name: str) -> list[Any]:
         return list(self._graph.in_edges(name, keys=True, data=True))

@@ -7,8 +7,8 @@ class InvalidGraph(ValueError):
     """A graph that is not what its declarations say; `node` and `field` tell where, if it is in one place."""
 
     def __init__(self, reason: str, node: str = "", field: str = "") -> None:
-        places = [f'node "{node}"'] * bool(node) + [f'field "{field}"'] * bool(field)
-        super().__init__(f"{', '.join(places)}: {reason}" if places else reason)
+        where = [f'node "{node}"'] * bool(node) + [f'field "{field}"'] * bool(field)
+        super().__init__(f"{', '.join(where)}: {reason}" if where else reason)
         self.reason = reason
         self.node = node
         self.field = field

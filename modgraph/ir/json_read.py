@@ -81,7 +81,7 @@ def _graph(record: Any) -> Graph:
     entries = [_entry(each) for each in fields.read("nodes", list_of)]
     inputs = fields.read("inputs", names_of)
     fields.close()
-    order = {name: place for place, name in enumerate(inputs)}
+    order = {name: position for position, name in enumerate(inputs)}
     _fill(graph, sorted(entries, key=lambda entry: order.get(entry.node, len(order))))
     ask(tuple(graph.input_types) == inputs, "does not list the inputs of the graph", field="inputs")
     return graph

@@ -24,7 +24,7 @@ def longest(graph: Graph) -> dict[str, int]:
     """Axes that cannot have any length, since a learned vector belongs to each place along them."""
     found: dict[str, int] = {}
     nodes = [(part.graph, node) for part in graph.parts() for node in part.graph.of_kind(OpNode)]
-    for place, node in nodes:
-        for axis, most in node.op.longest(place.signature(node)).items():
+    for part, node in nodes:
+        for axis, most in node.op.longest(part.signature(node)).items():
             found[axis] = min(found.get(axis, most), most)
     return found

@@ -70,10 +70,10 @@ class Last(_AlongAxis):
         if real is None:
             return x.select(self.axis, -1)
         length = real.sum(self.axis, keepdim=True)
-        places = torch.arange(x.shape[self.axis], device=x.device)
+        positions = torch.arange(x.shape[self.axis], device=x.device)
         shape = [1] * x.dim()
         shape[self.axis] = -1
-        return cleared(x, places.reshape(shape) == length - 1).sum(self.axis)
+        return cleared(x, positions.reshape(shape) == length - 1).sum(self.axis)
 
 
 class Contract(nn.Module):

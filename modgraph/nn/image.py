@@ -51,9 +51,9 @@ class BatchNorm2d(_Images, nn.BatchNorm2d):
         rows = x.flatten(0, -4)
         if real is None:
             return self._over_all(rows).reshape(x.shape)
-        places = real.expand(*x.shape[:-3], 1, 1, 1).flatten().nonzero().squeeze(1)
-        normalised = self._over_all(rows[places]) if is_sharded() else super().forward(rows[places])
-        return torch.zeros_like(rows).index_copy(0, places, normalised).reshape(x.shape)
+        indices = real.expand(*x.shape[:-3], 1, 1, 1).flatten().nonzero().squeeze(1)
+        normalised = self._over_all(rows[indices]) if is_sharded() else super().forward(rows[indices])
+        return torch.zeros_like(rows).index_copy(0, indices, normalised).reshape(x.shape)
 
     def _over_all(self, x: Tensor) -> Tensor:
         """With mean and variance of the whole batch, whichever process has it: x [rows, C, H, W]."""

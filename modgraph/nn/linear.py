@@ -70,8 +70,8 @@ class ModulatedLayers(nn.ModuleList):
 
     def forward(self, x: Tensor, code: Tensor) -> Tensor:
         """x [..., D] and codes [..., C] that broadcast against it give [..., last width]."""
-        for place, layer in enumerate(self):
-            x = layer(x if place == 0 else self.activation(x), code)
+        for index, layer in enumerate(self):
+            x = layer(x if index == 0 else self.activation(x), code)
         return x
 
 

@@ -47,11 +47,11 @@ class ClassToken(nn.Module):
 
 
 class Position(nn.Module):
-    """Adds a learned vector by place."""
+    """Adds a learned vector to each position."""
 
-    def __init__(self, places: int, width: int) -> None:
+    def __init__(self, positions: int, width: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(places, width))
+        self.weight = nn.Parameter(torch.empty(positions, width))
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.weight[: x.shape[-2]]

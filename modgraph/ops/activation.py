@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.declare import TorchModule, setting
+from modgraph.declare import Signature, TorchModule, setting
 from modgraph.ops.op import Op
 
 
@@ -82,3 +82,6 @@ class Identity(Op):
     example = "input x: float[5, 6] y = x -> identity output y"
     module = TorchModule("torch.nn.Identity")
     affine = True
+
+    def keeps_largest(self, signature: Signature) -> bool:
+        return True

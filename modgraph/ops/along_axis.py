@@ -15,13 +15,13 @@ def position_of(axis: int | str, type_: TensorType, who: str) -> int:
             return axis
         advice = f"write {who}(axis=-1)" if rank else "it is a single number already"
         raise Misfit(f"there is no axis {axis} in {shown(type_.shape)}", advice)
-    place = type_.position(axis)
-    if place is None:
+    position = type_.position(axis)
+    if position is None:
         names = [each.name for each in type_.shape if each.name]
         advice = "count from the last: axis=-1"
         advice = f"it has: {', '.join(names)}; or {advice}" if names else f"its axes have no names: {advice}"
         raise Misfit(f'there is no axis "{axis}" in {shown(type_.shape)}', advice)
-    return place - rank
+    return position - rank
 
 
 class AlongAxis(Op):
@@ -42,7 +42,14 @@ class AlongAxis(Op):
         return (signature.operands[0].shape[signature.axes["position"]],)
 
 
-class Softmax(AlongAxis):
+class _Normalisation(AlongAxis):
+    """Grows with what it is of, along its axis."""
+
+    def keeps_largest(self, signature: Signature) -> bool:
+        return bool(signature.axes["position"] == -1)
+
+
+class Softmax(_Normalisation):
     """exp(x) / Σ exp(x) along an axis; zero in padding."""
 
     name = "softmax"
@@ -51,7 +58,7 @@ class Softmax(AlongAxis):
     module = TorchModule("modgraph.nn.Softmax", "position")
 
 
-class LogSoftmax(AlongAxis):
+class LogSoftmax(_Normalisation):
     """x − log Σ exp(x) along an axis; zero in padding."""
 
     name = "log_softmax"

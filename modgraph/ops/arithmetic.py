@@ -47,14 +47,14 @@ class Arithmetic(Op):
         shapes = [type_.shape for type_ in found]
         ordered = sorted(shapes, key=len)
         inner, outer = ordered[0], ordered[-1]
-        places = laid(inner, outer)
-        if places is None:
+        positions = laid(inner, outer)
+        if positions is None:
             reason = f'the shapes {" and ".join(map(shown, shapes))} do not fit together under "{self.symbol}"'
             raise Misfit(reason, _way_out(*shapes))
         result = list(outer)
-        for axis, at in zip(inner, places, strict=True):
+        for axis, at in zip(inner, positions, strict=True):
             result[at] = broadcast(result[at], axis)
-        lacking = tuple(at - len(outer) for at in range(len(outer)) if at not in places)
+        lacking = tuple(at - len(outer) for at in range(len(outer)) if at not in positions)
         lacks = [() if len(shape) == len(outer) else lacking for shape in shapes]
         over_batch = all(type_.per == "batch" for type_ in found)
         shape = once_each(tuple(result))

@@ -30,9 +30,9 @@ class Contract(Op):
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if len(found) != 2 or any(type_.dtype != "float" or type_.per == "batch" for type_ in found):
             raise Misfit("it takes two float values", "write (a, b) -> contract")
-        places = [len(type_.shape) + position_of(self.axis, type_, self.name) for type_ in found]
+        positions = [len(type_.shape) + position_of(self.axis, type_, self.name) for type_ in found]
         left, right = (type_.shape for type_ in found)
-        over = left[places[0]], right[places[1]]
+        over = left[positions[0]], right[positions[1]]
         if not may_meet(*over):
             both = [axis.name for axis in left if axis.name and axis in right]
             advice = f'name an axis that both have: contract(axis="{both[0]}")' if both else ""
@@ -41,14 +41,14 @@ class Contract(Op):
         first = [next(letters) for _ in left]
         by_name = {axis.name: letter for axis, letter in zip(left, first, strict=True) if axis.name}
         second = [
-            first[places[0]] if at == places[1] else by_name.get(axis.name) or next(letters)
+            first[positions[0]] if at == positions[1] else by_name.get(axis.name) or next(letters)
             for at, axis in enumerate(right)
         ]
         axes = Axes(self)
         kept = {
             letter: axis
             for letter, axis in (*zip(second, right, strict=True), *zip(first, left, strict=True))
-            if letter != first[places[0]]
+            if letter != first[positions[0]]
         }
         order = [letter for letter in dict.fromkeys((*first, *second)) if letter in kept]
         axes.bound["equation"] = f"...{''.join(first)},...{''.join(second)}->...{''.join(order)}"

@@ -6,7 +6,7 @@ from modgraph.declare import Operand, TorchModule, Weight, setting, uniform
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, derived
 
-IMAGE = (Operand("x", "... C H W"),)
+IMAGE = (Operand("x", "... C H W", help="an image has the axes channels, height, width"),)
 
 
 def extent(length: int, kernel: int, stride: int, padding: int, what: str) -> int:

@@ -36,6 +36,10 @@ class Op(Declaration):
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
         return 0
 
+    def keeps_largest(self, signature: Signature) -> bool:
+        """Whether along the last axis the largest value stays where it is: what it gives are still logits."""
+        return False
+
     def longest(self, signature: Signature) -> dict[str, int]:
         """How long axes of any length may be here at most, by name."""
         return {}

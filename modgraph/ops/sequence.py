@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from modgraph.declare import ZEROS, Operand, Signature, TorchModule, Weight, normal, setting, uniform
+from modgraph.declare import ZEROS, Operand, Signature, TorchModule, Weight, normal, setting, tokens, uniform
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, derived
 
-TOKENS = (Operand("x", "... N D"),)
+TOKENS = (tokens("x"),)
 
 
 class Embedding(Op):
@@ -83,14 +83,14 @@ class Position(Op):
     example = "input x: float[5, 6] y = x -> position output y"
     operands = TOKENS
     results = ("... N D",)
-    weights = (Weight("weight", "places D", normal(0.02)),)
-    module = TorchModule("modgraph.nn.Position", "places", "D")
+    weights = (Weight("weight", "positions D", normal(0.02)),)
+    module = TorchModule("modgraph.nn.Position", "positions", "D")
     affine = True
 
-    length: int | None = setting(None, min=1, doc="how many places; the number of tokens if not given")
+    length: int | None = setting(None, min=1, doc="how many positions; the number of tokens if not given")
 
     @derived
-    def places(self, N: Axis) -> Axis:
+    def positions(self, N: Axis) -> Axis:
         return N if self.length is None else Axis(self.length)
 
     def longest(self, signature: Signature) -> dict[str, int]:
@@ -100,9 +100,9 @@ class Position(Op):
     def check(self, axes: Axes) -> None:
         tokens = axes.size("N")
         if tokens is None and self.length is None:
-            raise Misfit(f'the axis "{axes["N"]}" has no fixed length', "say how many places: position(length=512)")
+            raise Misfit(f'the axis "{axes["N"]}" has no fixed length', "say how many positions: position(length=512)")
         if tokens is not None and self.length is not None and self.length < tokens:
-            raise Misfit(f"{tokens} tokens do not fit {self.length} places", "raise length")
+            raise Misfit(f"{tokens} tokens do not fit {self.length} positions", "raise length")
 
 
 class Select(Op):

@@ -77,8 +77,8 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
             continue
         if key not in fields:
             suggestion = did_you_mean(key, fields, f"{path} takes: {{known}}")
-            place = tree.keys.get(key)
-            report.add(errors.UnknownKey(span=place, section=path, key=key, suggestion=suggestion))
+            span = tree.keys.get(key)
+            report.add(errors.UnknownKey(span=span, section=path, key=key, suggestion=suggestion))
             continue
         values[key] = _field(fields[key], hints[key], item, f"{path}.{key}", report)
     for name, field in fields.items():

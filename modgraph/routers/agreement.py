@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Weight, setting, uniform
+from modgraph.declare import Record, Role, Signature, TorchModule, Weight, setting, tokens, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
 from modgraph.types import Axis
 
@@ -19,7 +19,7 @@ class Agreement(Router):
     name = "agreement"
     synonyms = ("routing_by_agreement", "dynamic_routing", "capsule")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = agreement(2) y = x -> p by r output y"
-    operands = (Operand("tokens", "... N D"),)
+    operands = (tokens("tokens"),)
     results = ("... M V",)
     one_for_each = "module"
     records = (Record("gates", "... N M", Role.GATES), Record("scores", "... N M", Role.SCORES))

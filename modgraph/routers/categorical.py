@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Weight, product, setting, sizes, uniform
+from modgraph.declare import Record, Role, Signature, TorchModule, Weight, product, setting, sizes, tokens, uniform
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
 from modgraph.routers.top_k import SELECTED, ChoiceForms, hard_forms
 from modgraph.types import Axis, Misfit, TensorType
@@ -33,7 +33,7 @@ class Slots(Router):
     What they record has a row for each slot; `gates` counts how often each module is taken.
     """
 
-    operands = (Operand("tokens", "... N D"),)
+    operands = (tokens("tokens"),)
     records: ClassVar[tuple[Record, ...]] = _records(Role.SCORES)
 
     slots: int = setting(1, min=1, doc="modules for each token")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Initial, Operand, Record, Role, Signature, TorchModule, Weight, setting, uniform
+from modgraph.declare import Initial, Record, Role, Signature, TorchModule, Weight, setting, tokens, uniform
 from modgraph.routers.router import Lowering, PoolFacts, Router
 from modgraph.types import Axis
 
@@ -19,7 +19,7 @@ class TruncatedKernel(Router):
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) router r = truncated_kernel(truncation=1) y = x -> p by r output y"
     )
-    operands = (Operand("tokens", "... N D"),)
+    operands = (tokens("tokens"),)
     results = ("... M V",)
     one_for_each = "module"
     records = (Record("gates", "... N M", Role.GATES),)

@@ -235,8 +235,8 @@ class RunDirectory:
 
 def _refuse_protected(folder: Path) -> None:
     """Raises `OSError` where a folder, or the one that it is to be made in, takes no files: told before all work."""
-    place = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
-    if not os.access(place, os.W_OK | os.X_OK):
+    existing = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
+    if not os.access(existing, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, "it is write-protected")
 
 

@@ -15,7 +15,7 @@ from modgraph.data import TRAIN, Arrays
 from modgraph.data.batches import batches
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
-from modgraph.metrics.metrics import Accuracy, accuracies
+from modgraph.metrics.compared import Accuracy, accuracies
 from modgraph.trace.errors import NothingToTrace, UnknownSplit
 from modgraph.trace.history import entropies_of, history_of
 from modgraph.trace.record import RouteTrace, record, route_called, routes_with_gates

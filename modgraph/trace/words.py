@@ -49,9 +49,9 @@ def _source(trace: Trace, route: RouteTrace) -> str | None:
     choice = route.router.record_as(*CHOSEN)
     if choice is None:
         return None
-    places = trace.graph.type_of(trace.graph.records()[f"{route.name}.{choice.name}"]).shape[0]
+    positions = trace.graph.type_of(trace.graph.records()[f"{route.name}.{choice.name}"]).shape[0]
     inputs = trace.graph.input_types.items()
-    return next((name for name, type_ in inputs if type_.dtype == "token" and type_.shape == (places,)), None)
+    return next((name for name, type_ in inputs if type_.dtype == "token" and type_.shape == (positions,)), None)
 
 
 def _of_module(

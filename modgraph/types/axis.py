@@ -10,7 +10,7 @@ from typing import Any
 @dataclass(frozen=True)
 class Axis:
     """A plain axis has a size and no name; one of any length has a name and no size; that of a pool's modules has the
-    pool's path for a name, and as many places as there are modules."""
+    pool's path for a name, and as many positions as there are modules."""
 
     size: int | None
     name: str = ""
@@ -86,23 +86,23 @@ def laid(inner: Shape, outer: Shape) -> tuple[int, ...] | None:
     Of equal ranks each axis stands in its place. In a larger value one with a name stands where that name does, any
     other next to the axis that follows it, from the last.
     """
-    places = range(len(outer)) if len(inner) == len(outer) else _places_by_name(inner, outer)
-    if places is None or not all(_may_broadcast(axis, outer[at]) for axis, at in zip(inner, places, strict=True)):
+    positions = range(len(outer)) if len(inner) == len(outer) else _positions_by_name(inner, outer)
+    if positions is None or not all(_may_broadcast(axis, outer[at]) for axis, at in zip(inner, positions, strict=True)):
         return None
-    return tuple(places)
+    return tuple(positions)
 
 
-def _places_by_name(inner: Shape, outer: Shape) -> list[int] | None:
+def _positions_by_name(inner: Shape, outer: Shape) -> list[int] | None:
     names = [axis.name for axis in outer]
-    places: list[int] = []
-    free = len(outer)  # the places before this are free
+    positions: list[int] = []
+    free = len(outer)  # the positions before this are free
     for axis in reversed(inner):
         at = names.index(axis.name) if axis.name and axis.name in names else free - 1
         if not 0 <= at < free:
             return None
-        places.insert(0, at)
+        positions.insert(0, at)
         free = at
-    return places
+    return positions
 
 
 def _may_broadcast(left: Axis, right: Axis) -> bool:

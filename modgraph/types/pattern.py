@@ -37,15 +37,18 @@ class Axes:
         self.bound: dict[str, Any] = {}
         self.lead: Shape | None = None
 
-    def match(self, pattern: str, found: TensorType, operand: int, what: str) -> None:
-        """Bind the names of a pattern to a shape. A plain axis takes on the identity of one that it meets."""
+    def match(self, pattern: str, found: TensorType, operand: int, what: str, help: str = "") -> None:
+        """Bind the names of a pattern to a shape. A plain axis takes on the identity of one that it meets.
+
+        Raises `Misfit`, with some help where the axes are not as many.
+        """
         names = pattern.split()
         open_ended = bool(names) and names[0] == "..."
         trailing = names[1:] if open_ended else names
         shape = found.shape
         if len(shape) < len(trailing) or (not open_ended and len(shape) != len(trailing)):
             wanted = f"[{', '.join(names)}]"
-            raise Misfit(f"{what} must have the axes {wanted}, not {shown(shape)}", _rank_help(names), operand)
+            raise Misfit(f"{what} must have the axes {wanted}, not {shown(shape)}", help, operand)
         split = len(shape) - len(trailing)
         if open_ended:
             self._match_lead(shape[:split], operand, what)
@@ -132,11 +135,3 @@ def _needs(function: Callable[..., Any]) -> dict[str, bool]:
         for name, parameter in parameters.items()
         if name != "self" and parameter.kind not in variable
     }
-
-
-def _rank_help(names: list[str]) -> str:
-    if names[-3:] == ["C", "H", "W"]:
-        return "an image has the axes channels, height, width"
-    if names[-2:] == ["N", "D"]:
-        return "tokens have the axes number, width; an image becomes tokens with: -> tokens"
-    return ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from modgraph_runtime.integrity import MANIFEST_KEYS, trailer
 
 from modgraph.backends.errors import NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.change import Change, Test, change
+from modgraph.backends.onnx.description import Description
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import quantised
-from modgraph.backends.onnx.manifest import Description, as_text, manifest_of
+from modgraph.backends.onnx.manifest import as_text, manifest_of
 from modgraph.backends.onnx.trace import trace
 from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.torch import Model
@@ -77,7 +79,7 @@ def export(
     measures on `tests` (the examples otherwise) what that changes. What modgraph did not write is overwritten only with
     `force`. Raises `ModgraphError`, and then leaves what was there before.
     """
-    target, beside = files_of_bundle(path)
+    target, _ = files_of_bundle(path)
     _check_place(target, force)
     inference = deterministic(model)
     _check_model(inference)
@@ -95,18 +97,22 @@ def export(
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
     content += trailer(content)
-    with replacing(beside) as manifest, replacing(target) as file:
-        manifest.write(text.encode())
-        file.write(content)
-        file.flush()
-        if int8:
-            loads(file.name, tried)
-        else:
-            verify_bundle(inference, file.name, tried)
-        refuse_foreign(target, beside, force=force, keys=MANIFEST_KEYS)
-        _make_room(beside)
+    check = partial(loads, examples=tried) if int8 else partial(verify_bundle, inference, examples=tried)
+    _write(target, content, text, check, force)
     pools = {name: pool.size for name, pool in inference.graph.pools().items()}
     return Report(target, len(content), verified, pools, _lowerings(inference.graph), _warnings(verified), changed)
+
+
+def _write(target: Path, content: bytes, manifest: str, check: Callable[[str], object], force: bool) -> None:
+    """Put a bundle and its manifest in their place, once a check of the written file has passed."""
+    target, beside = files_of_bundle(target)
+    with replacing(beside) as described, replacing(target) as file:
+        described.write(manifest.encode())
+        file.write(content)
+        file.flush()
+        check(file.name)
+        refuse_foreign(target, beside, force=force, keys=MANIFEST_KEYS)
+        _make_room(beside)
 
 
 def deterministic(model: Model) -> Model:

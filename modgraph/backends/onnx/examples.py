@@ -19,10 +19,10 @@ from modgraph.ir import Graph, longest, padded_axes
 from modgraph.types import TensorType
 
 Arrays = Mapping[str, NDArray[Any]]
-Lengths = Mapping[str, int]  # of symbolic axes
+Lengths = Mapping[str, int]  # of axes of any length
 
 SAMPLE = 64
-SHORT, LONG = 5, 8  # of the first symbolic axis; each further one is a little longer
+SHORT, LONG = 5, 8  # of the first axis of any length; each further one is a little longer
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Examples:
         return cls(graph, arrays)
 
     def lengths(self) -> tuple[Lengths, ...]:
-        """The lengths of symbolic axes to try: a shorter and a longer of each, no two axes alike."""
+        """The lengths of axes of any length to try: a shorter and a longer of each, no two axes alike."""
         axes = padded_axes(self.graph)
         if not axes:
             return ({},)
@@ -61,7 +61,7 @@ class Examples:
         return short, long
 
     def draw(self, start: int, count: int, lengths: Lengths) -> dict[str, Tensor]:
-        """`count` examples from the place `start` on, symbolic axes as long as asked."""
+        """`count` examples from the place `start` on, axes of any length as long as asked."""
         if self.given is not None:
             return self._real(start, count, lengths)
         types = self.graph.input_types

@@ -64,8 +64,8 @@ class _Positional(Namespace):
 
 
 def trace(model: Model, examples: Examples) -> Traced:
-    """The ONNX form of a model in evaluation mode, batch and symbolic axes dynamic; every record of its routers is an
-    output. Raises `ModgraphError`.
+    """The ONNX form of a model in evaluation mode, the batch and axes of any length dynamic; every record of its
+    routers is an output. Raises `ModgraphError`.
     """
     graph = model.graph
     types = graph.input_types

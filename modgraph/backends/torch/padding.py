@@ -32,9 +32,9 @@ def refilled(x: Tensor, axis: int, length: Tensor) -> Tensor:
     """
     length = length.to(x.device)
     last = (length - 1).clamp(min=0).unsqueeze(-1)
-    places = torch.minimum(torch.arange(x.shape[axis], device=x.device), last)
+    indices = torch.minimum(torch.arange(x.shape[axis], device=x.device), last)
     shape = [1] * x.dim()
-    shape[0], shape[axis] = places.shape
-    found = x.gather(axis, places.reshape(shape).expand_as(x))
+    shape[0], shape[axis] = indices.shape
+    found = x.gather(axis, indices.reshape(shape).expand_as(x))
     none = (length == 0).reshape(-1, *[1] * (x.dim() - 1))
     return found.masked_fill(none, 0)

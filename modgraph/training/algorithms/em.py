@@ -47,7 +47,7 @@ class ViterbiEM(Learner):
         return table
 
     def _length(self, axis: str) -> int:
-        """How long a symbolic axis is in the training data."""
+        """How long an axis of any length is in the training data."""
         types = self.setup.graph.input_types
         return next(
             int(self.setup.data.values[name].shape[1 + at])

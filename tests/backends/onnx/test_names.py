@@ -10,6 +10,7 @@ import torch
 from modgraph_runtime import Bundle, BundleError
 
 import modgraph
+from modgraph.backends.onnx.manifest import targets_of
 from modgraph.backends.report import random_batch
 
 CALLED = {
@@ -66,6 +67,12 @@ def test_an_output_tells_whose_classes_it_tells_apart(spec: str, target: str | N
     assert port.classes == (("a", "b", "c") if target else ())
     predicted = bundle.predict({"x": np.ones((2, 4))})[port.name]
     assert predicted.shape == ((2,) if target else (2, 3))
+
+
+def test_a_softmax_over_positions_tells_no_classes_apart() -> None:
+    head = "input x: float[5, 4] target y: class[5, 3] z = x -> linear(3) loss cross_entropy(z, y)"
+    over = [modgraph.loads(f"model m() {{ {head} p = z -> softmax(axis={axis}) output p }}").ir for axis in (-1, -2)]
+    assert [*map(targets_of, over)] == [{"p": "y"}, {}]
 
 
 def test_what_a_weight_stands_along_bounds_the_axis(tmp_path: Path) -> None:
