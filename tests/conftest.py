@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,13 @@ from modgraph.passes import Pass
 
 # Several tests run beside each other: threads of one would only wait for those of another, and burn time as they do.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A seventh of the tests' time went into looking for cycles among the objects of torch's modules, which stay.
+gc.set_threshold(100_000, 20, 100)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now is left alone by the collector."""
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

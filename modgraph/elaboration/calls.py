@@ -165,12 +165,18 @@ def label_of(argument: CallArgument, site: Site) -> str | Poison:
 
 def arguments_of(call: ast.Call, site: Site) -> list[CallArgument]:
     """The arguments of a call, evaluated in order."""
-    given = []
-    for argument in call.arguments:
-        initial = argument.name == "init"
-        value = initial_of(argument.value, site) if initial else site.evaluate(argument.value)
-        given.append(CallArgument(argument.name, value, argument.span))
-    return given
+    return [CallArgument(argument.name, _value_of(argument, site), argument.span) for argument in call.arguments]
+
+
+def _value_of(argument: ast.Argument, site: Site) -> Any:
+    value = argument.value
+    if argument.name == "init":
+        return initial_of(value, site)
+    if argument.name == "axis" and isinstance(value, ast.Name) and site.scope.find(value.name) is None:
+        suggestion = f'an axis is named by a string: axis="{value.name}"'
+        site.tell(errors.UnknownName(span=value.span, name=value.name, suggestion=suggestion))
+        return POISON
+    return site.evaluate(value)
 
 
 STARTS = {"zeros": 0, "ones": 0, "normal": 1, "uniform": 1}

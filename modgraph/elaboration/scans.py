@@ -151,7 +151,7 @@ def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:
         return None
     facts: Any = {"name": carry.name, "declared": str(type_)}
     if type_.dtype != "float" or type_.padded:
-        advice = "a state is float, and each of its axes has a number: float[8]"
+        advice = "a state is float, and each of its axes is a number or a pool's: float[8]"
         outer.tell(errors.StateType(span=carry.type.span, found="that cannot be carried", way_out=advice, **facts))
         return None
     if start is not None and not start.type.meets(type_):

@@ -56,6 +56,7 @@ def verify_node(part: Part, node: Node) -> None:
             _holds_nothing(graph, node)
         case PoolNode():
             _holds_nothing(graph, node)
+            _shares(graph, node)
             verify_pool(node, verify_node)
         case ScanNode():
             ask(part.scan is None, "a scan stands in a scan", node.name, "kind")
@@ -90,6 +91,14 @@ def _end(part: Part, node: OutputNode | LossNode) -> None:
 def _holds_nothing(graph: Graph, node: Node) -> None:
     ask(not graph.inputs(node.name), "nothing flows into it", node.name, "inputs")
     ask(not node.types, "it has no value", node.name, "types")
+
+
+def _shares(graph: Graph, pool: PoolNode) -> None:
+    """The pool whose axis this one has too is one with an axis of its own, of as many modules; it may be gone."""
+    if pool.shares in graph:
+        other = graph[pool.shares]
+        ask(isinstance(other, PoolNode), f"{pool.shares} is no pool", pool.name, "shares")
+        ask(isinstance(other, PoolNode) and other.axis == pool.axis, "its axis is another", pool.name, "shares")
 
 
 def _uses(graph: Graph, route: RouteNode) -> None:

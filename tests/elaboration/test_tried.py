@@ -38,6 +38,8 @@ TRIED = [
     ("y = v -> p by r loss importance(p)", 'this is the pool "p"', "name the router"),
     ("for k in 0..2 { s[k] = v -> linear(2) } output y = s", 'the family "s"', "s[0], or take it whole: s -> concat"),
     ("for k in 0..2 { output s[k] = v } output s[1] = v -> linear(3)", '"s.1" is declared twice', "output NAME"),
+    ("y = x -> softmax(axis=time)", 'nothing is called "time" here', 'axis="time"'),
+    ("scan x as s with h: float[q, 4] { h = h + s yield h } as y", "cannot be carried", "a pool's"),
     ("grow p[-1]", "a whole number of modules", "as in: grow p[1]"),
     ("scan v as s { yield s yield s } as y", 'each step yields 2 values, and 1 name follows "as"', "one name"),
 ]

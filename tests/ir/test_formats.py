@@ -142,3 +142,14 @@ def test_a_damaged_graph_of_format_1_is_told_with_what_it_lacks() -> None:
         node.pop("region", None)
     with pytest.raises(UnreadableGraph, match="format 1, and damaged: it lacks 'region'"):
         from_json(record)
+
+
+def test_a_pool_shares_the_axis_of_a_pool_as_large() -> None:
+    pools = "pool p[2] = linear(4) pool q[p] = linear(4)"
+    text = f"model m() {{ input x: float[4] {pools} y = x -> q z = x -> p output y output z }}"
+    record = json.loads(json.dumps(to_json(loads(text).ir)))
+    for change in ({"size": 3}, {"shares": "x"}):
+        nodes = [{**node, **change} if node["name"] == "q" else node for node in record["nodes"]]
+        with pytest.raises(UnreadableGraph) as error:
+            from_json({**record, "nodes": nodes})
+        assert (error.value.node, error.value.field) in {("q", "shares"), ("y.q", "types")}

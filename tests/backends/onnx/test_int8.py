@@ -13,10 +13,13 @@ import pytest
 from modgraph_runtime import Bundle
 
 import modgraph
+from modgraph.backends.onnx import bundle
+from modgraph.backends.onnx.trace import Traced
 from modgraph.cli import main
 from modgraph.training import load_run
 from modgraph.training.bundle_metrics import evaluate_bundle
 from modgraph.training.run import finish, started
+from tests.backends.onnx.conftest import remembering
 from tests.backends.onnx.test_scan import randomised
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 
@@ -28,7 +31,7 @@ train: {{epochs: 3, batch: 50, optimizer: {{name: adam, lr: 0.01}}}}
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, traces: dict[str, Traced]) -> Path:
     """A trained mixture, and beside it its float and int8 bundles, and what was told of them."""
     from sklearn.datasets import load_digits
 
@@ -42,7 +45,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with started("specs/gmoe_digits.mod", str(folder / "digits.yaml"), small, str(folder / "run")) as engine:
         finish(engine)
     for name, more in (("float", []), ("int8", ["--int8"])):
-        with contextlib.redirect_stdout(io.StringIO()) as told:
+        with contextlib.redirect_stdout(io.StringIO()) as told, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bundle, "trace", remembering(traces))
             assert main(["export", str(folder / "run"), "-o", str(folder / f"{name}.onnx"), "--routing", *more]) == 0
         (folder / f"{name}.txt").write_text(told.getvalue())
     return folder

@@ -93,6 +93,7 @@ def test_two_scans_with_unlike_modules_repeats_and_values_from_outside(tmp_path:
     assert ports["states.mix.1.q.mixed.selected"] == ["time", 1, 3]
 
 
+@pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("name", ROUTERS_IN_SCAN)
 def test_every_router_agrees_inside_a_scan(name: str, tmp_path: Path) -> None:
     model = randomised(modgraph.loads(ROUTERS_IN_SCAN[name]))
