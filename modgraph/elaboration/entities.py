@@ -109,7 +109,7 @@ class PoolEntity(Entity):
 
     @property
     def axis(self) -> Axis:
-        """That of its modules."""
+        """The axis of its modules: its own, or that of the pool it shares."""
         return Axis(self.size, self.shares or self.path)
 
 

@@ -71,7 +71,7 @@ class PoolNode(Node):
 
     @property
     def axis(self) -> Axis:
-        """That of its modules."""
+        """The axis of its modules: its own, or that of the pool it shares."""
         return Axis(self.size, self.shares or self.name)
 
     @property

@@ -50,7 +50,7 @@ class Metric(ABC):
 
     @classmethod
     def of(cls, name: str, compared: Compared, padding: Padding) -> Metric:
-        """That of a comparison."""
+        """The metric of a comparison."""
         return cls(name, compared.prediction, compared.target, padding)
 
     def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
@@ -79,7 +79,7 @@ class Metric(ABC):
         return (self.name,)
 
     def values(self, means: Mapping[str, float]) -> dict[str, float]:
-        """What is reported."""
+        """What is reported, by name, given the mean of what was added."""
         return {self.name: means[self.name]}
 
 
@@ -177,7 +177,7 @@ def compared_metrics(graph: Graph) -> list[Metric]:
 
 
 def accuracies(graph: Graph) -> list[Accuracy]:
-    """The accuracies among them."""
+    """The accuracies among what losses imply."""
     return [metric for metric in compared_metrics(graph) if isinstance(metric, Accuracy)]
 
 

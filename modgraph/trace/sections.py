@@ -50,7 +50,7 @@ class Section(ABC):
 
     @property
     def height(self) -> float:
-        """Of one example."""
+        """How much of the sheet one example takes."""
         return self.rows * (CELL + GAP) + EXAMPLE_GAP
 
     def left_of(self, column: int) -> float:

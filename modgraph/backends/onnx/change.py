@@ -55,7 +55,7 @@ class Change:
         return "\n".join([*lines, f"int8: an example moves by {self.alone:.2%} with the batch that it is in"])
 
     def as_json(self) -> dict[str, Any]:
-        """For the manifest."""
+        """What the manifest says of it."""
         return {
             "bytes": _pair(self.size),
             "examples": self.examples,

@@ -73,7 +73,7 @@ class _Comparison:
         self.worst = 0.0
 
     def compare(self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int]) -> None:
-        """One batch."""
+        """Hold the results of one batch against each other."""
         inputs = self.decisions.clear_calls(self.examples, size, lengths)
         computed = self.model.compute(inputs, losses=False, routing=True)
         self.decisions.see(computed.routing)
