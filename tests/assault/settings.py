@@ -33,7 +33,7 @@ def _value(setting: Setting, rng: Random) -> Any:
         return tuple(setting.item(rng.choice(words)) for _ in range(rng.randint(1, 3)))
     if bool in setting.kinds:
         return rng.random() < 0.5
-    if setting.bounds["axis"] and rng.random() < 0.3:
+    if setting.bounds["axis"] and (int not in setting.kinds or rng.random() < 0.3):
         return rng.choice(AXES)
     if str in setting.kinds and setting.bounds["choices"]:
         return rng.choice(setting.bounds["choices"])
