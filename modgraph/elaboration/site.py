@@ -20,7 +20,7 @@ from modgraph.elaboration.errors import (
     TooLarge,
 )
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode
+from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
 from modgraph.syntax import ast
 from modgraph.types import TensorType
 
@@ -200,9 +200,8 @@ class Site:
         if self.scan is not None:
             return self.scan.outer.length_of(axis, span)
         if axis not in self.context.lengths:
-            name = f"{axis}_length"
-            while name in self.context.given or name in self.context.named:
-                name += "_"
+            given, named = self.context.given, self.context.named
+            name = free_length_name(axis, lambda name: name in given or name in named)
             self.add(InputNode(name=name, types=(TensorType("length", of=axis),), span=span), span)
             self.context.lengths[axis] = name
         return Result(self.context.lengths[axis])

@@ -6,7 +6,7 @@ from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json
-from modgraph.ir.lengths import length_name, longest, padded_axes
+from modgraph.ir.lengths import free_length_name, length_name, longest, padded_axes
 from modgraph.ir.module_axes import module_axes
 from modgraph.ir.node import (
     InputNode,
@@ -54,6 +54,7 @@ __all__ = [
     "bind_route",
     "comparisons",
     "facts_of",
+    "free_length_name",
     "from_json",
     "grow",
     "length_name",

@@ -56,16 +56,17 @@ class Graph:
         lengths of examples by the name of an axis."""
         assert node.name not in self._graph, f"two nodes are called {node.name}"
         self._graph.add_node(node.name, node=node)
-        for position, (slot, result) in enumerate((inputs or {}).items()):
-            assert result.node in self._graph, f"{node.name} reads {result.node}, which is not there"
-            self._graph.add_edge(result.node, node.name, slot, index=result.index, position=position, relation="data")
-        for position, (axis, result) in enumerate((lengths or {}).items()):
-            assert result.node in self._graph, f"{node.name} reads {result.node}, which is not there"
-            key = ("length", axis)
-            self._graph.add_edge(result.node, node.name, key, index=result.index, position=position, relation="length")
+        self._connect(node.name, "data", inputs or {})
+        self._connect(node.name, "length", lengths or {})
         for role, used in (uses or {}).items():
             self._graph.add_edge(used, node.name, role, position=-1, relation="uses")
         return node
+
+    def _connect(self, name: str, relation: str, sources: Mapping[str, Result]) -> None:
+        for position, (what, result) in enumerate(sources.items()):
+            assert result.node in self._graph, f"{name} reads {result.node}, which is not there"
+            facts = {"index": result.index, "position": position, "relation": relation}
+            self._graph.add_edge(result.node, name, (relation, what), **facts)
 
     def replace(self, node: Node) -> None:
         """Put a node in the place of the one of its name, while the graph is built."""
@@ -93,11 +94,11 @@ class Graph:
 
     def inputs(self, name: str) -> dict[str, Result]:
         """What flows into a node, by slot, in the order of its operands."""
-        return {slot: Result(source, data["index"]) for source, _, slot, data in self._ordered(name, "data")}
+        return self._sources(name, "data")
 
     def lengths(self, name: str) -> dict[str, Result]:
         """How long examples are along axes whose padding a node is told, by the axis' name."""
-        return {key[1]: Result(source, data["index"]) for source, _, key, data in self._ordered(name, "length")}
+        return self._sources(name, "length")
 
     def length_inputs(self) -> dict[str, str]:
         """The inputs that tell the lengths of axes, by the axis' name."""
@@ -107,9 +108,10 @@ class Graph:
         """The pool and router of a route, by role."""
         return {role: source for source, _, role, data in self._edges_into(name) if data["relation"] == "uses"}
 
-    def _ordered(self, name: str, relation: str) -> list[Any]:
+    def _sources(self, name: str, relation: str) -> dict[str, Result]:
         edges = [edge for edge in self._edges_into(name) if edge[3]["relation"] == relation]
-        return sorted(edges, key=lambda edge: edge[3]["position"])
+        edges.sort(key=lambda edge: edge[3]["position"])
+        return {what: Result(source, data["index"]) for source, _, (_, what), data in edges}
 
     def _edges_into(self, name: str) -> list[Any]:
         return list(self._graph.in_edges(name, keys=True, data=True))

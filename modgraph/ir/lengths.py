@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import OpNode
 
@@ -11,13 +13,19 @@ def padded_axes(graph: Graph) -> list[str]:
     return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.padded))
 
 
+def free_length_name(axis: str, is_taken: Callable[[str], bool]) -> str:
+    """What an input is called that tells how long examples are along an axis, where some names are taken."""
+    name = f"{axis}_length"
+    while is_taken(name):
+        name += "_"
+    return name
+
+
 def length_name(graph: Graph, axis: str) -> str:
     """What the input is called, or would be, that tells how long examples are along an axis."""
-    name = f"{axis}_length"
+    known = graph.length_inputs()
     taken = {*graph.input_types, *graph.target_types}
-    while axis not in graph.length_inputs() and name in taken:
-        name += "_"
-    return graph.length_inputs().get(axis, name)
+    return known[axis] if axis in known else free_length_name(axis, taken.__contains__)
 
 
 def longest(graph: Graph) -> dict[str, int]:

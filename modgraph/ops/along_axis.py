@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from modgraph.declare import Signature, TorchModule, setting
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, TensorType, shown
@@ -24,10 +26,15 @@ def position_of(axis: int | str, type_: TensorType, who: str) -> int:
     return position - rank
 
 
+def axis_setting(default: int) -> Any:
+    """The setting that says which axis an op works along."""
+    return setting(default, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")
+
+
 class AlongAxis(Op):
     """Works along one axis, padding left out."""
 
-    axis: int | str = setting(-1, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")
+    axis: int | str = axis_setting(-1)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         position = position_of(self.axis, found[0], self.name)
@@ -69,7 +76,7 @@ class LogSoftmax(_Normalisation):
 class _Reduction(AlongAxis):
     """Reduce one axis, padding left out; by default the tokens of [N, D]."""
 
-    axis: int | str = setting(-2, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")
+    axis: int | str = axis_setting(-2)
 
     def result(self, x: TensorType, position: int) -> TensorType:
         at = len(x.shape) + position

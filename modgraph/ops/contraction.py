@@ -6,8 +6,8 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, setting, sizes
-from modgraph.ops.along_axis import position_of
+from modgraph.declare import Operand, Signature, TorchModule, sizes
+from modgraph.ops.along_axis import axis_setting, position_of
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each
 
@@ -25,7 +25,7 @@ class Contract(Op):
     module = TorchModule("modgraph.nn.Contract", "equation")
     masks_each = True
 
-    axis: int | str = setting(-1, max=-1, axis=True, doc="which axis, by name or counted from the last: -1, -2, …")
+    axis: int | str = axis_setting(-1)
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if len(found) != 2 or any(type_.dtype != "float" or type_.per == "batch" for type_ in found):

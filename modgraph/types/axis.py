@@ -35,13 +35,6 @@ class Axis:
             return self.size
         return self.name if self.size is None else {"name": self.name, "size": self.size}
 
-    @classmethod
-    def from_json(cls, record: Any) -> Axis:
-        """Raises `KeyError` or `TypeError` for what `as_json` does not write."""
-        if isinstance(record, dict):
-            return cls(record["size"], record["name"])
-        return cls(None, record) if isinstance(record, str) else cls(record)
-
 
 Shape = tuple[Axis, ...]
 ONE = Axis(1)

@@ -62,11 +62,6 @@ class TensorType:
             record["of"] = self.of
         return record
 
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> TensorType:
-        shape = tuple(map(Axis.from_json, record["shape"]))
-        return cls(record["dtype"], shape, record.get("size"), record.get("per", "example"), record.get("of", ""))
-
 
 def floats(*axes: Axis | int) -> TensorType:
     return TensorType("float", shape_of(axes))

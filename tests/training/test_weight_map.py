@@ -172,8 +172,13 @@ def test_tensors_that_do_not_fit_are_named(tmp_path: Path, misfit: str) -> None:
     change, words = MISFITS[misfit]
     tensors = timm_tensors()
     change(tensors)
+    refuses(begun, tmp_path, tensors, words)
+
+
+def refuses(start: Callable[[Path, Any], Any], folder: Path, tensors: Any, words: str) -> None:
+    """A training does not start from some tensors, and says so in one message."""
     with pytest.raises(ModgraphError) as caught:
-        begun(tmp_path, tensors)
+        start(folder, tensors)
     (told,) = caught.value.diagnostics
     assert told.code == "MG516"
     assert words in told.text()
@@ -273,11 +278,7 @@ def test_stacks_that_do_not_fit_are_named(tmp_path: Path, kind: str) -> None:
     change, words = STACKS[kind]
     tensors = stacked()
     change(tensors)
-    with pytest.raises(ModgraphError) as caught:
-        started_from(tmp_path, tensors)
-    (told,) = caught.value.diagnostics
-    assert told.code == "MG516"
-    assert words in told.text()
+    refuses(started_from, tmp_path, tensors, words)
 
 
 def test_slices_that_nothing_takes_may_be_unused_and_those_that_lack_random(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ class Model(Namespace):
         super().__init__()
         self.graph = graph
         self._plans: dict[tuple[Result, ...], list[Step]] = {}
+        self._padded = _padded_inputs(graph)
         self.steps: list[Step] = []
         self.steps.extend(Nodes(self).steps(Part(graph)))  # weights may be called "steps" too: not set a second time
 
@@ -111,14 +112,19 @@ class Model(Namespace):
 
     def _refilled(self, given: dict[str, Tensor]) -> Values:
         """The inputs that have padding, as they are to be learnt from."""
-        lengths = {axis: given[name] for axis, name in self.graph.length_inputs().items() if name in given}
         found: Values = {}
-        for name, type_ in self.graph.input_types.items():
-            for at, axis in enumerate(type_.shape, start=1):
-                if axis.is_padded and axis.name in lengths:
-                    (x,) = found.get(name, (given[name],))
-                    found[name] = (refilled(x, at, lengths[axis.name]),)
+        for name, axis, length in self._padded:
+            if length in given:
+                (x,) = found.get(name, (given[name],))
+                found[name] = (refilled(x, axis, given[length]),)
         return found
+
+
+def _padded_inputs(graph: Graph) -> list[tuple[str, int, str]]:
+    """The inputs [B, ...] that hold padding, an axis of each, from 1, and the input that tells its lengths."""
+    lengths = graph.length_inputs()
+    axes = [(name, at, axis) for name, type_ in graph.input_types.items() for at, axis in enumerate(type_.shape, 1)]
+    return [(name, at, lengths[axis.name]) for name, at, axis in axes if axis.is_padded and axis.name in lengths]
 
 
 def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:
@@ -128,9 +134,7 @@ def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str 
     weights = weights_of(graph)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
     empty = {name: torch.empty(each.shape, dtype=each.dtype) for name, each in model.state_dict().items()}
-    model.load_state_dict(
-        empty, assign=True
-    )  # as `to_empty`, which imports sympy, and that takes half as long as torch
+    model.load_state_dict(empty, assign=True)  # `to_empty` imports sympy, which takes half as long as torch
     initialise(model, weights, seed)
     for weight in weights:
         if weight.frozen and not weight.buffer:

@@ -13,9 +13,8 @@ from torch_geometric.utils import scatter, softmax
 from modgraph.nn.agreement import Agreement, Routed, normalised
 from modgraph.nn.keys import unit
 from modgraph.nn.message_passing.base import MessagePassing
-from modgraph.nn.message_passing.edges import complete, shares
-from modgraph.nn.messages import edge_messages, matrix
-from modgraph.nn.padding import cleared
+from modgraph.nn.message_passing.edges import complete_graph, shares
+from modgraph.nn.messages import matrix
 from modgraph.nn.pool import Pool
 
 
@@ -27,15 +26,10 @@ class AgreementMessagePassing(MessagePassing):
 
     def forward(self, tokens: Tensor, pool: Pool, router: Agreement, real: Tensor | None = None) -> Routed:
         """Tokens [..., N, D] give results [..., M, V], gates [..., N, M] and scores [..., N, M]."""
-        *outer, N, D = tokens.shape
+        *outer, N, _ = tokens.shape
         M = len(pool)
-        tokens_SD = cleared(tokens, real).reshape(-1, D)
-        edges = complete(tokens, M, real)
-        size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
+        tokens_SD, edges, module_E, messages, size = complete_graph(tokens, pool, real)
         sender_E, receiver_E = edges
-        module_E = receiver_E % M
-
-        messages = edge_messages(tokens_SD[sender_E], module_E, pool)
         score_E = messages.new_zeros(messages.shape[0])
         gate_E = torch.full_like(score_E, 1 / M)
         first = self.propagate(edges, messages=messages, weight=shares(receiver_E, size[1], messages), size=size)

@@ -10,9 +10,8 @@ from torch import Tensor
 from modgraph.nn.kernel import Routed, TruncatedKernel
 from modgraph.nn.keys import unit
 from modgraph.nn.message_passing.base import MessagePassing
-from modgraph.nn.message_passing.edges import complete, shares
-from modgraph.nn.messages import edge_messages, matrix
-from modgraph.nn.padding import cleared
+from modgraph.nn.message_passing.edges import complete_graph, shares
+from modgraph.nn.messages import matrix
 from modgraph.nn.pool import Pool
 
 
@@ -24,16 +23,12 @@ class KernelMessagePassing(MessagePassing):
 
     def forward(self, tokens: Tensor, pool: Pool, router: TruncatedKernel, real: Tensor | None = None) -> Routed:
         """Tokens [..., N, D] give results [..., M, V] and gates [..., N, M]."""
-        *outer, N, D = tokens.shape
+        *outer, N, _ = tokens.shape
         M = len(pool)
-        tokens_SD = cleared(tokens, real).reshape(-1, D)
-        edges = complete(tokens, M, real)
-        size = (tokens_SD.shape[0], tokens_SD.shape[0] // N * M)
+        tokens_SD, edges, module_E, messages, size = complete_graph(tokens, pool, real)
         sender_E, receiver_E = edges
-        module_E = receiver_E % M
         cosine_E = (router.keys(tokens_SD)[sender_E] * unit(router.signature)[module_E]).sum(-1)
         affinity_E = router.affinity(cosine_E)
-        messages = edge_messages(tokens_SD[sender_E], module_E, pool)
         weight = affinity_E * shares(receiver_E, size[1], messages)
         values = self.propagate(edges, messages=messages, weight=weight, size=size)
         return values.reshape(*outer, M, -1), matrix(affinity_E, sender_E, module_E, (*outer, N, M))
