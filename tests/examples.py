@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from modgraph.ops import Op
 from modgraph.routers import Router
 
@@ -110,3 +113,20 @@ model two(width=4, depth=2) {
   loss importance(pick)
 }
 """
+
+
+def together(examples: Iterable[str]) -> str:
+    """Several examples in one model, each a block with inputs and outputs of its own, to be exported in one go."""
+    blocks, inputs, calls = list[str](), list[str](), list[str]()
+    for at, example in enumerate(examples):
+        body = example.removeprefix("model example()")
+        given = re.findall(r"input (\w+): (\w+\[[^]]*\])", body)
+        results = [f"y{at}_{name}" for name in re.findall(r"output (\w+)", body)]
+        inputs += [f"input x{at}_{name}: {type_}" for name, type_ in given]
+        operands = ", ".join(f"x{at}_{name}" for name, _ in given)
+        blocks.append(f"block example{at}() {body}")
+        calls.append(
+            f"{', '.join(results)} = ({operands}) -> example{at}" if results else f"({operands}) -> example{at}"
+        )
+        calls += [f"output {name}" for name in results]
+    return "\n".join([*blocks, "model together() {", *inputs, *calls, "}"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import warnings
@@ -14,6 +15,8 @@ import onnx
 import onnx_ir
 import torch
 from torch import Tensor
+from torch.onnx._internal.exporter import _core as exporter
+from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 from modgraph.backends.errors import CannotExport
 from modgraph.backends.onnx.examples import Examples
@@ -73,13 +76,12 @@ def trace(model: Model, examples: Examples) -> Traced:
     example = examples.draw(0, TRACED_BATCH, examples.lengths()[-1])
     with quiet():
         try:
-            program: Any = torch.onnx.export(
+            program: Any = exporter.export(
                 _Positional(model).eval(),
                 tuple(example[name] for name in types),
-                dynamo=True,
+                registry=_operators(),
                 dynamic_shapes=(_dynamic(list(types.values()), padded_axes(graph)),),
                 opset_version=OPSET,
-                external_data=False,
                 verbose=False,
                 optimize=False,
             )
@@ -95,6 +97,14 @@ def trace(model: Model, examples: Examples) -> Traced:
     traced.graph.name = graph.name
     traced.producer_name, traced.producer_version = "modgraph", VERSION
     return Traced(cleaned(onnx_ir.to_proto(traced)), {name: name for name in types}, tensors_out)
+
+
+@functools.cache
+def _operators() -> ONNXRegistry:
+    """How torch's operations are said in ONNX. `torch.onnx.export` reads this anew at every export, from the sources of
+    five hundred functions, which takes longer than all else of a small one.
+    """
+    return ONNXRegistry.from_torchlib(opset_version=OPSET)
 
 
 def _dynamic(types: Sequence[TensorType], axes: Sequence[str]) -> tuple[dict[int, Any], ...]:
