@@ -102,3 +102,24 @@ class NewerFormat(Diagnostic):
         """Raises `ModgraphError` for a format that is none of those known."""
         if type(format_) is not int or format_ not in known:
             raise ModgraphError([cls(path=str(path), format=repr(format_), known=" and ".join(map(str, known)))])
+
+
+class NotABundle(Diagnostic):
+    """A file that ends in .onnx is no bundle, or a damaged one."""
+
+    code = "MG632"
+    message = '"{path}" cannot be opened as a bundle: {reason}'
+    help = "modgraph export RUN -o model.onnx makes one"
+    path: str
+    reason: str
+
+
+class SetOfStored(Diagnostic):
+    """Parameters are a spec's; what a run or a bundle holds was made with those that it had."""
+
+    code = "MG633"
+    message = '"{path}" is a {kind}: nothing can be set in it, such as {name}'
+    help = "leave -s {name}=… out, or name the spec"
+    path: str
+    kind: str
+    name: str

@@ -1,0 +1,124 @@
+"""Whatever holds an architecture, opened: a spec, a run's folder or an exported bundle. Needs no torch."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from modgraph_runtime.integrity import damage_of
+
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
+from modgraph.elaboration import elaborate
+from modgraph.files import read_file, reason_of
+from modgraph.ir import Graph, Node, Part, UnreadableGraph, from_json, rewritten
+from modgraph.store.errors import NotABundle, SetOfStored
+from modgraph.store.run_directory import RunDirectory
+from modgraph.syntax import parse, read
+
+MANIFEST_KEY = "modgraph"
+
+
+class Kind(StrEnum):
+    """What an architecture was read from."""
+
+    SPEC = "spec"
+    RUN = "run"
+    BUNDLE = "bundle"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An architecture and what it was read from.
+
+    `source` is the text of its spec, which spans of the graph's nodes point into; a bundle has none, and what a
+    training changed of a graph has no place. `run` is a run's folder, `manifest` what a bundle tells of itself.
+    """
+
+    path: Path
+    kind: Kind
+    graph: Graph
+    source: Source | None = None
+    run: RunDirectory | None = None
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def opened(path: str | Path, parameters: Mapping[str, Any] | None = None) -> Opened:
+    """A folder is a run, what ends in .onnx a bundle, all else a spec, which alone takes parameters.
+
+    Raises `ModgraphError`.
+    """
+    given = dict(parameters or {})
+    kind = _kind(path)
+    if kind is Kind.SPEC:
+        return _spec(path, given)
+    if given:
+        raise ModgraphError([SetOfStored(path=str(path), kind=kind, name=next(iter(given)))])
+    return _run(Path(path)) if kind is Kind.RUN else _bundle(Path(path))
+
+
+def _kind(path: str | Path) -> Kind:
+    if os.path.isdir(path):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
+        return Kind.RUN
+    return Kind.BUNDLE if str(path).endswith(".onnx") else Kind.SPEC
+
+
+def _spec(path: str | Path, parameters: dict[str, Any]) -> Opened:
+    report = Report()
+    source = read(path, report)
+    graph = None if source is None else _elaborated(source, parameters, report)
+    if graph is None:
+        raise ModgraphError(report.in_order())
+    return Opened(Path(path), Kind.SPEC, graph, source, warnings=tuple(report.warnings))
+
+
+def _elaborated(source: Source, parameters: dict[str, Any], report: Report) -> Graph | None:
+    file = parse(source, report)
+    graph = None if file is None else elaborate(file, parameters, report)
+    return None if report.errors else graph
+
+
+def _run(path: Path) -> Opened:
+    directory = RunDirectory(path)
+    graph, report = directory.graph_now(), Report()
+    source = read(directory.spec, report)
+    spec = None if source is None else _elaborated(source, graph.parameters, report)
+    return Opened(path, Kind.RUN, graph if spec is None else _placed(graph, spec), source, directory)
+
+
+def _placed(graph: Graph, spec: Graph) -> Graph:
+    """A graph whose nodes know the places of those of their names in a spec's."""
+    places: dict[str, Span | None] = {node.name: node.span for part in spec.parts() for node in part.graph}
+
+    def placed(node: Node, part: Part) -> Node:
+        return replace(node, span=places.get(node.name))
+
+    return rewritten(graph, placed)
+
+
+def _bundle(path: Path) -> Opened:
+    try:
+        manifest = _manifest(read_file(path))
+        return Opened(path, Kind.BUNDLE, from_json(manifest["ir"]), manifest=manifest)
+    except (OSError, LookupError, TypeError, UnreadableGraph) as error:
+        raise ModgraphError([NotABundle(path=str(path), reason=reason_of(error))]) from error
+
+
+def _manifest(content: bytes) -> dict[str, Any]:
+    """What a bundle's bytes tell of it. Raises `LookupError` for those of none, or of a damaged one."""
+    from google.protobuf.message import DecodeError  # comes with onnx
+    from onnx import load_model_from_string
+
+    if damage := damage_of(content):
+        raise LookupError(damage.reason)
+    try:
+        properties = {each.key: each.value for each in load_model_from_string(content).metadata_props}
+        manifest: dict[str, Any] = json.loads(properties[MANIFEST_KEY])
+    except (DecodeError, ValueError, RecursionError) as error:
+        raise LookupError("its manifest is damaged") from error
+    return manifest

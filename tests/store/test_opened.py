@@ -1,0 +1,65 @@
+"""A spec, a run and a bundle, opened alike."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import modgraph
+from modgraph.diagnostics import ModgraphError
+from modgraph.store.opened import Kind, opened
+from tests.small_runs import begin, laid_out
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("opened")
+    begin(laid_out(folder), folder / "run", train__epochs=1, model__hidden=4)
+    modgraph.export(modgraph.load_run(folder / "run").model(), folder / "m.onnx")
+    return folder / "run"
+
+
+def test_a_spec_a_run_and_a_bundle_hold_one_architecture(run: Path) -> None:
+    spec = opened(run.with_name("digits.mod"), {"hidden": 4})
+    of_run, bundle = opened(run), opened(run.with_name("m.onnx"))
+    assert [each.kind for each in (spec, of_run, bundle)] == [Kind.SPEC, Kind.RUN, Kind.BUNDLE]
+    assert of_run.graph == spec.graph
+    assert bundle.graph.outputs.keys() == spec.graph.outputs.keys()
+    assert bundle.manifest["model"] == "digits"
+    assert bundle.source is None
+
+
+def test_nodes_of_a_run_know_their_places_in_its_spec(run: Path) -> None:
+    found = opened(run)
+    assert found.source is not None
+    for node in found.graph:
+        assert node.span is not None
+        assert node.span.source.text == found.source.text
+
+
+def test_only_specs_take_parameters(run: Path) -> None:
+    for path in (run, run.with_name("m.onnx")):
+        with pytest.raises(ModgraphError, match="nothing can be set in it"):
+            opened(path, {"hidden": 3})
+
+
+def test_a_file_that_is_no_bundle_is_told(run: Path, tmp_path: Path) -> None:
+    content = run.with_name("m.onnx").read_bytes()
+    for name, damaged in {"none": b"", "text": b"model", "cut": content[:-1], "flipped": b"\0" + content[1:]}.items():
+        (tmp_path / f"{name}.onnx").write_bytes(damaged)
+        with pytest.raises(ModgraphError, match="cannot be opened as a bundle"):
+            opened(tmp_path / f"{name}.onnx")
+    with pytest.raises(ModgraphError, match="cannot be opened as a bundle"):
+        opened(tmp_path / "missing.onnx")
+
+
+def test_nothing_heavy_is_imported(run: Path) -> None:
+    code = f"""import sys
+from modgraph.store.opened import opened
+opened({str(run)!r}), opened({str(run.with_name("digits.mod"))!r})
+heavy = {{"torch", "onnx", "onnxruntime", "numpy"}} & set(sys.modules)
+assert not heavy, heavy"""
+    subprocess.run([sys.executable, "-c", code], check=True)
