@@ -117,3 +117,14 @@ class NoControllers(Diagnostic):
     code = "MG812"
     message = "the run has not recorded the entropy of a controller"
     help = "routers with a distribution over modules have one: categorical, cosine, linear, noisy_top_k"
+
+
+class NotKept(Diagnostic):
+    """`trace` leaves what it found in the run, for `visualize` and the like, and the run's folder cannot be written."""
+
+    code = "MG836"
+    severity = "warning"
+    message = 'the trace is not kept in "{path}": {reason}'
+    help = "let the folder be written to, or take the numbers elsewhere: -o trace.json"
+    path: str
+    reason: str
