@@ -54,7 +54,7 @@ def opened(path: str | Path, parameters: Mapping[str, Any] | None = None) -> Ope
     Raises `ModgraphError`.
     """
     given = dict(parameters or {})
-    kind = _kind(path)
+    kind = kind_of(path)
     if kind is Kind.SPEC:
         return _spec(path, given)
     if given:
@@ -62,7 +62,8 @@ def opened(path: str | Path, parameters: Mapping[str, Any] | None = None) -> Ope
     return _run(Path(path)) if kind is Kind.RUN else _bundle(Path(path))
 
 
-def _kind(path: str | Path) -> Kind:
+def kind_of(path: str | Path) -> Kind:
+    """What a path is taken for: a folder is a run, what ends in .onnx a bundle, all else a spec."""
     if os.path.isdir(path):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
         return Kind.RUN
     return Kind.BUNDLE if str(path).endswith(".onnx") else Kind.SPEC
