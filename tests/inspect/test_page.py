@@ -214,6 +214,7 @@ def test_everything_is_done_from_the_keyboard(smn: Page) -> None:
 
 def test_zoom_and_pan_move_the_drawing(smn: Page) -> None:
     drawing = smn.locator(".canvas .drawing").first
+    smn.keyboard.press("f")
     seen = [drawing.get_attribute("transform")]
     canvas = smn.locator(".canvas").bounding_box()
     assert canvas is not None
