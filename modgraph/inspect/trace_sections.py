@@ -77,7 +77,9 @@ def _row(name: str, route: Told) -> list[str | int | float | None]:
 def _of_route(name: str, route: Told) -> Section:
     """What one route did, from how much each module was used to where and when."""
     return Section(
-        name, [*_verdict(route), *_use(route), *_decisions(route), *_choices(route), *_training(route)], node=name
+        name,
+        [*_verdict(route), *_use(route), *_decisions(route), *_choices(route), *_training(route)],
+        nodes=(name, route["pool"]),
     )
 
 
@@ -101,9 +103,8 @@ def _use(route: Told) -> Iterator[Content]:
     yield Bars(modules, route["load"], "load: times chosen" if route["selects"] else "load: sum of gates")
     yield Bars(modules, route["importance"], "importance: sum of gates")
     if len(rounds) > 1:
-        yield Heatmap(
-            [f"round {at + 1}" for at in range(len(rounds))], modules, [each["use"] for each in rounds], "use"
-        )
+        names = [f"round {at + 1}" for at in range(len(rounds))]
+        yield Heatmap(names, modules, [each["use"] for each in rounds], "share of modules by round")
 
 
 def _decisions(route: Told) -> Iterator[Content]:
@@ -149,12 +150,15 @@ def _by_position(positions: Told, modules: Sequence[str]) -> Iterator[Content]:
         names, shares = _binned(use, positions["of"])
         yield Heatmap(names, modules, shares, f"share of modules by {positions['of']}")
         return
-    places = use[positions["in_front"] :]
+    places, most = use[positions["in_front"] :], max(map(max, use))
+    yield Text("Share of what each place of the image chose:")
     for at, module in enumerate(modules):
         shares = [[places[row * columns + column][at] for column in range(columns)] for row in range(rows)]
-        yield Heatmap(
-            [str(row) for row in range(rows)], [str(each) for each in range(columns)], shares, f"{module} by place"
-        )
+        yield Heatmap(_numbers(rows), _numbers(columns), shares, module, most)
+
+
+def _numbers(count: int) -> list[str]:
+    return list(map(str, range(count)))
 
 
 def _binned(use: Shares, of: str) -> tuple[list[str], list[list[float]]]:
@@ -171,10 +175,12 @@ def _mean(values: Sequence[float]) -> float:
 
 def _training(route: Told) -> Iterator[Content]:
     """Shares of modules and entropies over the epochs, where they were recorded."""
+    if route["training"] or route["controller"]:
+        yield Text("Over the training:")
     if route["training"]:
-        yield _curves(_modules(route), route["training"], "share of modules in training")
+        yield _curves(_modules(route), route["training"], "share of modules")
     if route["controller"]:
-        yield _curves(["H_a", "H_b"], route["controller"], "entropy in training (nats)")
+        yield _curves(["H_a", "H_b"], route["controller"], "entropy (nats)")
 
 
 def _curves(names: Sequence[str], epochs: Shares, title: str) -> Curves:
@@ -195,8 +201,8 @@ def _together(pairs: Sequence[Told]) -> Section:
     note += "is normalised: 1 where each follows from the other, 0 where neither tells of the other."
     maps = [
         Heatmap(
-            [str(module) for module in range(len(pair["joint"]))],
-            [str(module) for module in range(len(pair["joint"][0]))],
+            _numbers(len(pair["joint"])),
+            _numbers(len(pair["joint"][0])),
             pair["joint"],
             f"{pair['routes'][0]} → {pair['routes'][1]}: {pair['normalised']:.3f}",
         )
@@ -216,16 +222,12 @@ def _path_table(group: Told) -> Table:
 
 
 def _tasks(trace: Told) -> Section:
-    serving = Table(
-        ["target", "routes that it depends on"], [[name, ", ".join(each)] for name, each in trace["tasks"].items()]
-    )
-    maps = [
-        Heatmap(
-            list(shares),
-            [str(module) for module in range(len(next(iter(shares.values()))))],
-            list(shares.values()),
-            pool,
-        )
-        for pool, shares in trace["by_task"].items()
-    ]
-    return Section("Tasks", [serving, *maps])
+    serving = [[target, ", ".join(routes)] for target, routes in trace["tasks"].items()]
+    maps = [_of_pool(pool, shares) for pool, shares in trace["by_task"].items()]
+    return Section("Tasks", [Table(["target", "routes that its prediction depends on"], serving), *maps])
+
+
+def _of_pool(pool: str, shares: Mapping[str, Sequence[float]]) -> Heatmap:
+    """Shares of a pool's modules by target."""
+    values = list(shares.values())
+    return Heatmap(list(shares), _numbers(len(values[0])), values, f"share of modules of {pool} by task")
