@@ -39,33 +39,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="a long check: run with --slow"))
 
 
-ALWAYS_THE_SAME = (  # tables that torch makes anew for each export, by the module that looks them up
-    ("torch.onnx._internal.exporter._registration.ONNXRegistry", "from_torchlib"),
-    ("torch._export.utils", "_collect_all_valid_cia_ops_for_namespace"),
-)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The tests of a file run in one process, so that what they share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
 
 
 def pytest_runtest_setup() -> None:
-    """An export takes these from the one before: half of the time that a small one needs."""
-    for place, name in ALWAYS_THE_SAME:
-        owner = _loaded(place)
-        if owner is not None and not hasattr(getattr(owner, name), "cache_info"):
-            cached = functools.cache(getattr(owner, name))
-            setattr(owner, name, staticmethod(cached) if isinstance(owner, type) else cached)
-
-
-def _loaded(place: str) -> Any:
-    """A module, or a class in one, if anything has imported it."""
-    module, _, attribute = place.rpartition(".")
-    return sys.modules.get(place) or getattr(sys.modules.get(module), attribute, None)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests are unlike in length: a process that has none left takes from the others."""
-    from xdist.scheduler import WorkStealingScheduling
-
-    return WorkStealingScheduling(config, log)
+    """An export takes over torch's table of operations that decompose, which is made anew for each by torch itself."""
+    exporting, table = sys.modules.get("torch._export.utils"), "_collect_all_valid_cia_ops_for_namespace"
+    if exporting is not None and not hasattr(getattr(exporting, table), "cache_info"):
+        setattr(exporting, table, functools.cache(getattr(exporting, table)))
 
 
 @pytest.fixture(autouse=True, scope="session")

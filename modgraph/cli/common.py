@@ -10,6 +10,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 
 if TYPE_CHECKING:
     from modgraph.program import Program
+    from modgraph.store.opened import Opened
 
 
 class BadOverride(Diagnostic):
@@ -62,6 +63,6 @@ def load_spec(path: str, options: argparse.Namespace) -> Program:
     return program
 
 
-def warn(program: Program) -> None:
+def warn(program: Program | Opened) -> None:
     if program.warnings:
         print(render_all(program.warnings), file=sys.stderr)

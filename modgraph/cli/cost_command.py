@@ -1,15 +1,23 @@
-"""Count parameters and multiply-accumulates per example, in all and by node."""
+"""Count parameters, multiply-accumulates per example and the memory of a training step, in all and by node."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from modgraph.cli.common import add_overrides, load_spec
-from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.inspect.cost import COUNTS, Cost, check_lengths, cost_of
-from modgraph.ir import Graph
+from modgraph.cli.common import add_overrides, overrides, warn
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.files import exists
+from modgraph.inspect.cost import axes_of_any_length, check_lengths, cost_of
+from modgraph.inspect.cost_text import Heading, count_lines, memory_lines
+from modgraph.inspect.memory import memory_of
+from modgraph.store.opened import Kind, Opened, opened
+from modgraph.training.optimizers import Optimizer
+from modgraph.training.sections import Train, default_train, read_parameters, read_train
 
 
 class BadLength(Diagnostic):
@@ -30,10 +38,46 @@ class LengthGivenTwice(Diagnostic):
     name: str
 
 
+class BadBatch(Diagnostic):
+    """`cost --batch` takes how many examples a training step has."""
+
+    code = "MG830"
+    message = '--batch takes a whole number from 1 to 999999999, not "{given}"'
+    help = "for example: --batch 64"
+    given: str
+
+
+class NoSuchOptimizer(Diagnostic):
+    """`cost --optimizer` takes an optimizer by its name, with its settings as they are by default."""
+
+    code = "MG831"
+    message = 'there is no optimizer "{name}"'
+    help = "{suggestion}"
+    name: str
+    suggestion: str
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training whose step is counted, and where its batch was read."""
+
+    train: Train
+    batch: int
+    origin: str = ""
+
+    def facts(self) -> list[str]:
+        """What a step is counted with, in words."""
+        of_each = f" (of each {self.train.by}: give all of them by --batch)" if self.origin and self.train.by else ""
+        batch = f"a batch of {self.batch:,}{of_each}"
+        where = [f"as {self.origin} says"] if self.origin else []
+        return [batch, self.train.optimizer.name, self.train.precision, *where]
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC|RUN")
+    parser.add_argument("spec", metavar="SPEC|RUN|BUNDLE")
     add_overrides(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--all", action="store_true", help="every node, equal repetitions too")
     parser.add_argument(
         "--length",
         action="append",
@@ -41,29 +85,75 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="AXIS=N",
         help="the length of an axis of any length (1 where none is given)",
     )
+    parser.add_argument("--batch", metavar="N", help="examples of a training step (as the recipe says, or 1)")
+    parser.add_argument("--optimizer", metavar="NAME", help="what moves the weights (as the recipe says, or adam)")
 
 
 def run(options: argparse.Namespace) -> int:
-    graph, lengths = _graph(options), _lengths(options.length)
-    check_lengths(graph, lengths)
-    cost = cost_of(graph, lengths)
-    print(json.dumps(cost.as_json(), indent=2) if options.json else _table(cost))
+    found, asked = opened(options.spec, overrides(options)), _lengths(options.length)
+    warn(found)
+    check_lengths(found.graph, asked)
+    training = _training(found, options)
+    lengths = dict.fromkeys(axes_of_any_length(found.graph), 1) | asked
+    cost = cost_of(found.graph, lengths)
+    memory = memory_of(found.graph, training.batch, training.train.optimizer.state_per_weight, training.train.precision)
+    if options.json:
+        print(json.dumps({**cost.as_json(), "lengths": lengths, "memory": memory.as_json()}, indent=2))
+        return 0
+    heading = Heading(found.graph.name, _origin(found), _parameters(found, options), lengths, frozenset(asked))
+    parts = heading.lines(), count_lines(cost, folded=not options.all), [""], memory_lines(memory, training.facts())
+    print("\n".join(line for lines in parts for line in lines))
     return 0
 
 
-def _graph(options: argparse.Namespace) -> Graph:
-    if os.path.isdir(options.spec):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
-        from modgraph.store.run_directory import graph_of_run
+def _origin(found: Opened) -> str:
+    return str(found.path) if found.kind is Kind.SPEC else f"the {found.kind} {found.path}"
 
-        return graph_of_run(options.spec)
-    return load_spec(options.spec, options).ir
+
+def _parameters(found: Opened, options: argparse.Namespace) -> Mapping[str, Any]:
+    """The parameters that were set; of a bundle, which does not tell, all of them."""
+    if found.run is not None:
+        return read_parameters(found.run.recipe)
+    return overrides(options) if found.kind is Kind.SPEC else found.graph.parameters
+
+
+def _training(found: Opened, options: argparse.Namespace) -> Training:
+    """The training that a recipe describes: a run's, or that beside a spec; options come before it."""
+    recipe = _recipe(found)
+    train = default_train() if recipe is None else read_train(recipe)
+    if options.optimizer is not None:
+        train = replace(train, optimizer=_optimizer(options.optimizer))
+    if options.batch is not None:
+        return Training(train, _batch(options.batch))
+    return Training(train, 1) if recipe is None else Training(train, train.batch, str(recipe))
+
+
+def _recipe(found: Opened) -> Path | None:
+    if found.run is not None:
+        return found.run.recipe
+    beside = found.path.with_suffix(".yaml")
+    return beside if found.kind is Kind.SPEC and exists(beside) else None
+
+
+def _optimizer(name: str) -> Optimizer:
+    kind = Optimizer.registry.find(name)
+    if kind is None:
+        suggestion = did_you_mean(name, Optimizer.registry, "they are: {known}")
+        raise ModgraphError([NoSuchOptimizer(name=name, suggestion=suggestion)])
+    return kind()
+
+
+def _batch(given: str) -> int:
+    if not _is_count(given):
+        raise ModgraphError([BadBatch(given=given)])
+    return int(given)
 
 
 def _lengths(given: list[str]) -> dict[str, int]:
     lengths = {}
     for text in given:
         name, _, number = text.partition("=")
-        if not (number.isascii() and number.isdigit()) or len(number) > 9 or int(number) < 1:
+        if not _is_count(number):
             raise ModgraphError([BadLength(given=text)])
         if name in lengths:
             raise ModgraphError([LengthGivenTwice(name=name)])
@@ -71,21 +161,5 @@ def _lengths(given: list[str]) -> dict[str, int]:
     return lengths
 
 
-def _table(cost: Cost) -> str:
-    """A row a node that costs anything, indented below what it is part of."""
-    rows = [("", *COUNTS)]
-    for name, each in cost.nodes.items():
-        if each.parameters or each.macs:
-            depth = name.count(".")
-            rows.append(("  " * depth + name.rpartition(".")[2], *_numbers(each)))
-    rows.append(("in all", *_numbers(cost)))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        row[0].ljust(widths[0]) + "".join("  " + cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _numbers(cost: Cost) -> tuple[str, ...]:
-    return tuple(f"{getattr(cost, name):,}" for name in COUNTS)
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0

@@ -62,11 +62,16 @@ class Cost:
 COUNTS = tuple(field.name for field in fields(Cost) if field.name != "nodes")
 
 
-def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
-    """Raises `ModgraphError` for lengths of axes that a graph does not have."""
-    known = sorted(
+def axes_of_any_length(graph: Graph) -> list[str]:
+    """The names of the axes that have no number in the spec."""
+    return sorted(
         {axis for part in graph.parts() for node in part.graph for type_ in node.types for axis in type_.padded}
     )
+
+
+def check_lengths(graph: Graph, lengths: Mapping[str, int]) -> None:
+    """Raises `ModgraphError` for lengths of axes that a graph does not have."""
+    known = axes_of_any_length(graph)
     unknown = [name for name in lengths if name not in known]
     if unknown:
         listed = "its axes without a number: {known}"

@@ -14,7 +14,7 @@ from torch import Tensor
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
 from modgraph.training.errors import NotAnImage
-from modgraph.training.recipe import Augment
+from modgraph.training.sections import Augment
 
 IMAGE_RANK = 3
 DRAWS = 6  # random numbers that an example takes

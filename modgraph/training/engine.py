@@ -31,7 +31,7 @@ from modgraph.training.logs import Log, progress
 from modgraph.training.monitored import check_monitored, measured_metrics
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
-from modgraph.training.recipe import Train
+from modgraph.training.sections import Train
 from modgraph.training.stages import FACT
 from modgraph.training.state import refusing_damage, train_state
 from modgraph.training.task import Task

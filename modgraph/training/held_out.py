@@ -8,7 +8,7 @@ from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import indices_by_group
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.recipe import Train
+from modgraph.training.sections import Train
 
 
 def with_validation(splits: dict[str, Arrays], train: Train) -> dict[str, Arrays]:

@@ -14,7 +14,7 @@ from modgraph.data.errors import DataDoesNotFit
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, length_name, rewritten
 from modgraph.training.errors import UnknownTarget
-from modgraph.training.recipe import Labels
+from modgraph.training.sections import Labels
 
 
 def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:

@@ -10,7 +10,7 @@ from modgraph.ir import Graph
 from modgraph.metrics.evaluation import metrics_of
 from modgraph.metrics.metrics import Metrics
 from modgraph.training.errors import UnknownMetric
-from modgraph.training.recipe import Train
+from modgraph.training.sections import Train
 
 
 def measured_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> dict[str, bool]:

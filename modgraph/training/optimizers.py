@@ -12,7 +12,11 @@ from modgraph.recipes.schema import Named
 
 
 class Optimizer(Named):
-    """How a gradient moves the weights."""
+    """How a gradient moves the weights.
+
+    `state_per_weight` is how many numbers it keeps from step to step for each number of a weight: two, as Adam does,
+    unless it says otherwise.
+    """
 
     registry: ClassVar[Registry[Optimizer]] = Registry("optimizer")
     torch: ClassVar[str]
@@ -20,6 +24,10 @@ class Optimizer(Named):
     def arguments(self) -> dict[str, Any]:
         """What the torch optimizer's constructor takes."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    @property
+    def state_per_weight(self) -> int:
+        return 2
 
 
 class SGD(Optimizer):
@@ -31,6 +39,10 @@ class SGD(Optimizer):
     momentum: float = setting(0.0, min=0, below=1, doc="share of the last move that is kept")
     weight_decay: float = setting(0.0, min=0, doc="pull of every weight towards zero")
     nesterov: bool = setting(False, doc="look ahead along the momentum")
+
+    @property
+    def state_per_weight(self) -> int:
+        return 1 if self.momentum else 0
 
     def contradiction(self) -> str | None:
         return "has nesterov without momentum" if self.nesterov and not self.momentum else None

@@ -9,7 +9,7 @@ from typing import Any
 from modgraph.data import TRAIN
 from modgraph.metrics.metrics import better, worst
 from modgraph.store.checkpoint import Checkpoint
-from modgraph.training.recipe import EarlyStop, Train
+from modgraph.training.sections import EarlyStop, Train
 
 
 @dataclass(frozen=True)

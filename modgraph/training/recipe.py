@@ -10,100 +10,15 @@ from typing import Any
 import yaml
 
 from modgraph.data import DataSet
-from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, Report, did_you_mean
 from modgraph.files import exists
 from modgraph.recipes import errors
-from modgraph.recipes.schema import Section, read_section
-from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
+from modgraph.recipes.schema import read_section
+from modgraph.recipes.yaml_tree import Branch, read_tree
 from modgraph.syntax import read
-from modgraph.training.algorithms import Algorithm, Backprop
-from modgraph.training.optimizers import Adam, Constant, Optimizer, Schedule
+from modgraph.training.sections import Start, Train, mapping_of, parameters_in
 
 SECTIONS = ("model", "start", "data", "train")
-
-
-DEFAULT_ALGORITHM: Any = Backprop
-DEFAULT_OPTIMIZER: Any = Adam
-DEFAULT_SCHEDULE: Any = Constant
-
-
-class EarlyStop(Section):
-    """Stop after the epoch in which a metric reaches a value, or has not improved for a while."""
-
-    metric: str = setting("accuracy", doc="a metric of the training data, or as validation.accuracy")
-    at: float | None = setting(None, doc="the value that is enough")
-    patience: int | None = setting(None, min=1, doc="epochs without a better value that are waited for")
-
-    def contradiction(self) -> str | None:
-        return "has neither at nor patience" if self.at is None and self.patience is None else None
-
-
-class Labels(Section):
-    """How the labels of one target count in its cross-entropies, instead of what the spec says."""
-
-    weights: str | tuple[float, ...] | None = setting(
-        None, min=0, choices=("balanced",), doc="one for each class, or balanced: each class counts the same in all"
-    )
-    ignore: int | None = setting(None, doc="a label that does not count")
-
-
-class Augment(Section):
-    """How the images of one input are moved at random, anew in each step."""
-
-    crop: float = setting(
-        1.0, min=0.01, max=1, doc="the smallest share of an image's area that may be all that is seen"
-    )
-    shift: float = setting(0.0, min=0, max=0.5, doc="how far at most it is shifted, as a share of its side")
-    flip: bool = setting(False, doc="mirror every other image, left for right")
-
-
-class Start(Section):
-    """Where weights come from that are not to start afresh."""
-
-    run: str | None = setting(None, path=True, doc="the run whose weights are taken, by name")
-    weights: str | None = setting(
-        None, path=True, doc="the file, of safetensors or torch, whose weights are taken, by a map"
-    )
-    map: str | None = setting(None, path=True, doc="the map from names there to names here")
-
-    def contradiction(self) -> str | None:
-        if self.run is None and self.weights is None:
-            return "has neither run nor weights"
-        if self.run is not None and self.weights is not None:
-            return "has both run and weights"
-        return "needs weights and map together" if (self.weights is None) != (self.map is None) else None
-
-
-class Train(Section):
-    """How to train."""
-
-    algorithm: Algorithm = DEFAULT_ALGORITHM()
-    epochs: int = setting(10, min=1, max=100_000, doc="passes over the training data")
-    steps_per_epoch: int | None = setting(None, min=1, doc="steps of an epoch, instead of a pass over the data")
-    batch: int = setting(64, min=1, max=1_000_000, doc="examples a step, over all processes; with by, of each group")
-    by: str | None = setting(
-        None,
-        doc="a grouping of the data, as domain: its groups have equal shares of a step, are held out, are measured",
-    )
-    seed: int = setting(0, min=0, doc="of weights, order and noise")
-    optimizer: Optimizer = DEFAULT_OPTIMIZER()
-    schedule: Schedule = DEFAULT_SCHEDULE()
-    clip: float | None = setting(None, min=0, doc="largest norm of the gradient; a larger one is scaled down")
-    validation: float = setting(0.0, min=0, max=0.9, doc="share of the training data held out, measured every epoch")
-    best: str | None = setting(None, doc="a metric, as validation.accuracy: the run ends with its best epoch's weights")
-    early_stop: EarlyStop | None = None
-    labels: Mapping[str, Labels] | None = None
-    augment: Mapping[str, Augment] | None = None
-    checkpoint_every: int | None = setting(None, min=1, doc="steps between checkpoints, besides those of each epoch")
-    keep: int = setting(2, min=1, doc="newest checkpoints that are kept, besides the best")
-    device: str = setting("cpu", doc="cpu, cuda, cuda:1, mps; or auto: an accelerator if there is one")
-    precision: str = setting(
-        "float32",
-        choices=("float32", "bfloat16", "float64"),
-        doc="of the arithmetic; bfloat16 keeps weights in float32",
-    )
-    threads: int = setting(1, min=1, max=1024, doc="processor threads; the last bits of a sum depend on them")
 
 
 @dataclass(frozen=True)
@@ -146,34 +61,9 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
             suggestion = did_you_mean(key, SECTIONS, "its sections are: {known}")
             span = tree.keys.get(key)
             report.add(errors.UnknownKey(span=span, section="a recipe", key=key, suggestion=suggestion))
-    sections = {name: _branch(tree, name, report) for name in SECTIONS}
+    sections = {name: mapping_of(tree, name, report) for name in SECTIONS}
     data = read_section(DataSet, sections["data"], "data", report)  # type: ignore[type-abstract]
     train = read_section(Train, sections["train"], "train", report)
-    model = _parameters(sections["model"], report)
+    model = parameters_in(sections["model"], report)
     start = read_section(Start, sections["start"], "start", report) if sections["start"].items else None
     return Recipe(model, data, train, start) if data is not None and train is not None else None
-
-
-def _parameters(section: Branch, report: Report) -> dict[str, Any]:
-    """The values of the spec's parameters."""
-    found = {}
-    for name, item in section.items.items():
-        if isinstance(item, Leaf):
-            found[name] = item.value
-        else:
-            span, meaning = section.keys.get(name, item.span), "a parameter of the spec"
-            problem = "must be a plain value, not a mapping"
-            report.add(errors.BadValue(span=span, key=f"model.{name}", problem=problem, meaning=meaning))
-    return found
-
-
-def _branch(tree: Branch, name: str, report: Report) -> Branch:
-    item = tree.items.get(name)
-    if isinstance(item, Branch):
-        return item
-    if name == "data" and isinstance(item, Leaf) and isinstance(item.value, str):
-        return Branch({"name": item}, span=item.span)
-    if isinstance(item, Leaf) and item.value is not None:
-        problem = f"must be a mapping, not {item.value!r}"
-        report.add(errors.BadValue(span=item.span, key=name, problem=problem, meaning="a section of the recipe"))
-    return Branch(span=tree.span)

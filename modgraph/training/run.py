@@ -32,7 +32,8 @@ from modgraph.training.labels import ignoring, weighing
 from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, Start, read_recipe
+from modgraph.training.recipe import Recipe, read_recipe
+from modgraph.training.sections import Start
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map

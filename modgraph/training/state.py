@@ -28,7 +28,7 @@ from modgraph.store.errors import BadCheckpoint
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
 from modgraph.training.errors import DoesNotCarryOver, NothingToLearn
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Train
+from modgraph.training.sections import Train
 from modgraph.training.stages import Staged, in_parts, staged, take_weights, trained_weights, whole_weights
 
 

@@ -18,8 +18,8 @@ from modgraph.metrics.means import Means
 from modgraph.training.divergence import check_gradients
 from modgraph.training.engine import Engine
 from modgraph.training.progress import Progress
-from modgraph.training.recipe import EarlyStop, Train
 from modgraph.training.run import finish, resumed, started
+from modgraph.training.sections import EarlyStop, Train
 from tests.small_runs import begin, dotted, go_on, interrupt_at
 
 ASTRAY = {"train__optimizer__name": "sgd", "train__optimizer__lr": 1e30}

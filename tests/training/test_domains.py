@@ -25,7 +25,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from modgraph.training.augment import augmented
 from modgraph.training.held_out import with_validation
-from modgraph.training.recipe import Augment, Train
+from modgraph.training.sections import Augment, Train
 from tests.small_runs import begin, go_on
 
 DIGITS = modgraph.loads("model m() { input image: float[1, 16, 16] target label: class[10] output image }").ir

@@ -14,7 +14,6 @@ from modgraph_runtime import Bundle
 
 import modgraph
 from modgraph.backends.onnx import bundle
-from modgraph.backends.onnx.trace import Traced
 from modgraph.cli import main
 from modgraph.training import load_run
 from modgraph.training.bundle_metrics import evaluate_bundle
@@ -31,7 +30,7 @@ train: {{epochs: 3, batch: 50, optimizer: {{name: adam, lr: 0.01}}}}
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, traces: dict[str, Traced]) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
     """A trained mixture, and beside it its float and int8 bundles, and what was told of them."""
     from sklearn.datasets import load_digits
 

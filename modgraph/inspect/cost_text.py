@@ -1,0 +1,105 @@
+"""A cost as people read it: a heading, a table with equal repetitions folded, and the memory of a training step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from modgraph_runtime.memory import in_words
+
+from modgraph.declare import shown_value
+from modgraph.inspect.cost import Cost
+from modgraph.inspect.folding import Part, parts_of
+from modgraph.inspect.memory import Memory
+
+UNITS = ("", " K", " M", " G", " T", " P", " E")
+EXACT_BELOW = 10_000
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What is counted: the model's name, where it was read, the parameters that were set, the lengths it was given.
+
+    `lengths` has the axes of any length, `asked` those whose length the user gave.
+    """
+
+    model: str
+    origin: str
+    parameters: Mapping[str, Any]
+    lengths: Mapping[str, int]
+    asked: frozenset[str] = frozenset()
+
+    def lines(self) -> Iterator[str]:
+        given = ", ".join(f"{name}={shown_value(value)}" for name, value in self.parameters.items())
+        yield f"{self.model}, from {self.origin}" + (f" with {given}" if given else "")
+        for axis, length in self.lengths.items():
+            yield f"{axis} = {length:,}" + ("" if axis in self.asked else f" (for another length: --length {axis}=N)")
+
+
+def count_lines(cost: Cost, folded: bool = True) -> list[str]:
+    """The counts in all, then a row for each part that costs anything, indented below what it is part of."""
+    columns = _columns(cost)
+    rows = [("", *columns.values())]
+    rows += [(label, *_cells(part.cost, cost, columns)) for label, part in _labelled(parts_of(cost.nodes, folded))]
+    rows.append(("in all", *_cells(cost, cost, columns)))
+    note = ["× n: so many alike, counted together (--all tells each)"] if any("×" in row[0] for row in rows) else []
+    return [*_sentences(cost), "", *aligned(rows), *note]
+
+
+def memory_lines(memory: Memory, facts: Sequence[str]) -> list[str]:
+    """What a training step holds, by what it is for; the facts say what it was counted with."""
+    rows = [
+        ("weights", in_words(memory.weights)),
+        ("gradients", in_words(memory.gradients)),
+        ("state of the optimizer", in_words(memory.optimizer)),
+    ]
+    return [f"memory of a training step with {', '.join(facts)}", *(f"  {line}" for line in aligned(rows))]
+
+
+def _sentences(cost: Cost) -> Iterator[str]:
+    trained = "all trained" if cost.trainable == cost.parameters else f"{cost.trainable:,} of them trained"
+    yield f"{cost.parameters:,} parameters, {trained}"
+    active = "" if cost.active_macs == cost.macs else f", {cost.active_macs:,} where only the chosen modules run"
+    yield f"{cost.macs:,} multiply-accumulates (MACs) for one example{active}"
+
+
+def _columns(cost: Cost) -> dict[str, str]:
+    """The counts that say something here, by name, with their titles."""
+    columns = {"parameters": "parameters", "trainable": "trained", "macs": "MACs", "active_macs": "active MACs"}
+    if cost.trainable == cost.parameters:
+        del columns["trainable"]
+    if cost.active_macs == cost.macs:
+        del columns["active_macs"]
+    return columns
+
+
+def _cells(part: Cost, whole: Cost, columns: Mapping[str, str]) -> Iterator[str]:
+    for name in columns:
+        count, total = getattr(part, name), getattr(whole, name)
+        share = f"{count / total:7.1%}" if total else ""
+        yield f"{readable(count)} {share}" if count else ""
+
+
+def _labelled(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, Part]]:
+    """All parts, each before those in it, with their labels as they stand in a table."""
+    for part in parts:
+        yield "  " * depth + part.label + (f" × {part.count}" if part.count > 1 else ""), part
+        yield from _labelled(part.parts, depth + 1)
+
+
+def readable(count: int) -> str:
+    """A count with three digits that matter and a unit: `86.6 M`; small ones as they are."""
+    if count < EXACT_BELOW:
+        return f"{count:,}"
+    size, unit = float(count), 0
+    while size >= 999.5 and unit < len(UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:,.{max(0, 3 - len(str(int(size + 0.05))))}f}{UNITS[unit]}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of equal length as lines, the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows)
+    return [line.rstrip() for line in lines]
