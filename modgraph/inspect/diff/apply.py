@@ -55,7 +55,8 @@ class _Edit:
         attributes = self.changed.get(place, ())
         shared = regions_of(entry)[: len(regions_of(entry)) - _dropped(attributes)]
         nodes = {
-            at: self.nodes(region["nodes"], f"{place}/{at}/", f"{after}{name}/{at}/") for at, region in enumerate(shared)
+            at: self.nodes(region["nodes"], f"{place}/{at}/", f"{after}{name}/{at}/")
+            for at, region in enumerate(shared)
         }
         inner = {at: self._names(f"{place}/{at}/", region["nodes"]) for at, region in enumerate(shared)}
         facts = Renames(names, self.owners[self.scopes[before]], self.axes, inner).of(facts_of(entry, len(shared)))

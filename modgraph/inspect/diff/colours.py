@@ -72,7 +72,7 @@ class Coloured:
         for at, (name, index) in enumerate(self.level.results):
             results.setdefault(name, []).append((at, index))
         found: Colours = {}
-        for name in reversed(self.level.entries):
+        for name in reversed([*self.level.entries]):
             users = sorted((edge.relation, edge.slot, edge.index, found[edge.node]) for edge in self.level.users[name])
             found[name] = self.palette.number((what, own[name], tuple(results.get(name, ())), *users))
         return found

@@ -168,4 +168,6 @@ def _is_worth_moving(level: Level, name: str) -> bool:
     """Whether a node has weights, or a name that others know."""
     entry = level.entries[name]
     declaration = declared(entry)
-    return bool(declaration.weights) if declaration is not None else entry["kind"] in ("pool", "input", "target", "output")
+    return (
+        bool(declaration.weights) if declaration is not None else entry["kind"] in ("pool", "input", "target", "output")
+    )

@@ -151,9 +151,7 @@ class Matching:
             mine = _by_key(edges, before, self.pairs)
             theirs = _by_key(others, after, self.back)
             yield from (
-                (names[0], theirs[key][0])
-                for key, names in mine.items()
-                if len(names) == 1 == len(theirs.get(key, ()))
+                (names[0], theirs[key][0]) for key, names in mine.items() if len(names) == 1 == len(theirs.get(key, ()))
             )
 
     # ------------------------------------------------------------ doubts
@@ -207,7 +205,9 @@ def _unique(before: Colours, after: Colours, old: list[str], new: list[str]) -> 
     return [(some[0], others[0]) for some, others in groups if len(some) == 1 == len(others)]
 
 
-def _by_key(edges: list[Edge], colours: Colours, known: Mapping[str, str]) -> dict[tuple[str, str, int, int], list[str]]:
+def _by_key(
+    edges: list[Edge], colours: Colours, known: Mapping[str, str]
+) -> dict[tuple[str, str, int, int], list[str]]:
     """Nodes beside one that have no other yet, by how they stand beside it and their colour."""
     found: dict[tuple[str, str, int, int], list[str]] = {}
     for edge in edges:

@@ -67,7 +67,8 @@ class Changed:
     @property
     def follows(self) -> bool:
         """Whether its types alone are others: they follow from what flows in."""
-        return self.kind in ("op", "route", "scan") and all(each.name.startswith("types.") for each in self.attributes)
+        made = self.kind in ("op", "route", "scan") or (self.kind == "input" and "/" in self.after)
+        return made and all(each.name.startswith("types.") for each in self.attributes)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,7 @@ def elected(votes: Iterable[Pair]) -> Names:
     for old, new in votes:
         after.setdefault(old, set()).add(new)
         before.setdefault(new, set()).add(old)
-    return {
-        old: new for old, names in after.items() if len(names) == 1 for new in names if len(before[new]) == 1
-    }
+    return {old: new for old, names in after.items() if len(names) == 1 for new in names if len(before[new]) == 1}
 
 
 def axes_of(before: Entry, after: Entry) -> Iterator[Pair]:

@@ -66,7 +66,8 @@ class _Names:
     """What weights are called after, by what nodes are."""
 
     def __init__(self, diff: Diff, before: Graph) -> None:
-        self.removed = {each.place for each in diff.removed}
+        others = {change.before for change in diff.changed for each in change.attributes if each.name == "is"}
+        self.removed = {each.place for each in diff.removed} | others  # weights of another op mean something else
         self.moved = {each.before: name_in(each.after) for each in diff.moved if each.kind != WEIGHTS}
         self.owners = owners_after(diff.moved, scopes_of(nodes_to_json(before)))
         self.found: dict[str, str] = {}
@@ -75,8 +76,10 @@ class _Names:
 
     def after(self, weight: GraphWeight) -> str | None:
         """The new name, or None where the nodes that use it are gone."""
-        head, _, last = weight.name.rpartition(".")
-        return f"{self.found[head]}.{last}" if head in self.found else None
+        parts = weight.name.split(".")
+        heads = (".".join(parts[:end]) for end in range(1, len(parts)))
+        head = next((head for head in heads if head in self.found), None)  # no owner lies below another
+        return None if head is None else self.found[head] + weight.name[len(head) :]
 
     def _take(self, graph: Graph, level: str) -> None:
         self.found |= self._owners(graph, level, "")
