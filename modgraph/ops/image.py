@@ -116,6 +116,7 @@ class Tokens(Op):
     operands = IMAGE
     results = ("... N C",)
     module = TorchModule("modgraph.nn.Tokens")
+    tokenizes = True
 
     @derived
     def N(self, H: int, W: int) -> int:
@@ -138,6 +139,7 @@ class PatchEmbed(Op):
         Weight("bias", "width", uniform("C patch patch")),
     )
     module = TorchModule("modgraph.nn.PatchEmbed", "C", "width", "patch")
+    tokenizes = True
 
     patch: int = setting(min=1, doc="side of a patch")
     width: int = setting(min=1, doc="width of a token")

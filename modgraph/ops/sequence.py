@@ -19,6 +19,7 @@ class Embedding(Op):
     results = ("... width",)
     weights = (Weight("weight", "size width", normal(1.0)),)
     module = TorchModule("torch.nn.Embedding", "size", "width")
+    tokenizes = True
 
     width: int = setting(min=1, doc="length of a vector")
 
@@ -69,6 +70,7 @@ class ClassToken(Op):
     weights = (Weight("weight", "D", normal(0.02)),)
     module = TorchModule("modgraph.nn.ClassToken", "D")
     in_front = 1
+    tokenizes = True
 
     @derived
     def one_more(self, N: int) -> int:
@@ -86,6 +88,7 @@ class Position(Op):
     weights = (Weight("weight", "positions D", normal(0.02)),)
     module = TorchModule("modgraph.nn.Position", "positions", "D")
     affine = True
+    tokenizes = True
 
     length: int | None = setting(None, min=1, doc="how many positions; the number of tokens if not given")
 

@@ -62,7 +62,7 @@ def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_
 
 
 def kind_of(path: str | Path) -> Kind:
-    """A folder is a run, what ends in .onnx a bundle, all else a spec."""
+    """What a path is taken for: a folder is a run, what ends in .onnx a bundle, all else a spec."""
     if os.path.isdir(path):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
         return Kind.RUN
     return Kind.BUNDLE if str(path).endswith(".onnx") else Kind.SPEC
