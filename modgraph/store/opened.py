@@ -48,15 +48,14 @@ class Opened:
     warnings: tuple[Diagnostic, ...] = ()
 
 
-def opened(path: str | Path, parameters: Mapping[str, Any] | None = None) -> Opened:
-    """A folder is a run, what ends in .onnx a bundle, all else a spec, which alone takes parameters.
-
-    Raises `ModgraphError`.
+def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_as: str | None = None) -> Opened:
+    """What stands at a path, as `kind_of` says; a spec alone takes parameters, and may be `known_as` another file:
+    what it imports is then looked for beside that. Raises `ModgraphError`.
     """
     given = dict(parameters or {})
     kind = kind_of(path)
     if kind is Kind.SPEC:
-        return _spec(path, given)
+        return _spec(path, given, known_as)
     if given:
         raise ModgraphError([SetOfStored(path=str(path), kind=kind, name=next(iter(given)))])
     return _run(Path(path)) if kind is Kind.RUN else _bundle(Path(path))
@@ -69,9 +68,11 @@ def kind_of(path: str | Path) -> Kind:
     return Kind.BUNDLE if str(path).endswith(".onnx") else Kind.SPEC
 
 
-def _spec(path: str | Path, parameters: dict[str, Any]) -> Opened:
+def _spec(path: str | Path, parameters: dict[str, Any], known_as: str | None) -> Opened:
     report = Report()
     source = read(path, report)
+    if source is not None and known_as is not None:
+        source = Source(known_as, source.text)
     graph = None if source is None else _elaborated(source, parameters, report)
     if graph is None:
         raise ModgraphError(report.in_order())
