@@ -14,16 +14,18 @@ Shares = Sequence[Sequence[float]]
 MOST_POSITIONS = 64  # rows of a table of positions; of more, those that follow each other are taken together
 MOST_MAPS = 16  # modules of which each has a map of its own
 MOST_GROUPS = 100
+MOST_BYTES = 6_000_000  # of pictures in one page, which text makes a third larger
+CHARTED = ("groups", "training", "controllers")  # views whose numbers the sections draw themselves
 
 
 def sections_of(trace: Told, pictures: Mapping[str, bytes] | None = None, stale: bool = False) -> list[Section]:
-    """The sections of a trace: all routes, each route, what is chosen together, by task, and pictures by view."""
+    """The sections of a trace: all routes, each route, what is chosen together, tasks, and pictures that say more."""
     found = [_overview(trace, stale), *(_of_route(name, route) for name, route in trace["routes"].items())]
     found += [_together(trace["coactivation"])] if trace.get("coactivation") else []
     found += [_paths(trace["paths"])] if trace.get("paths") else []
     found += [_tasks(trace)] if trace.get("tasks") else []
-    found += [Section("Pictures", [Picture(png, view) for view, png in pictures.items()])] if pictures else []
-    return found
+    drawn = {view: png for view, png in (pictures or {}).items() if view not in CHARTED}
+    return [*found, Section("Pictures", list(_pictures(drawn)))] if drawn else found
 
 
 def loads_of(trace: Told) -> dict[str, list[float]]:
@@ -100,7 +102,8 @@ def _verdict(route: Told) -> Iterator[Content]:
 
 def _use(route: Told) -> Iterator[Content]:
     modules, rounds = _modules(route), route["rounds"]
-    yield Bars(modules, route["load"], "load: times chosen" if route["selects"] else "load: sum of gates")
+    if route["selects"]:
+        yield Bars(modules, route["load"], "load: times chosen")
     yield Bars(modules, route["importance"], "importance: sum of gates")
     if len(rounds) > 1:
         names = [f"round {at + 1}" for at in range(len(rounds))]
@@ -231,3 +234,14 @@ def _of_pool(pool: str, shares: Mapping[str, Sequence[float]]) -> Heatmap:
     """Shares of a pool's modules by target."""
     values = list(shares.values())
     return Heatmap(list(shares), _numbers(len(values[0])), values, f"share of modules of {pool} by task")
+
+
+# ------------------------------------------------------------ pictures
+
+
+def _pictures(pictures: Mapping[str, bytes]) -> Iterator[Content]:
+    """The pictures, the smallest first, as many as the page holds."""
+    left = MOST_BYTES
+    for view, png in sorted(pictures.items(), key=lambda each: len(each[1])):
+        left -= len(png)
+        yield Picture(png, view) if left >= 0 else Text(f"Too large for this page: trace -o {view}.png --view {view}")
