@@ -61,7 +61,7 @@ def comparison(before: Opened, after: Opened, lengths: Mapping[str, int]) -> Com
     for_inference = before.kind is not after.kind and Kind.BUNDLE in (before.kind, after.kind)
     sides = [_side(each, for_inference) for each in (before, after)]
     notes = [_brought(each) for each in (before, after) if for_inference and each.kind is not Kind.BUNDLE]
-    found = compared(sides[0], sides[1], {}, lengths, notes=tuple(notes))
+    found = compared(sides[0], sides[1], after.moved, lengths, notes=tuple(notes))
     return replace(found, values=values_of(before, after, found.weights))
 
 

@@ -117,3 +117,23 @@ def test_colours_are_for_terminals(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "\x1b[33m~ router" in diff(capsys, *words)[1]
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in diff(capsys, *words)[1]
+
+
+def test_a_declared_move_settles_a_doubt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        "model m() {{ input x: float[4] pool {0}[{1}] = linear(4) router r = cosine(width=2) "
+        "y = x -> {0} by r output y {2} }}"
+    )
+    for name, filled in {
+        "old": ("expert", 3, ""),
+        "new": ("adapter", 4, ""),
+        "told": ("adapter", 4, "moved expert -> adapter"),
+    }.items():
+        (tmp_path / f"{name}.mod").write_text(text.format(*filled))
+    doubtful = as_json(capsys, tmp_path / "old.mod", tmp_path / "new.mod")
+    (doubt,) = doubtful["doubts"]
+    assert doubt["declaration"] == "moved expert -> adapter"
+    told = as_json(capsys, tmp_path / "old.mod", tmp_path / "told.mod")
+    assert told["doubts"] == [] and {"before": "expert", "after": "adapter", "kind": "pool"} in told["moved"]
+    assert told["weights"]["moved"]["weights"] == 6 and told["weights"]["dropped"]["weights"] == 0
+    assert diff(capsys, tmp_path / "new.mod", tmp_path / "told.mod")[0] == 0

@@ -51,6 +51,15 @@ class Level:
                 found[edge.node].append(Edge(edge.relation, edge.slot, name, edge.index))
         return found
 
+    @cached_property
+    def users_of_owners(self) -> dict[str, list[str]]:
+        """The ops that use weights, by the name of their owner."""
+        found: dict[str, list[str]] = {}
+        for name, entry in self.entries.items():
+            if entry["kind"] == "op":
+                found.setdefault(str(entry.get("owner", name)), []).append(name)
+        return found
+
     @property
     def pools(self) -> list[str]:
         return [name for name, entry in self.entries.items() if entry["kind"] == "pool"]

@@ -60,10 +60,20 @@ class Matching:
     # ------------------------------------------------------------ the steps
 
     def declared(self, moves: Mapping[str, str]) -> None:
-        for old in self.before.level.entries if moves else ():
-            new = next((name for name in moved_names(old, moves) if self.may_pair(old, name)), None)
-            if new is not None:
-                self.pair(old, new)
+        if moves:
+            self._pair_moved({name: [name] for name in self.before.level.entries}, moves, lambda name: [name])
+            users = self.after.level.users_of_owners
+            self._pair_moved(self.before.level.users_of_owners, moves, lambda owner: users.get(owner, []))
+
+    def _pair_moved(
+        self, named: Mapping[str, list[str]], moves: Mapping[str, str], after: Callable[[str], list[str]]
+    ) -> None:
+        """Pair what a name stands for with what one that it has become does, where that is one node each."""
+        for name, old in named.items():
+            found = (after(new) for new in moved_names(name, moves))
+            for new in found:
+                if len(old) == len(new) == 1 and self.may_pair(old[0], new[0]):
+                    self.pair(old[0], new[0])
 
     def of_equal_names(self) -> None:
         for name in self.before.level.entries:

@@ -184,3 +184,11 @@ def test_every_weight_has_one_fate(first: int, second: int) -> None:
         found = weights_after(compare(before, after), before, after)
         assert sorted(each.before.name for each in found if each.before) == sorted(w.name for w in weights_of(before))
         assert sorted(each.after.name for each in found if each.after) == sorted(w.name for w in weights_of(after))
+
+
+def test_a_declared_move_of_a_module_goes_for_its_weights() -> None:
+    before, after = spec("module a = linear(3) y = x -> a -> relu"), spec("module b = linear(5) y = x -> b")
+    assert compare(before, after).removed and not compare(before, after).moved
+    diff = compare(before, after, {"a": "b"})
+    assert pairs(diff.moved) == {("y.a.linear", "y.b.linear"), ("a.linear", "b.linear")}
+    assert {each.fate for each in weights_after(diff, before, after)} == {Fate.RESHAPED}
