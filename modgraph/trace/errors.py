@@ -35,11 +35,11 @@ class UnknownRoute(Diagnostic):
 
 
 class UnknownTraceSuffix(Diagnostic):
-    """`trace -o` writes what the suffix says: numbers, a summary or a picture."""
+    """`trace -o` writes what the suffix says: numbers, a summary, a page or a picture; `--html` writes a page."""
 
     code = "MG804"
     message = '"{path}" has no suffix that trace can write'
-    help = "end it in .npz (arrays), .json (the summary), or .png, .svg or .pdf (maps over the image)"
+    help = "end it in .npz (arrays), .json (the summary), .html (a page), or .png, .svg or .pdf (a view)"
     path: str
 
 

@@ -22,7 +22,9 @@ class App {
     this.matches = [];
     this.match = -1;
     this.panes = data.panes.map((pane, at) => new Pane(this, pane, at));
-    drawCharts(document.querySelector(".charts"), data.sections);
+    this.sections = data.sections;
+    this.charts = document.querySelector(".charts");
+    drawCharts(this.charts, this.sections, (id) => this.toNode(id));
     this.buttons();
     this.keys();
     this.theme();
@@ -33,6 +35,19 @@ class App {
   }
   overview() {
     this.panel.replaceChildren(...this.panes.flatMap(overviewOf));
+  }
+  // ------------------------------------------------------------ from nodes to sections and back
+  sectionsOf(id) {
+    return this.sections.filter((section) => section.nodes.includes(id));
+  }
+  toSection(section) {
+    this.tab("charts");
+    this.charts.querySelectorAll("section")[this.sections.indexOf(section)].scrollIntoView();
+  }
+  toNode(id) {
+    const pane = this.panes.find((each) => each.index.boxes.has(id));
+    this.tab("graph");
+    return pane && pane.select([id], { reveal: true });
   }
   others(pane) {
     return this.panes.filter((each) => each !== pane);

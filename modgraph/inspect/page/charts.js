@@ -27,8 +27,8 @@ const DRAW = {
   picture: (content) => element("img", { src: content.data, alt: content.title }),
 };
 
-function heatmap({ rows, columns, values }) {
-  const most = Math.max(...values.flat(), 1e-12), cell = 26, left = 12 + 6.6 * Math.max(...rows.map((row) => row.length), 1);
+function heatmap({ rows, columns, values, most: given }) {
+  const most = Math.max(...values.flat(), given, 1e-12), cell = 26, left = 12 + 6.6 * Math.max(...rows.map((row) => row.length), 1);
   const top = 14 + 6.6 * Math.min(14, Math.max(...columns.map((each) => each.length), 1));
   const parts = values.flatMap((line, y) => line.map((value, x) => ["rect", { x: left + x * cell, y: top + y * cell, width: cell - 1, height: cell - 1, rx: 2,
     fill: "var(--accent)", "fill-opacity": Math.max(0.04, value / most) }, ["title", {}, `${rows[y]}, ${columns[x]}: ${shownNumber(value)}`]]));
@@ -62,7 +62,12 @@ function curves({ series, x_label }) {
     ["text", { x: (left + width) / 2, y: height - 4, "text-anchor": "middle" }, x_label || ""]]), key);
 }
 
-function drawCharts(place, sections) {
-  place.append(...sections.map((section) => element("section", {}, element("h2", {}, section.title), element("div", { class: "row" }, section.content.map((content) =>
-    content.kind === "text" ? DRAW.text(content) : element("figure", {}, content.title ? element("figcaption", {}, content.title) : null, DRAW[content.kind](content)))))));
+// Where a section speaks of a node, its heading leads there; links to all sections stand above.
+function drawCharts(place, sections, toNode) {
+  const link = (text, onclick, title) => element("button", { class: "link", type: "button", title, onclick }, text);
+  const heading = ({ title, nodes }) => nodes.length ? link(title, () => toNode(nodes[0]), "show it in the graph") : title;
+  const drawn = sections.map((section) => element("section", {}, element("h2", {}, heading(section)), element("div", { class: "row" }, section.content.map((content) =>
+    content.kind === "text" ? DRAW.text(content) : element("figure", {}, content.title ? element("figcaption", {}, content.title) : null, DRAW[content.kind](content))))));
+  if (drawn.length > 2) place.append(element("nav", { "aria-label": "sections" }, drawn.map((each, at) => link(sections[at].title, () => each.scrollIntoView()))));
+  place.append(...drawn);
 }

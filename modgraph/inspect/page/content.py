@@ -49,12 +49,14 @@ class Bars:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """A cell for each row and column, the largest value the strongest: `values[row][column]`, none below zero."""
+    """A cell for each row and column, the largest value the strongest: `values[row][column]`, none below zero. Maps
+    that are looked at together name the largest value of them all, `most`."""
 
     rows: Sequence[str]
     columns: Sequence[str]
     values: Sequence[Sequence[float]]
     title: str = ""
+    most: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         values = [[_number(value) for value in row] for row in self.values]
@@ -64,6 +66,7 @@ class Heatmap:
             "rows": list(self.rows),
             "columns": list(self.columns),
             "values": values,
+            "most": _number(self.most),
         }
 
 
@@ -108,13 +111,16 @@ Content = Text | Table | Bars | Heatmap | Curves | Picture
 
 @dataclass(frozen=True)
 class Section:
-    """A headed part of the page's second tab."""
+    """A headed part of the page's second tab. `nodes` are the ids of boxes that it speaks of: its heading leads to the
+    first, and each of them, when it is selected, to the section."""
 
     title: str
     content: Sequence[Content]
+    nodes: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return {"title": self.title, "content": [each.as_json() for each in self.content]}
+        content = [each.as_json() for each in self.content]
+        return {"title": self.title, "content": content, "nodes": list(self.nodes)}
 
 
 def _finite(cell: Cell) -> Cell:

@@ -18,6 +18,7 @@ function panelOf(pane, box, choose) {
     box.help ? element("p", { class: "muted" }, box.help) : null,
     ...(box.notes || []).map((note) => element("p", {}, note)),
     box.lines ? element("p", {}, element("button", { class: "link", type: "button", onclick: () => pane.toSource(box) }, `${box.lines.source}:${box.lines.first}`)) : null,
+    ...pane.app.sectionsOf(box.id).map((section) => element("p", {}, element("button", { class: "link", type: "button", onclick: () => pane.app.toSection(section) }, `Data: ${section.title}`))),
     ...facts(box.types && box.types.length > 1 ? "Types" : "Type", (box.types || []).map((type, at) => [at ? String(at) : "value", type])),
     ...counts(box, pane), ...facts("Settings", Object.entries(box.settings || {})), ...loads(box),
     ...rows("Weights", box.weights), ...rows("Records", box.records),
