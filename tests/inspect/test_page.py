@@ -56,12 +56,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture
 def smn(browser: Browser, pages: dict[str, Path]) -> Iterator[Page]:
     with quiet_page(browser, pages["smn"]) as page:
+        page.keyboard.press("f")
         yield page
 
 
 @pytest.fixture
 def gmoe(browser: Browser, pages: dict[str, Path]) -> Iterator[Page]:
     with quiet_page(browser, pages["gmoe"]) as page:
+        page.keyboard.press("f")
         yield page
 
 
@@ -214,7 +216,6 @@ def test_everything_is_done_from_the_keyboard(smn: Page) -> None:
 
 def test_zoom_and_pan_move_the_drawing(smn: Page) -> None:
     drawing = smn.locator(".canvas .drawing").first
-    smn.keyboard.press("f")
     seen = [drawing.get_attribute("transform")]
     canvas = smn.locator(".canvas").bounding_box()
     assert canvas is not None
