@@ -59,7 +59,7 @@ def pytest_runtest_setup() -> None:
 
 
 def _at_rest(make: Callable[[], Any]) -> Any:
-    """Settings of a session whose threads sleep between two calls; they would keep a core busy, waiting for the next."""
+    """Settings of a session whose threads sleep between two calls, instead of keeping a core busy till the next."""
     options = make()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
