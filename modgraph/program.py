@@ -35,6 +35,14 @@ class Program:
         check_lengths(self.ir, lengths)
         return cost_of(self.ir, lengths)
 
+    def _repr_html_(self) -> str:
+        """The graph as a notebook shows it: the page of `modgraph visualize`."""
+        from modgraph.inspect.page import Pane, page_of
+        from modgraph.inspect.scene import scene_of
+        from modgraph.pages import in_notebook
+
+        return in_notebook(page_of(self.ir.name, [Pane(scene_of(self.ir), self.source)]))
+
     def build(self, seed: int = 0, lowering: str | None = None) -> Model:
         """A torch module with fresh weights, a function of the seed and of each weight's name.
 
