@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
-from modgraph.elaboration import elaborate
+from modgraph.elaboration import elaborate, moves_in
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
 from modgraph.inspect.memory import Memory, TrainingStep, memory_of
 from modgraph.ir import Graph
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Program:
-    """An architecture: its graph, where it was read from, and the warnings on the way."""
+    """An architecture: its graph, where it was read from, the warnings on the way, and new names by those that it says
+    an earlier version had."""
 
     ir: Graph
     source: Source | None = None
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)
+    moved: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def cost(self, **lengths: int) -> Cost:
         """Parameters and multiply-accumulates per example; axes of any length have the given ones, or 1.
@@ -72,6 +75,6 @@ def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
 def _program(source: Source | None, parameters: dict[str, Any], report: Report) -> Program:
     file = parse(source, report) if source is not None else None
     graph = elaborate(file, parameters, report) if file is not None else None
-    if graph is None or report.errors:
+    if file is None or graph is None or report.errors:
         raise ModgraphError(report.in_order())
-    return Program(graph, source, tuple(report.warnings))
+    return Program(graph, source, tuple(report.warnings), moves_in(file))

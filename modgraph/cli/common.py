@@ -43,10 +43,15 @@ def add_unchecked(parser: argparse.ArgumentParser) -> None:
 
 def overrides(options: argparse.Namespace) -> dict[str, Any]:
     """The values of all `-s`, by name. Raises `ModgraphError`."""
+    return read_overrides(options.set)
+
+
+def read_overrides(texts: list[str]) -> dict[str, Any]:
+    """The values of texts NAME=VALUE, by name. Raises `ModgraphError`."""
     from modgraph.elaboration import read_value
 
     values = {}
-    for given in options.set:
+    for given in texts:
         name, sign, text = given.partition("=")
         if not sign or not all(part.isidentifier() for part in name.split(".")):
             raise ModgraphError([BadOverride(given=given)])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.cli.common import add_overrides, overrides, warn
+from modgraph.cli.lengths import add_lengths, is_count, read_lengths
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
 from modgraph.inspect.cost import axes_of_any_length, check_lengths, cost_of
@@ -21,24 +22,6 @@ from modgraph.store.opened import Kind, Opened, opened
 from modgraph.training.sections import Train, default_train, read_parameters, read_train
 
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
-
-
-class BadLength(Diagnostic):
-    """`cost --length` takes AXIS=N: an axis without a number in the spec, and how long it is taken to be."""
-
-    code = "MG126"
-    message = '--length takes AXIS=N with a whole number from 1 to 999999999, not "{given}"'
-    help = "for example: --length time=100"
-    given: str
-
-
-class LengthGivenTwice(Diagnostic):
-    """An axis has one length in a count."""
-
-    code = "MG127"
-    message = '--length gives the axis "{name}" twice'
-    help = "keep one of them"
-    name: str
 
 
 class BadBatch(Diagnostic):
@@ -99,20 +82,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_overrides(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--all", action="store_true", help="every node, equal repetitions too")
-    parser.add_argument(
-        "--length",
-        action="append",
-        default=[],
-        metavar="AXIS=N",
-        help="the length of an axis of any length (1 where none is given)",
-    )
+    add_lengths(parser)
     parser.add_argument("--batch", metavar="N", help="examples of a training step (as the recipe says, or 1)")
     parser.add_argument("--fits", metavar="SIZE", help="how large a batch may be that fits, as in 24GB or 80GiB")
     parser.add_argument("--optimizer", metavar="NAME", help="what moves the weights (as the recipe says, or adam)")
 
 
 def run(options: argparse.Namespace) -> int:
-    found, asked = opened(options.spec, overrides(options)), _lengths(options.length)
+    found, asked = opened(options.spec, overrides(options)), read_lengths(options.length)
     warn(found)
     check_lengths(found.graph, asked)
     training = _training(found, options)
@@ -171,7 +148,7 @@ def _optimizer(name: str) -> Optimizer:
 
 
 def _batch(given: str) -> int:
-    if not _is_count(given):
+    if not is_count(given):
         raise ModgraphError([BadBatch(given=given)])
     return int(given)
 
@@ -185,19 +162,3 @@ def _size(given: str | None) -> int | None:
         raise ModgraphError([BadSize(given=given)])
     number, unit, binary = found.groups()
     return int(float(number) * (1024 if binary else 1000) ** (" kmgtp".index(unit.lower() or " ")))
-
-
-def _lengths(given: list[str]) -> dict[str, int]:
-    lengths = {}
-    for text in given:
-        name, _, number = text.partition("=")
-        if not _is_count(number):
-            raise ModgraphError([BadLength(given=text)])
-        if name in lengths:
-            raise ModgraphError([LengthGivenTwice(name=name)])
-        lengths[name] = int(number)
-    return lengths
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0

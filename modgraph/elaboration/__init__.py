@@ -3,6 +3,7 @@
 from modgraph.elaboration.elaborate import elaborate
 from modgraph.elaboration.imports import resolved
 from modgraph.elaboration.library import elaborate_blocks
+from modgraph.elaboration.moves import moves_in
 from modgraph.elaboration.parameters import read_value
 
-__all__ = ["elaborate", "elaborate_blocks", "read_value", "resolved"]
+__all__ = ["elaborate", "elaborate_blocks", "moves_in", "read_value", "resolved"]

@@ -14,6 +14,7 @@ from modgraph.elaboration.entities import Family, ModuleEntity, PoolEntity, Rout
 from modgraph.elaboration.findings import find_weaknesses
 from modgraph.elaboration.imports import Imports
 from modgraph.elaboration.language import RULES
+from modgraph.elaboration.moves import check_moves
 from modgraph.elaboration.parameters import bind_parameters
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
@@ -56,6 +57,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
         if not graph.of_kind(OutputNode):
             report.add(errors.NoOutput(span=model.name_span, name=model.name))
         _warn_of_unused(scope, context)
+        check_moves(model.body, graph, report)
         find_weaknesses(graph, context.declared, report)
     return graph
 

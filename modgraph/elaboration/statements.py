@@ -12,6 +12,7 @@ from modgraph.elaboration.declarations import declare_module, declare_pool, decl
 from modgraph.elaboration.entities import POISON, Poison, Tensor
 from modgraph.elaboration.growth import elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
+from modgraph.elaboration.moves import elaborate_moved
 from modgraph.elaboration.results import elaborate_loss, elaborate_output
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.site import Site
@@ -91,4 +92,5 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Grow: _later('"grow … when"'),
     ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
+    ast.Moved: elaborate_moved,
 }

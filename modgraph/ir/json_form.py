@@ -69,10 +69,10 @@ def _declaration(declaration: Declaration) -> dict[str, Any]:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: _thawed(value) for name, value in values.items()}
+    return {name: thawed(value) for name, value in values.items()}
 
 
-def _thawed(value: Any) -> Any:
+def thawed(value: Any) -> Any:
     if isinstance(value, range):
         return {"range": [value.start, value.stop]}
-    return [_thawed(item) for item in value] if isinstance(value, tuple) else value
+    return [thawed(item) for item in value] if isinstance(value, tuple) else value

@@ -124,6 +124,7 @@ class Tokens(Op):
     operands = IMAGE
     results = ("... N C",)
     module = TorchModule("modgraph.nn.Tokens")
+    tokenizes = True
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x),)
@@ -149,6 +150,7 @@ class PatchEmbed(Op):
         Weight("bias", "width", uniform("C patch patch")),
     )
     module = TorchModule("modgraph.nn.PatchEmbed", "C", "width", "patch")
+    tokenizes = True
 
     patch: int = setting(min=1, doc="side of a patch")
     width: int = setting(min=1, doc="width of a token")

@@ -19,6 +19,7 @@ class Op(Declaration):
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
     `keeps` says what autograd keeps of an op that is a function of its operands and no more.
+    `tokenizes` says that it makes tokens of raw data, or completes such tokens before anything reads them.
     `objective` says that it is made to be minimised: a loss statement without a name is called after it.
     """
 
@@ -30,6 +31,7 @@ class Op(Declaration):
     masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     compares: ClassVar[Comparison | None] = None
+    tokenizes: ClassVar[bool] = False
     objective: ClassVar[bool] = False
     keeps: ClassVar[Literal["operand", "result", "nothing"]] = "operand"
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes

@@ -20,6 +20,7 @@ class Embedding(Op):
     results = ("... width",)
     weights = (Weight("weight", "size width", normal(1.0)),)
     module = TorchModule("torch.nn.Embedding", "size", "width")
+    tokenizes = True
 
     width: int = setting(min=1, doc="length of a vector")
 
@@ -82,6 +83,7 @@ class ClassToken(Op):
     weights = (Weight("weight", "D", normal(0.02)),)
     module = TorchModule("modgraph.nn.ClassToken", "D")
     in_front = 1
+    tokenizes = True
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.make(use.result, x, *use.weights.values()),)
@@ -102,6 +104,7 @@ class Position(Op):
     weights = (Weight("weight", "positions D", normal(0.02)),)
     module = TorchModule("modgraph.nn.Position", "positions", "D")
     affine = True
+    tokenizes = True
 
     length: int | None = setting(None, min=1, doc="how many positions; the number of tokens if not given")
 

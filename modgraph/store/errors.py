@@ -123,3 +123,14 @@ class SetOfStored(Diagnostic):
     path: str
     kind: str
     name: str
+
+
+class BadTrace(Diagnostic):
+    """A run's trace.json is damaged, or no trace at all. `modgraph trace` writes it anew."""
+
+    code = "MG835"
+    message = '"{path}" cannot be read as a trace: {reason}'
+    help = "trace the run anew: modgraph trace {run} --force"
+    path: str
+    run: str
+    reason: str

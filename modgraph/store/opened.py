@@ -13,7 +13,7 @@ from typing import Any
 from modgraph_runtime.integrity import damage_of
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
-from modgraph.elaboration import elaborate
+from modgraph.elaboration import elaborate, moves_in
 from modgraph.files import read_file, reason_of
 from modgraph.ir import Graph, Node, Part, UnreadableGraph, from_json, rewritten
 from modgraph.store.errors import NotABundle, SetOfStored
@@ -36,7 +36,8 @@ class Opened:
     """An architecture and what it was read from.
 
     `source` is the text of its spec, which spans of the graph's nodes point into; a bundle has none, and what a
-    training changed of a graph has no place. `run` is a run's folder, `manifest` what a bundle tells of itself.
+    training changed of a graph has no place. `run` is a run's folder, `manifest` what a bundle tells of itself,
+    `moved` the names that the spec says an earlier version had otherwise.
     """
 
     path: Path
@@ -46,49 +47,51 @@ class Opened:
     run: RunDirectory | None = None
     manifest: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
+    moved: Mapping[str, str] = field(default_factory=dict)
 
 
-def opened(path: str | Path, parameters: Mapping[str, Any] | None = None) -> Opened:
-    """A folder is a run, what ends in .onnx a bundle, all else a spec, which alone takes parameters.
-
-    Raises `ModgraphError`.
+def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_as: str | None = None) -> Opened:
+    """What stands at a path, as `kind_of` says; a spec alone takes parameters, and may be `known_as` another file:
+    what it imports is then looked for beside that. Raises `ModgraphError`.
     """
     given = dict(parameters or {})
-    kind = _kind(path)
+    kind = kind_of(path)
     if kind is Kind.SPEC:
-        return _spec(path, given)
+        return _spec(path, given, known_as)
     if given:
         raise ModgraphError([SetOfStored(path=str(path), kind=kind, name=next(iter(given)))])
     return _run(Path(path)) if kind is Kind.RUN else _bundle(Path(path))
 
 
-def _kind(path: str | Path) -> Kind:
+def kind_of(path: str | Path) -> Kind:
+    """What a path is taken for: a folder is a run, what ends in .onnx a bundle, all else a spec."""
     if os.path.isdir(path):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
         return Kind.RUN
     return Kind.BUNDLE if str(path).endswith(".onnx") else Kind.SPEC
 
 
-def _spec(path: str | Path, parameters: dict[str, Any]) -> Opened:
+def _spec(path: str | Path, parameters: dict[str, Any], known_as: str | None) -> Opened:
     report = Report()
     source = read(path, report)
-    graph = None if source is None else _elaborated(source, parameters, report)
-    if graph is None:
-        raise ModgraphError(report.in_order())
-    return Opened(Path(path), Kind.SPEC, graph, source, warnings=tuple(report.warnings))
-
-
-def _elaborated(source: Source, parameters: dict[str, Any], report: Report) -> Graph | None:
-    file = parse(source, report)
+    if source is not None and known_as is not None:
+        source = Source(known_as, source.text)
+    file = None if source is None else parse(source, report)
     graph = None if file is None else elaborate(file, parameters, report)
-    return None if report.errors else graph
+    if file is None or graph is None or report.errors:
+        raise ModgraphError(report.in_order())
+    return Opened(Path(path), Kind.SPEC, graph, source, warnings=tuple(report.warnings), moved=moves_in(file))
 
 
 def _run(path: Path) -> Opened:
     directory = RunDirectory(path)
     graph, report = directory.graph_now(), Report()
     source = read(directory.spec, report)
-    spec = None if source is None else _elaborated(source, graph.parameters, report)
-    return Opened(path, Kind.RUN, graph if spec is None else _placed(graph, spec), source, directory)
+    file = None if source is None else parse(source, report)
+    if file is None:
+        return Opened(path, Kind.RUN, graph, source, directory)
+    spec = elaborate(file, graph.parameters, report)
+    placed = graph if spec is None or report.errors else _placed(graph, spec)
+    return Opened(path, Kind.RUN, placed, source, directory, moved=moves_in(file))
 
 
 def _placed(graph: Graph, spec: Graph) -> Graph:

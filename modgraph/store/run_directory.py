@@ -1,7 +1,7 @@
 """The files of a run. Needs no torch.
 
 spec.mod  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
-and what its data set keeps
+what its data set keeps, and what was traced of it: trace.json  trace/
 
 A run is made in three steps, each whole or not at all: run.json says that it is starting and names every file that will
 be laid out, with its hash; these are written; run.json says that it has started. So whatever cuts a start off leaves
@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from modgraph.diagnostics import ModgraphError, Report, listed
 from modgraph.files import is_partial, read_file, reason_of, write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
-from modgraph.store.checkpoint_record import newest_record
+from modgraph.store.checkpoint_record import CheckpointRecord, newest_record
 from modgraph.store.errors import (
     ForeignFiles,
     NeverBegan,
@@ -86,6 +86,15 @@ class RunDirectory:
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
+
+    @property
+    def trace(self) -> Path:
+        return self.path / "trace.json"
+
+    @property
+    def pictures(self) -> Path:
+        """Where the pictures of its trace stand."""
+        return self.path / "trace"
 
     # ------------------------------------------------------------ making a run
 
@@ -212,6 +221,10 @@ class RunDirectory:
         began = self.read_graph()
         record = newest_record(self.checkpoints, began.hash())
         return began if record is None or record.graph is None else record.graph
+
+    def newest(self) -> CheckpointRecord | None:
+        """The record of the checkpoint that its model is of, None before the first. Raises `ModgraphError`."""
+        return newest_record(self.checkpoints, self.read_graph().hash())
 
     def read_data(self) -> Any:
         """What tells its data from others. Raises `ModgraphError`."""

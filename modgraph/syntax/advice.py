@@ -25,6 +25,7 @@ FORMS = {
     "GROW": "grow p[2]",
     "FROZEN": "frozen { module encoder = linear(8) }",
     "YIELD": "yield h",
+    "MOVED": "moved blocks.0.old -> blocks.0.new",
     "NAME": "y = x -> relu",
 }
 DEFINITIONS = {
@@ -100,6 +101,10 @@ def _braces(mistake: Mistake) -> str | None:
     if kind in ("RPAR", "RSQB") and not mistake.bracket:
         return "no bracket is open here: leave it out"
     return None
+
+
+def _move(mistake: Mistake) -> str | None:
+    return f"write, for example: {FORMS['MOVED']}" if mistake.statement == "MOVED" else None
 
 
 def _word(mistake: Mistake) -> str | None:
@@ -195,4 +200,14 @@ def _follows_an_arrow(mistake: Mistake) -> bool:
     return len(mistake.before) > 1 and mistake.before[-2].type == "ARROW"
 
 
-RULES: tuple[Callable[[Mistake], str | None], ...] = (_reserved, _braces, _word, _sign, _comma, _colon, _axis, _value)
+RULES: tuple[Callable[[Mistake], str | None], ...] = (
+    _reserved,
+    _braces,
+    _move,
+    _word,
+    _sign,
+    _comma,
+    _colon,
+    _axis,
+    _value,
+)

@@ -181,6 +181,21 @@ class Loss(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Path(Tree):
+    """The name of something in the graph: `blocks.8.expert`."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved(Statement):
+    """What an earlier version of the model called otherwise."""
+
+    before: Path
+    after: Path
+
+
+@dataclass(frozen=True, kw_only=True)
 class Body(Tree):
     statements: tuple[Statement, ...]
 

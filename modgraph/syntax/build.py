@@ -166,6 +166,12 @@ class Builder:
     def frozen(self, children: Children) -> ast.Frozen:
         return make(ast.Frozen, children, body=children[1])
 
+    def moved(self, children: Children) -> ast.Moved:
+        return make(ast.Moved, children, before=children[1], after=children[3])
+
+    def path(self, children: Children) -> ast.Path:
+        return make(ast.Path, children, name="".join(children))
+
     def reference(self, children: Children) -> ast.Reference:
         index = children[2] if len(children) == 4 else None
         return make(ast.Reference, children, name=str(children[0]), index=index)

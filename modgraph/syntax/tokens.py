@@ -34,8 +34,38 @@ class PlacedToken(Token):
         return name
 
 
+ENDS = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB LBRACE RBRACE".split())  # what a statement follows
+IN_PATH = frozenset("MOVED NAME DOT INTEGER DECIMAL ARROW".split())
+HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, though they are reserved
+
+
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
-    """The tokens of a text, stray characters reported; it ends where there are too many of them."""
+    """The tokens of a text, stray characters reported; it ends where there are too many of them.
+
+    `moved` is a keyword where a statement may begin and a name follows, which no other statement does.
+    """
+    before, declares = "", False
+    for token, following in _with_next(_cut(source, report)):
+        begins = token.type == "MOVED" and before in ENDS and following in ("NAME", "MOVED", *HEADS)
+        if (token.type == "MOVED" and not begins) or (declares and token.type in HEADS and following == "DOT"):
+            token = token.as_name()
+        declares = begins or (declares and token.type in IN_PATH)
+        before = token.type
+        yield token
+
+
+def _with_next(found: Iterator[PlacedToken]) -> Iterator[tuple[PlacedToken, str]]:
+    """Tokens, each with the kind of the next."""
+    last = next(found, None)
+    for token in found:
+        assert last is not None
+        yield last, token.type
+        last = token
+    if last is not None:
+        yield last, ""
+
+
+def _cut(source: Source, report: Report) -> Iterator[PlacedToken]:
     parser: Any = language().parser
     lexer = parser.lexer
     state = LexerState(TextSlice.cast_from(source.text))

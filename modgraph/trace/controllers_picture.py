@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.trace.errors import NoControllers
-from modgraph.trace.record import RouteTrace
+from modgraph.trace.routes import RouteTrace
 from modgraph.trace.sheet import WORDS, Sheet, file_of
 from modgraph.trace.trace import Trace
 

@@ -35,11 +35,11 @@ class UnknownRoute(Diagnostic):
 
 
 class UnknownTraceSuffix(Diagnostic):
-    """`trace -o` writes what the suffix says: numbers, a summary or a picture."""
+    """`trace -o` writes what the suffix says: numbers, a summary, a page or a picture; `--html` writes a page."""
 
     code = "MG804"
     message = '"{path}" has no suffix that trace can write'
-    help = "end it in .npz (arrays), .json (the summary), or .png, .svg or .pdf (maps over the image)"
+    help = "end it in .npz (arrays), .json (the summary), .html (a page), or .png, .svg or .pdf (a view)"
     path: str
 
 
@@ -117,3 +117,43 @@ class NoControllers(Diagnostic):
     code = "MG812"
     message = "the run has not recorded the entropy of a controller"
     help = "routers with a distribution over modules have one: categorical, cosine, linear, noisy_top_k"
+
+
+class NotKept(Diagnostic):
+    """`trace` leaves what it found in the run, for `visualize` and the like, and the run's folder cannot be written."""
+
+    code = "MG836"
+    severity = "warning"
+    message = 'the trace is not kept in "{path}": {reason}'
+    help = "let the folder be written to, or take the numbers elsewhere: -o trace.json"
+    path: str
+    reason: str
+
+
+class NoRouting(Diagnostic):
+    """A bundle tells what its routers decide only if it was exported so: their records are further outputs."""
+
+    code = "MG837"
+    message = 'the bundle "{path}" does not tell what its routers decide'
+    help = "export it so: modgraph export RUN -o {path} --routing"
+    path: str
+
+
+class NoData(Diagnostic):
+    """A run knows its data, a bundle does not: they are those of a recipe, or arrays in a file."""
+
+    code = "MG838"
+    message = '"{path}" is a bundle, and has no data to be traced on'
+    help = "name a recipe, as that of its run: --recipe RUN/recipe.yaml, or arrays named as its inputs: --input x.npz"
+    path: str
+
+
+class NotForThisTrace(Diagnostic):
+    """`--recipe` or `--input` names the data of a bundle; `-s` chooses anew what a run or a recipe has."""
+
+    code = "MG839"
+    message = "{option} is nothing for {what}"
+    help = "leave it out; {instead}"
+    option: str
+    what: str
+    instead: str

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.trace.record import RouteTrace
+from modgraph.trace.routes import RouteTrace
 from modgraph.trace.trace import Trace
 
 CLASS = "class"
 
 
 def groupings_of(trace: Trace) -> dict[str, Sequence[str]]:
-    """A word for each example: its true class, and its group in each grouping of the data."""
-    classes = {} if trace.verdict is None else {CLASS: trace.verdict.true}
+    """A word for each example: its true class, and its group in each grouping of the data.
+
+    Where there are several targets with a class for each example, its class of each, by the target's name.
+    """
+    several = len(trace.labels) > 1
+    classes = {target if several else CLASS: words for target, words in trace.labels.items()}
     return {**classes, **{name: words.tolist() for name, words in trace.arrays.groups.items()}}
 
 
@@ -23,10 +27,11 @@ def use_by_group(route: RouteTrace, words: Sequence[str]) -> dict[str, list[floa
     """Each module's share of what the tokens of each group selected, or of their gates, after the last round."""
     totals_BM = route.chosen[-1].reshape(len(words), -1, route.modules).sum(1, dtype=np.float64)
     column = np.array(words)
-    return {group: _shares(totals_BM[column == group].sum(0)) for group in sorted(set(words), key=_in_order)}
+    return {group: shares(totals_BM[column == group].sum(0)) for group in sorted(set(words), key=_in_order)}
 
 
-def _shares(totals: NDArray[np.float64]) -> list[float]:
+def shares(totals: NDArray[np.float64]) -> list[float]:
+    """Totals scaled to sum to one."""
     found: list[float] = (totals / max(totals.sum(), 1e-300)).tolist()
     return found
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from modgraph.diagnostics import ModgraphError
 from modgraph.trace.errors import NotOfAnImage
 from modgraph.trace.places import Places, places_of_tokens
-from modgraph.trace.record import RouteTrace
+from modgraph.trace.routes import RouteTrace
 from modgraph.trace.trace import Trace
 
 LEAST_RANGE = 0.1  # of gates on the scale of colours, so that rounding is not painted as a pattern

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.trace.record import RouteTrace
+from modgraph.declare import Role
+from modgraph.trace.routes import RouteTrace
 from modgraph.trace.trace import Trace
+from modgraph.types import Axis
 
 MOST = 20
 SHOWN = 8
@@ -37,11 +39,18 @@ class Paths:
 
 def successive(trace: Trace) -> list[list[RouteTrace]]:
     """Routes that choose, two or more that decide for the same tokens, in the order of work."""
-    found: dict[tuple[int, ...], list[RouteTrace]] = {}
+    found: dict[tuple[Axis, ...], list[RouteTrace]] = {}
     for route in trace.routes:
         if route.selects:
-            found.setdefault(route.gates.shape[1:-1], []).append(route)
+            found.setdefault(_axes_of_tokens(trace, route), []).append(route)
     return [routes for routes in found.values() if len(routes) > 1]
+
+
+def _axes_of_tokens(trace: Trace, route: RouteTrace) -> tuple[Axis, ...]:
+    """What a route makes one decision for each of: the axes of its gates before that of modules."""
+    gates = route.router.record_as(Role.GATES)
+    assert gates is not None, "only routes with gates are traced"
+    return trace.graph.type_of(trace.graph.records()[f"{route.name}.{gates.name}"]).shape[:-1]
 
 
 def choices_of(routes: list[RouteTrace]) -> list[NDArray[np.bool_]]:

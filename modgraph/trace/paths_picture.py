@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from modgraph.diagnostics import ModgraphError
 from modgraph.trace.errors import NoPaths
 from modgraph.trace.paths import choices_of, successive
-from modgraph.trace.record import RouteTrace
+from modgraph.trace.routes import RouteTrace
 from modgraph.trace.sheet import WORDS, Sheet, file_of, shortened
 from modgraph.trace.trace import Trace
 

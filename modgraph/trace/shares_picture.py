@@ -11,7 +11,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.trace.colours import colours_of
 from modgraph.trace.errors import NoGroups, NoHistory, TooTall
 from modgraph.trace.groups import groupings_of, use_by_group
-from modgraph.trace.record import RouteTrace
+from modgraph.trace.routes import RouteTrace
 from modgraph.trace.sheet import WORDS, Sheet, file_of, shortened
 from modgraph.trace.trace import Trace
 

@@ -1,4 +1,4 @@
-"""Statistics of a trace: how much each module was used, and how decided the routers were."""
+"""What a trace says in numbers, as JSON and as tables. `docs/trace.md` has the schema."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from modgraph.store.stored_trace import FORMAT
+from modgraph.trace.coactivation import coactivations, together
 from modgraph.trace.entropies import entropies
 from modgraph.trace.groups import groupings_of, use_by_group
 from modgraph.trace.paths import paths_of, paths_tables
-from modgraph.trace.record import RouteTrace
+from modgraph.trace.positions import positions_of
 from modgraph.trace.rounds import shown_rounds
+from modgraph.trace.routes import RouteTrace
+from modgraph.trace.statistics import mean_of, real_senders, statistics_of
+from modgraph.trace.tasks import tasks_of, use_by_task
 from modgraph.trace.trace import Trace
 from modgraph.trace.words import typical_words, words_tables
 from modgraph.version import VERSION
@@ -39,9 +43,12 @@ class RouteSummary:
     route: str
     pool: str
     router: str
+    selects: bool
     rounds: list[RoundSummary]
     by: dict[str, dict[str, list[float]]]
+    together: list[list[float]] | None
     training: list[list[float]]
+    controller: list[list[float]]
 
 
 def summarise(trace: Trace) -> list[RouteSummary]:
@@ -51,9 +58,12 @@ def summarise(trace: Trace) -> list[RouteSummary]:
             route.name,
             route.pool,
             str(route.router),
+            selects=route.selects,
             rounds=[_of_round(route, at) for at in range(route.rounds)],
             by={name: use_by_group(route, words) for name, words in groupings_of(trace).items()},
+            together=together(route),
             training=trace.history[route.name].tolist() if route.name in trace.history else [],
+            controller=trace.entropies[route.name].tolist() if route.name in trace.entropies else [],
         )
         for route in trace.routes
     ]
@@ -61,42 +71,55 @@ def summarise(trace: Trace) -> list[RouteSummary]:
 
 def as_json(trace: Trace) -> dict[str, Any]:
     """The statistics for tools: routes by name."""
-    routes = {each.route: asdict(each) for each in summarise(trace)}
-    for route in routes.values():
-        del route["route"]
-    for name, words in typical_words(trace).items():
-        routes[name]["words"] = [[asdict(word) for word in of_module] for of_module in words]
-    paths = [asdict(each) for each in paths_of(trace)]
-    return {"modgraph": VERSION, "split": trace.split, "examples": len(trace), "routes": routes, "paths": paths}
+    return {
+        "format": FORMAT,
+        "modgraph": VERSION,
+        "graph": trace.graph.hash(),
+        "epoch": trace.epoch,
+        "step": trace.step,
+        "split": trace.split,
+        "examples": len(trace),
+        "routes": _routes(trace),
+        "coactivation": [asdict(each) for each in coactivations(trace)],
+        "paths": [asdict(each) for each in paths_of(trace)],
+        "tasks": {target: list(routes) for target, routes in tasks_of(trace).items()},
+        "by_task": use_by_task(trace),
+    }
+
+
+def _routes(trace: Trace) -> dict[str, dict[str, Any]]:
+    """What is told of each route, by its name."""
+    positions, words = positions_of(trace), typical_words(trace)
+    found = {}
+    for route, summary in zip(trace.routes, summarise(trace), strict=True):
+        told = asdict(summary) | asdict(statistics_of(route))
+        del told["route"]
+        if route.name in positions:
+            told["positions"] = asdict(positions[route.name])
+        if route.name in words:
+            told["words"] = [[asdict(word) for word in of_module] for of_module in words[route.name]]
+        found[route.name] = told
+    return found
 
 
 def as_table(trace: Trace) -> str:
     """The statistics to read: a table for each route, a column for each round."""
     head = f"{len(trace)} examples of {trace.split}"
-    return "\n\n".join([head, *(_table(each) for each in summarise(trace)), *words_tables(trace), *paths_tables(trace)])
+    tables = [_table(*each) for each in zip(trace.routes, summarise(trace), strict=True)]
+    return "\n\n".join([head, *tables, *words_tables(trace), *paths_tables(trace)])
 
 
 def _of_round(route: RouteTrace, at: int) -> RoundSummary:
-    gates = _real(route.gates[at], route.gates[at])
-    chosen = _real(route.chosen[at], route.gates[at])
+    real = real_senders(route, at)
+    gates, chosen = (np.asarray(each[at][real], np.float64) for each in (route.gates, route.chosen))
     return RoundSummary(
         use=(chosen.sum(0) / max(chosen.sum(), 1e-300)).tolist(),
-        largest_gate=_mean(gates.max(-1)),
-        entropy=_mean(entropies(route, at)[route.gates[at].sum(-1) > 0]),
+        largest_gate=mean_of(gates.max(-1)),
+        entropy=mean_of(entropies(route, at)[real]),
     )
 
 
-def _real(values: NDArray[Any], gates: NDArray[Any]) -> NDArray[np.float64]:
-    """The rows of senders that sent anything, [S, M]: padding has no gates."""
-    sent = gates.sum(-1) > 0
-    return np.asarray(values[sent], np.float64)
-
-
-def _mean(values: NDArray[Any]) -> float:
-    return float(values.mean()) if values.size else 0.0
-
-
-def _table(summary: RouteSummary) -> str:
+def _table(route: RouteTrace, summary: RouteSummary) -> str:
     shown = shown_rounds(len(summary.rounds))
     rounds = [summary.rounds[at] for at in shown]
     rows = [["", *(f"round {at + 1}" for at in shown)]] if len(summary.rounds) > 1 else []
@@ -104,7 +127,19 @@ def _table(summary: RouteSummary) -> str:
         rows += [[f"{summary.pool}.{module}", *(f"{share:.1%}" for share in shares)]]
     rows += [["largest gate", *(f"{each.largest_gate:.3f}" for each in rounds)]]
     rows += [["entropy (nats)", *(f"{each.entropy:.3f}" for each in rounds)]]
-    return "\n".join([f"{summary.route}: {summary.pool} by {summary.router}", *_aligned(rows)])
+    head = f"{summary.route}: {summary.pool} by {summary.router}"
+    return "\n".join([head, *_aligned(rows), *_wrong(route)])
+
+
+def _wrong(route: RouteTrace) -> list[str]:
+    """What is wrong with a route: modules that are never chosen, and few that take all."""
+    found, lines = statistics_of(route), []
+    if found.dead:
+        lines.append(f"  dead: {route.short_pool}.{', '.join(map(str, found.dead))} (never chosen)")
+    if found.collapsed:
+        spread = found.entropies.of_use
+        lines.append(f"  collapsed: the entropy of use is {spread:.3f}, less than half of log {route.modules}")
+    return lines
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:

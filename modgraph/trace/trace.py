@@ -1,4 +1,4 @@
-"""A trace: what the routers of a run did on the first examples of a split."""
+"""A trace: what the routers of a model did on the first examples of a split."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from modgraph.backends.torch import Model
 from modgraph.data import TRAIN, Arrays
-from modgraph.data.batches import batches
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph
-from modgraph.metrics.compared import Accuracy, accuracies
-from modgraph.trace.errors import NothingToTrace, UnknownSplit
-from modgraph.trace.history import entropies_of, history_of
-from modgraph.trace.record import RouteTrace, record, route_called, routes_with_gates
-from modgraph.training.run import Run
+from modgraph.ir import Graph, Result
+from modgraph.trace.errors import UnknownSplit
+from modgraph.trace.routes import RouteTrace
 
 
 @dataclass(frozen=True)
@@ -32,16 +25,24 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Trace:
-    """The routes' records over some examples of a split, and those examples."""
+    """The routes' records over some examples of a split, and those examples.
+
+    `labels` are the true classes of each target that has one for an example, `verdict` speaks of the first of them;
+    `predictions` are what the model compares with each target. `epoch` and `step` are those of a run's checkpoint.
+    """
 
     graph: Graph
     split: str
     arrays: Arrays
     routes: tuple[RouteTrace, ...]
     verdict: Verdict | None
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    predictions: Mapping[str, Result] = field(default_factory=dict)
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # use of modules [epochs, modules] by route
     entropies: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # of controllers [epochs, 2] by route
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)  # that the ids of an input stand for
+    epoch: int | None = None
+    step: int | None = None
 
     def __len__(self) -> int:
         return len(self.arrays)
@@ -49,34 +50,11 @@ class Trace:
     def first(self, examples: int) -> Trace:
         """The trace of the first examples alone."""
         routes = tuple(route.first(examples) for route in self.routes)
-        return replace(self, arrays=_first(self.arrays, examples), routes=routes)
+        return replace(self, arrays=first_of(self.arrays, examples), routes=routes)
 
 
-def trace_run(run: Run, split: str | None = None, route: str | None = None, examples: int = 512) -> Trace:
-    """Trace the first examples of a split, by default the first that was not learnt from. Raises `ModgraphError`."""
-    graph = run.graph
-    routes = routes_with_gates(graph) if route is None else [route_called(graph, route)]
-    if not routes:
-        raise ModgraphError([NothingToTrace(path=str(run.path))])
-    model = run.model()
-    name, arrays = _chosen(run.splits(), split)
-    run.refuse_changed({name: arrays})
-    arrays = _first(arrays, examples)
-    records = tuple(record(model, arrays, each) for each in routes)
-    description, metrics = run.description(), run.directory.metrics
-    return Trace(
-        graph,
-        name,
-        arrays,
-        records,
-        verdict=_verdict(model, arrays, description.get("classes", {})),
-        history=history_of(metrics, graph),
-        entropies=entropies_of(metrics, graph),
-        words=description.get("words", {}),
-    )
-
-
-def _chosen(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, Arrays]:
+def chosen_split(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, Arrays]:
+    """A split by name, by default the first that was not learnt from. Raises `ModgraphError`."""
     if name is None:
         name = next((each for each in splits if each != TRAIN), TRAIN)
     if name not in splits:
@@ -84,26 +62,12 @@ def _chosen(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, Arrays
     return name, splits[name]
 
 
-def _first(arrays: Arrays, examples: int) -> Arrays:
+def first_of(arrays: Arrays, examples: int) -> Arrays:
     """The first examples, in memory."""
     return Arrays(arrays.read(slice(examples)), {name: words[:examples] for name, words in arrays.groups.items()})
 
 
-def _verdict(model: Model, arrays: Arrays, classes: Mapping[str, Any]) -> Verdict | None:
-    """Truth and prediction of the model's first target that has one class for each example."""
-    for accuracy in accuracies(model.graph):
-        if not model.graph.target_types[accuracy.target].shape:
-            truth, guess = arrays.values[accuracy.target], _predicted(model, arrays, accuracy)
-            names = classes.get(accuracy.target)
-            return Verdict(_named(truth, names), _named(guess, names))
-    return None
-
-
-@torch.no_grad()
-def _predicted(model: Model, arrays: Arrays, accuracy: Accuracy) -> NDArray[Any]:
-    parts = [model.results(batch, (accuracy.result,))[0].argmax(-1).numpy() for _, batch in batches(arrays)]
-    return np.concatenate(parts)
-
-
-def _named(labels: NDArray[Any], names: list[str] | None) -> tuple[str, ...]:
-    return tuple(str(label) if names is None else names[label] for label in labels.tolist())
+def named(labels: NDArray[Any], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Labels [B] as the names of their classes, or as numbers where they have none, such as a label that is ignored."""
+    known = dict(enumerate(names or ()))
+    return tuple(known.get(label, str(label)) for label in labels.tolist())

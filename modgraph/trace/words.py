@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.declare import CHOSEN
-from modgraph.trace.record import RouteTrace
+from modgraph.trace.routes import RouteTrace
 from modgraph.trace.trace import Trace
 
 LEAST = 5  # times that a module was chosen for a word: of rare words anything can be said

@@ -84,7 +84,10 @@ class Run:
 
     def model(self, device: str | torch.device = "cpu") -> Model:
         """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
-        checkpoint = self.checkpoint()
+        return self.model_of(self.checkpoint(), device)
+
+    def model_of(self, checkpoint: Checkpoint, device: str | torch.device = "cpu") -> Model:
+        """The model with the weights of one of its checkpoints, in evaluation mode."""
         model = build(checkpoint.graph or self.began_with, self.recipe.train.seed)
         load_weights(model, checkpoint)
         return model.to(device).eval()

@@ -20,6 +20,7 @@ from modgraph.ir import RouteNode
 from modgraph.program import loads
 from modgraph.routers import Router
 from modgraph.trace.arrays import npz_of
+from modgraph.trace.of_run import trace_run
 from modgraph.trace.picture import picture_of
 from modgraph.trace.places import Places, places_of_tokens
 from modgraph.trace.record import record
@@ -27,7 +28,7 @@ from modgraph.trace.rounds import shown_rounds
 from modgraph.trace.sheet import pixels_of as pixels_of_image
 from modgraph.trace.sheet import shortened
 from modgraph.trace.summary import as_json, as_table
-from modgraph.trace.trace import Trace, Verdict, trace_run
+from modgraph.trace.trace import Trace, Verdict
 from modgraph.training import load_run
 from modgraph.training.run import finish, started
 from tests.examples import ROUTER_EXAMPLES
@@ -220,8 +221,8 @@ def test_the_table_has_a_column_for_each_round(digits: Path, capsys: pytest.Capt
     assert lines[0] == "40 examples of test"
     assert lines[2] == "s.p: p by agreement"
     assert lines[3].split() == ["round", "1", "round", "2", "round", "3", "round", "4"]
-    assert [line.split()[0] for line in lines[4:]] == ["p.0", "p.1", "p.2", "largest", "entropy"]
-    assert len({len(line) for line in lines[3:]}) == 1
+    assert [line.split()[0] for line in lines[4:9]] == ["p.0", "p.1", "p.2", "largest", "entropy"]
+    assert len({len(line) for line in lines[3:9]}) == 1
 
 
 def test_what_is_selected_counts_as_use(transformer: Path) -> None:

@@ -23,12 +23,13 @@ from modgraph.trace.colours import colours_of
 from modgraph.trace.groups import groupings_of, use_by_group
 from modgraph.trace.history import history_of
 from modgraph.trace.maps import maps_of
+from modgraph.trace.of_run import trace_run
 from modgraph.trace.picture import picture_of
 from modgraph.trace.sections import LEFT, ROUTE, TOP
 from modgraph.trace.shares_picture import groups_picture, training_picture
 from modgraph.trace.sheet import CELL
 from modgraph.trace.summary import as_json
-from modgraph.trace.trace import Trace, trace_run
+from modgraph.trace.trace import Trace
 from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
 from tests.nn.gmoe_in_numpy import cosine_logits
@@ -205,7 +206,7 @@ def test_a_view_needs_a_picture(run: Path, capsys: pytest.CaptureFixture[str], a
 
 def test_what_a_view_lacks_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = trace_run(load_run(run))
-    bare = replace(trace, verdict=None, arrays=replace(trace.arrays, groups={}), history={})
+    bare = replace(trace, verdict=None, labels={}, arrays=replace(trace.arrays, groups={}), history={})
     monkeypatch.setattr(shares_picture, "MOST_ROWS", 19)
     for draw, each, code in (
         (groups_picture, bare, "MG808"),
@@ -220,4 +221,4 @@ def test_what_a_view_lacks_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_summary_in_a_file_is_json(run: Path, tmp_path: Path) -> None:
     assert main(["trace", str(run), "-o", str(tmp_path / "t.json"), "--split", "validation"]) == 0
     record = json.loads((tmp_path / "t.json").read_text())
-    assert set(record["routes"][ROUTES[0]]) == {"pool", "router", "rounds", "by", "training"}
+    assert {"pool", "router", "rounds", "by", "training", "load", "dead"} <= set(record["routes"][ROUTES[0]])

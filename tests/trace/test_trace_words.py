@@ -16,10 +16,12 @@ from modgraph.data.text_files import king_james
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.evaluation import measure
 from modgraph.trace.maps import maps_of
+from modgraph.trace.of_run import trace_run
 from modgraph.trace.paths import paths_of
-from modgraph.trace.record import record, routes_with_gates
+from modgraph.trace.record import record
+from modgraph.trace.routes import routes_with_gates
 from modgraph.trace.summary import as_json, as_table
-from modgraph.trace.trace import Trace, trace_run
+from modgraph.trace.trace import Trace
 from modgraph.trace.words import LEAST, MOST, typical_words
 from modgraph.training import load_run
 from modgraph.training.run import finish, started

@@ -74,6 +74,10 @@ def _picture(mark: bytes) -> Callable[[IO[bytes]], bool]:
     return lambda file: mark in file.read(EITHER_END) or mark in _end(file, EITHER_END)
 
 
+def _text(mark: bytes) -> Callable[[IO[bytes]], bool]:
+    return lambda file: mark in file.read(EITHER_END)
+
+
 def _end(file: IO[bytes], count: int) -> bytes:
     """The last bytes of a file."""
     file.seek(-min(count, file.seek(0, os.SEEK_END)), os.SEEK_END)
@@ -85,5 +89,8 @@ TOLD: dict[str, Callable[[IO[bytes]], bool]] = {
     ".npz": _arrays,
     ".png": _picture(b"tEXtSoftware\0modgraph "),
     ".svg": _picture(b"<dc:title>modgraph "),
+    ".html": _text(b'<meta name="generator" content="modgraph '),
+    ".dot": _text(b"// modgraph "),
+    ".mmd": _text(b"%% modgraph "),
     ".pdf": _picture(b"/Creator (modgraph "),
 }

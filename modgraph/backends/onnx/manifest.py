@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from modgraph.backends.torch import Model
 from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, comparisons, longest, padded_axes, to_json
 from modgraph.ops.comparison import ACCURACY
 from modgraph.store.records import json_text
+from modgraph.store.weight_values import hash_of_values
 from modgraph.types import TensorType
 from modgraph.version import VERSION
 
@@ -94,11 +94,7 @@ def as_text(manifest: Mapping[str, Any]) -> str:
 
 def hash_of_weights(model: Model) -> str:
     """A name for the weights: SHA-256 over names, shapes and values."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.contiguous().cpu().numpy().tobytes())
-    return digest.hexdigest()
+    return hash_of_values({name: tensor.contiguous().cpu().numpy() for name, tensor in model.state_dict().items()})
 
 
 def targets_of(trained: Graph) -> dict[str, str]:

@@ -24,6 +24,7 @@ from modgraph.elaboration.errors.cautions import (
     StateStays,
     Unused,
 )
+from modgraph.elaboration.errors.moves import MovedNowhere, MovedTwice, MoveInside
 from modgraph.elaboration.errors.names import (
     CircularImport,
     DuplicateName,
@@ -77,6 +78,9 @@ __all__ = [
     "EmptyFamily",
     "LossIsNotNumber",
     "MissingArgument",
+    "MoveInside",
+    "MovedNowhere",
+    "MovedTwice",
     "NamesAndResults",
     "NamesWouldShift",
     "NoBalance",

@@ -1,0 +1,53 @@
+"""How long it takes to compare graphs of 10,000 and 20,000 nodes: `python benchmarks/diff.py`.
+
+A stack of blocks is compared with one that has another setting in the middle, with one whose names are all others, and
+with one that has one block more in front. The ratio of the two sizes says whether the work grows as the graph does.
+"""
+
+from __future__ import annotations
+
+import time
+
+from modgraph import loads
+from modgraph.inspect.diff import compare
+from modgraph.ir import Graph
+
+NODES_OF_A_BLOCK = 5
+SIZES = (10_000, 20_000)
+
+
+def stack(blocks: int, name: str = "blocks", width: int = 8, first: int = 0) -> Graph:
+    """A model of so many residual blocks, `width` that of the hidden layer in the middle one."""
+    middle = blocks // 2
+    return loads(
+        f"""model stack(n={blocks}) {{
+          input x: float[4]
+          repeat {name}[i] in {first}..n {{
+            if i == {middle} {{ x = x + (x -> layer_norm -> linear({width}) -> gelu -> linear(4)) }}
+            else {{ x = x + (x -> layer_norm -> linear(8) -> gelu -> linear(4)) }}
+          }}
+          output x
+        }}"""
+    ).ir
+
+
+def seconds(before: Graph, after: Graph) -> float:
+    start = time.process_time()
+    compare(before, after)
+    return time.process_time() - start
+
+
+def main() -> None:
+    graphs = {size: stack(size // NODES_OF_A_BLOCK) for size in SIZES}
+    for what, other in {
+        "the same": lambda blocks: stack(blocks),
+        "one setting": lambda blocks: stack(blocks, width=16),
+        "all names": lambda blocks: stack(blocks, "layers"),
+        "one block less": lambda blocks: stack(blocks, first=1),
+    }.items():
+        taken = [seconds(graphs[size], other(size // NODES_OF_A_BLOCK)) for size in SIZES]
+        print(f"{what:15} {taken[0]:6.2f} s {taken[1]:6.2f} s, ratio {taken[1] / taken[0]:.2f}")
+
+
+if __name__ == "__main__":
+    main()

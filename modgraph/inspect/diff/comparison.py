@@ -1,0 +1,76 @@
+"""All that is told of two architectures beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from modgraph.inspect.diff.compare import compare
+from modgraph.inspect.diff.costs import Costs, costs_of
+from modgraph.inspect.diff.values import Diff
+from modgraph.inspect.diff.weights import Fate, Weight, weights_after
+from modgraph.ir import Graph
+
+
+class Trained(StrEnum):
+    """What is known of the values of two sets of trained weights."""
+
+    UNKNOWN = "unknown"
+    EQUAL = "equal"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True)
+class Values:
+    """Whether trained weights have the same values: of two runs name by name, in all others as a whole."""
+
+    trained: Trained = Trained.UNKNOWN
+    equal: int = 0
+    different: tuple[str, ...] = ()
+    reason: str = ""  # why it is unknown
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two architectures: where it was read, what it is (a spec, a run, a bundle), its graph as compared."""
+
+    path: str
+    kind: str
+    graph: Graph
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two architectures, what they differ in, and what that means."""
+
+    before: Side
+    after: Side
+    diff: Diff
+    costs: Costs
+    weights: tuple[Weight, ...]
+    values: Values = Values()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_different(self) -> bool:
+        return bool(self.diff) or self.values.trained is Trained.DIFFERENT
+
+    def fates(self) -> dict[Fate, list[Weight]]:
+        """The weights by what becomes of them."""
+        return {fate: [weight for weight in self.weights if weight.fate is fate] for fate in Fate}
+
+
+def compared(
+    before: Side,
+    after: Side,
+    moved: Mapping[str, str],
+    lengths: Mapping[str, int],
+    values: Values = Values(),
+    notes: tuple[str, ...] = (),
+) -> Comparison:
+    """Two architectures beside each other. Raises `ModgraphError` for lengths of axes that neither has."""
+    graphs = before.graph, after.graph
+    diff = compare(*graphs, moved)
+    costs, weights = costs_of(diff, *graphs, lengths), tuple(weights_after(diff, *graphs))
+    return Comparison(before, after, diff, costs, weights, values, notes)

@@ -1,0 +1,85 @@
+"""A comparison as JSON, for tools: docs/diff.md says what each field is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from modgraph.inspect.cost import COUNTS, Cost
+from modgraph.inspect.diff.comparison import Comparison, Side
+from modgraph.inspect.diff.folds import moves_of
+from modgraph.inspect.diff.text import reshaped_axes
+from modgraph.inspect.diff.values import Added, Attribute, Removed
+from modgraph.inspect.diff.weights import Fate, Weight
+
+FORMAT = 1
+
+
+def as_json(found: Comparison) -> dict[str, Any]:
+    diff, costs = found.diff, found.costs
+    return {
+        "format": FORMAT,
+        "before": _side(found.before),
+        "after": _side(found.after),
+        "different": found.is_different,
+        "notes": [*found.notes],
+        "model": [asdict(each) for each in diff.model],
+        "added": [_node(each, found) for each in diff.added],
+        "removed": [_node(each, found) for each in diff.removed],
+        "changed": [
+            {
+                "kind": each.kind,
+                "before": each.before,
+                "after": each.after,
+                "follows": each.follows,
+                "attributes": [*map(_attribute, each.attributes)],
+                **_cost_at(each.after, found),
+            }
+            for each in diff.changed
+        ],
+        "moved": [asdict(each) for each in diff.moved],
+        "moves": [asdict(each) for each in moves_of(diff.moved)],
+        "doubts": [{**asdict(each), "declaration": each.declaration} for each in diff.doubts],
+        "costs": {"before": _counts(costs.before), "after": _counts(costs.after)},
+        "weights": {fate: _weights(weights) for fate, weights in found.fates().items()},
+        "values": {
+            "trained": found.values.trained,
+            "equal": found.values.equal,
+            "different": [*found.values.different],
+            "reason": found.values.reason,
+        },
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {"path": side.path, "kind": side.kind, "model": side.graph.name, "hash": side.graph.hash()}
+
+
+def _node(each: Added | Removed, found: Comparison) -> dict[str, Any]:
+    return {"kind": each.kind, "place": each.place, "node": dict(each.entry), **_cost_at(each.place, found)}
+
+
+def _attribute(each: Attribute) -> dict[str, Any]:
+    return {"name": each.name, "before": each.before, "after": each.after}
+
+
+def _cost_at(place: str, found: Comparison) -> dict[str, Any]:
+    before, after = found.costs.nodes[place]
+    return {"costs": {"before": _counts(before), "after": _counts(after)}}
+
+
+def _counts(cost: Cost) -> dict[str, int]:
+    return {name: getattr(cost, name) for name in COUNTS}
+
+
+def _weights(weights: list[Weight]) -> dict[str, Any]:
+    """How many, of how many values; and which, but for those that are kept as they are."""
+    told = [_weight(each) for each in weights if each.fate is not Fate.KEPT]
+    return {"weights": len(weights), "values": sum(each.count for each in weights), "list": told}
+
+
+def _weight(each: Weight) -> dict[str, Any]:
+    names = {"before": each.before.name if each.before else None, "after": each.after.name if each.after else None}
+    shapes = [[*side.shape] if side else None for side in (each.before, each.after)]
+    axes = [*reshaped_axes(each)] if each.fate is Fate.RESHAPED else []
+    return {**names, "shapes": shapes, "axes": axes}

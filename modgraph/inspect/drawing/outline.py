@@ -1,0 +1,67 @@
+"""A scene with each repetition drawn once: what pictures without folding show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from modgraph.inspect.scene import Box, Edge, Scene
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The boxes that are drawn, and the edges between them, each once."""
+
+    scene: Scene
+    edges: tuple[Edge, ...]
+
+    @classmethod
+    def of(cls, scene: Scene) -> Outline:
+        stands_for: dict[str, str] = {}
+        repetition: dict[str, tuple[str, ...]] = {}  # where a box stands: repeats, and the repetition of each
+        for box in scene.boxes:
+            _stand_ins(box, box, (), stands_for, repetition)
+        edges = (edge for edge in scene.edges if not _leads_on(edge, repetition, stands_for))
+        drawn = (
+            Edge(stands_for[edge.source], stands_for[edge.target], edge.kind, edge.slot, edge.type, edge.short)
+            for edge in edges
+        )
+        return cls(scene, tuple(dict.fromkeys(drawn)))
+
+
+def _stand_ins(
+    box: Box,
+    model: Box,
+    place: tuple[str, ...],
+    stands_for: dict[str, str],
+    repetition: dict[str, tuple[str, ...]],
+) -> None:
+    stands_for[box.id], repetition[box.id] = model.id, place
+    for at, (child, like) in enumerate(zip(box.children, model.children, strict=True)):
+        if box.kind == "repeat":
+            _stand_ins(child, model.children[at % box.period], (*place, child.id), stands_for, repetition)
+        else:
+            _stand_ins(child, like, place, stands_for, repetition)
+
+
+def _leads_on(edge: Edge, repetition: dict[str, tuple[str, ...]], stands_for: dict[str, str]) -> bool:
+    """Whether an edge leads into a repetition that is not drawn from another of the same repeat."""
+    source, target = repetition[edge.source], repetition[edge.target]
+    if stands_for[edge.target] == edge.target:
+        return False
+    return any(here != there and _same_repeat(here, there) for here, there in zip(source, target, strict=False))
+
+
+def _same_repeat(one: str, other: str) -> bool:
+    return one.rpartition(".")[0] == other.rpartition(".")[0]
+
+
+def drawn_children(box: Box) -> Iterator[Box]:
+    """The children that are drawn: of a repeat those of its first period."""
+    yield from (child for child in box.children if not child.alike)
+
+
+def title_of(box: Box) -> str:
+    """A box in a line: what it does, and its count."""
+    text = box.detail if box.kind in ("op", "tokenizer", "router") and box.detail else box.label
+    return f"{text} × {box.count}" if box.count > 1 else text

@@ -1,0 +1,153 @@
+// The page: its panes together, search, keys, themes, tabs.
+
+let engine = null;
+
+// ELK, unpacked when it is first needed.
+function layouter() {
+  engine = engine || (async () => {
+    const packed = Uint8Array.from(atob(document.getElementById("elk").textContent.trim()), (each) => each.charCodeAt(0));
+    const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    document.head.append(element("script", {}, text));
+    return new ELK();
+  })();
+  return engine;
+}
+
+class App {
+  constructor(data) {
+    this.root = document.body;
+    this.panel = document.querySelector(".panel");
+    this.search = document.querySelector(".search input");
+    this.count = document.querySelector(".search output");
+    this.matches = [];
+    this.match = -1;
+    this.panes = data.panes.map((pane, at) => new Pane(this, pane, at));
+    this.sections = data.sections;
+    this.charts = document.querySelector(".charts");
+    drawCharts(this.charts, this.sections, (id) => this.toNode(id));
+    this.buttons();
+    this.keys();
+    this.theme();
+    this.panes.forEach((pane) => pane.view.fit(true));
+    this.overview();
+    addEventListener("resize", () => this.panes.forEach((pane) => pane.view.show(true)));
+    setTimeout(layouter, 400);
+  }
+  overview() {
+    this.panel.replaceChildren(...this.panes.flatMap(overviewOf));
+  }
+  // ------------------------------------------------------------ from nodes to sections and back
+  sectionsOf(id) {
+    return this.sections.filter((section) => section.nodes.includes(id));
+  }
+  toSection(section) {
+    this.tab("charts");
+    this.charts.querySelectorAll("section")[this.sections.indexOf(section)].scrollIntoView();
+  }
+  toNode(id) {
+    const pane = this.panes.find((each) => each.index.boxes.has(id));
+    this.tab("graph");
+    return pane && pane.select([id], { reveal: true });
+  }
+  others(pane) {
+    return this.panes.filter((each) => each !== pane);
+  }
+  // What corresponds in the other pane: what a mark says, or what has the same id.
+  counterpart(pane, id, other) {
+    const box = pane.index.boxes.get(id), there = (box && box.mark && box.mark.counterpart) || id;
+    return other.index.boxes.has(there) ? there : null;
+  }
+  followed(pane, view) {
+    for (const other of this.others(pane)) {
+      Object.assign(other.view, { x: view.x, y: view.y, scale: view.scale });
+      other.view.show(true);
+    }
+  }
+  selected(pane, ids, quiet) {
+    if (quiet) return;
+    const choose = (id) => pane.select([id], { reveal: true });
+    if (!ids.length) this.overview();
+    else if (ids.length === 1) this.panel.replaceChildren(...panelOf(pane, pane.index.boxes.get(ids[0]), choose));
+    else this.panel.replaceChildren(element("h2", {}, `${ids.length} nodes`), ...ids.map((id) => element("p", {}, element("button", { class: "link", type: "button", onclick: () => choose(id) }, id))));
+    this.panel.scrollTop = 0;
+    for (const other of this.others(pane)) {
+      const there = ids.map((id) => this.counterpart(pane, id, other)).filter(Boolean);
+      other.select(there, { quiet: true, reveal: there.some((id) => !other.laid.boxes[id]) });
+    }
+  }
+  async fold(pane, id, open) {
+    for (const other of this.others(pane)) {
+      const there = this.counterpart(pane, id, other);
+      if (there) await other.fold(there, open);
+    }
+    return pane.fold(id, open);
+  }
+  // ------------------------------------------------------------ search
+  find(text) {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    this.matches = [];
+    for (const pane of this.panes) {
+      const isCopy = (box) => [box, ...ancestors(pane.index, box.id)].some((each) => each.alike);
+      const holds = (box) => words.every((word) => [box.id, box.label, box.detail, box.kind].join(" ").toLowerCase().includes(word));
+      const found = words.length ? pane.index.order.filter((box) => holds(box) && !isCopy(box)) : [];
+      pane.found = new Set(found.map((box) => box.id));
+      this.matches.push(...found.map((box) => [pane, box.id]));
+      pane.settle();
+    }
+    this.match = -1;
+    this.count.textContent = words.length ? `${this.matches.length} found` : "";
+  }
+  async step(by) {
+    if (!this.matches.length) return;
+    this.match = (this.match + by + this.matches.length) % this.matches.length;
+    const [pane, id] = this.matches[this.match];
+    this.count.textContent = `${this.match + 1} of ${this.matches.length}`;
+    await pane.select([id], { reveal: true });
+  }
+  // ------------------------------------------------------------ controls
+  buttons() {
+    const on = (name, act) => document.querySelectorAll(`[data-do=${name}]`).forEach((each) => each.addEventListener("click", () => act(each)));
+    on("fold", () => this.panes.forEach((pane) => pane.foldAll()));
+    on("unfold", () => this.panes.forEach((pane) => pane.unfoldAll()));
+    on("fit", () => this.panes.forEach((pane) => pane.view.fit()));
+    on("in", () => this.panes[0].view.zoom(1.3));
+    on("out", () => this.panes[0].view.zoom(1 / 1.3));
+    on("theme", () => this.theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+    on("tab", (button) => this.tab(button.dataset.tab));
+    this.search.addEventListener("input", () => this.find(this.search.value));
+    this.search.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") this.step(event.shiftKey ? -1 : 1);
+      else if (event.key === "Escape") this.search.blur();
+      else return;
+      event.preventDefault();
+    });
+    this.tab("graph");
+  }
+  keys() {
+    document.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+      const view = this.panes[0].view;
+      const acts = {
+        "/": () => this.search.select(), n: () => this.step(1), N: () => this.step(-1), Escape: () => this.panes[0].select([]),
+        f: () => this.panes.forEach((pane) => pane.view.fit()), "+": () => view.zoom(1.25), "=": () => view.zoom(1.25), "-": () => view.zoom(0.8),
+        w: () => view.pan(0, 60), s: () => view.pan(0, -60), a: () => view.pan(60, 0), d: () => view.pan(-60, 0),
+      };
+      if (!acts[event.key]) return;
+      event.preventDefault();
+      acts[event.key]();
+    });
+  }
+  theme(chosen) {
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const show = (name) => (document.documentElement.dataset.theme = name);
+    if (chosen) return (this.chosen = show(chosen));
+    show(system.matches ? "dark" : "light");
+    system.addEventListener("change", () => this.chosen || show(system.matches ? "dark" : "light"));
+  }
+  tab(name) {
+    this.root.dataset.tab = name;
+    document.querySelectorAll("[data-do=tab]").forEach((each) => each.setAttribute("aria-selected", String(each.dataset.tab === name)));
+  }
+}
+
+new App(JSON.parse(document.getElementById("data").textContent));

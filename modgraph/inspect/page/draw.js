@@ -1,0 +1,113 @@
+// Positions to a tree of SVG elements: [tag, attributes, ...children], which becomes DOM or text.
+
+function pathOf(points) {
+  const round = (value) => Math.round(value * 10) / 10;
+  const at = ([x, y]) => `${round(x)} ${round(y)}`;
+  let path = `M${at(points[0])}`;
+  for (let n = 1; n < points.length - 1; n++) {
+    const [before, corner, after] = [points[n - 1], points[n], points[n + 1]];
+    const near = (p) => {
+      const length = Math.hypot(p[0] - corner[0], p[1] - corner[1]) || 1, cut = Math.min(7, length / 2);
+      return [corner[0] + ((p[0] - corner[0]) * cut) / length, corner[1] + ((p[1] - corner[1]) * cut) / length];
+    };
+    path += `L${at(near(before))}Q${at(corner)} ${at(near(after))}`;
+  }
+  return path + `L${at(points[points.length - 1])}`;
+}
+
+function describe(box) {
+  const parts = [box.kind, box.label, box.detail, (box.types || [])[0]];
+  if (box.count > 1) parts.push(`${box.count} times`);
+  if (box.mark) parts.push(box.mark.kind);
+  return parts.filter(Boolean).join(", ");
+}
+
+function frame(box, x, y, width, height, isOpen) {
+  const rounded = { input: height / 2, output: height / 2, target: height / 2, loss: 6, route: 14 }[box.kind] || 6;
+  const rect = (dx, extra) =>
+    ["rect", { class: extra, x: x + dx, y: y + dx, width, height, rx: isOpen ? 10 : rounded }];
+  if (box.kind === "router" && !isOpen) {
+    const cut = 11;
+    const points = [[x + cut, y], [x + width - cut, y], [x + width, y + height / 2], [x + width - cut, y + height], [x + cut, y + height], [x, y + height / 2]];
+    return [["polygon", { class: "frame", points: points.map((p) => p.join(",")).join(" ") }]];
+  }
+  const stacked = (box.kind === "repeat" || box.count > 1) && !isOpen;
+  if (!stacked) return [rect(0, "frame")];
+  width -= 6;
+  height -= 6;
+  return [rect(6, "frame behind"), rect(3, "frame behind"), rect(0, "frame")];
+}
+
+function drawBox(box, place, state, extras) {
+  const [x, y, width, height] = place;
+  const isOpen = isGroup(box) && state.open.has(box.id);
+  const texts = textsOf(box, isOpen);
+  const stacked = (box.kind === "repeat" || box.count > 1) && !isOpen ? 6 : 0;
+  const inner = { width: width - stacked, height: height - stacked };
+  const parts = frame(box, x, y, width, height, isOpen);
+  if (box.kind === "tokenizer" || box.kind === "pool" || box.kind === "scan")
+    parts.push(["rect", { class: "stripe", x, y: y + (isOpen ? 10 : 6), width: 4, height: (isOpen ? Math.min(22, height - 20) : inner.height - 12) }]);
+  const left = x + 15 + (isGroup(box) ? 14 : 0);
+  const one = !(texts.name || texts.shape) || isOpen;
+  const line = y + (isOpen ? 24 : one ? inner.height / 2 + 4.5 : 18);
+  parts.push(["text", { class: "title", x: left, y: line }, texts.title]);
+  if (texts.count) {
+    const wide = texts.count.length * CHARACTER + 10, at = left + texts.title.length * CHARACTER + 8;
+    parts.push(["g", { class: "count", "data-all": box.kind === "repeat" && isOpen ? box.id : undefined },
+      ["rect", { x: at, y: line - 13, width: wide, height: 18, rx: 9 }], ["text", { x: at + 5, y: line }, texts.count]]);
+  }
+  if (isOpen && box.kind !== "block")
+    parts.push(["text", { class: "kind", x: x + width - 12, y: y + 23, "text-anchor": "end" }, box.kind === "repeat" ? "" : box.kind]);
+  if (!one) {
+    if (texts.name) parts.push(["text", { class: "name", x: left, y: y + 34 }, texts.name]);
+    if (texts.shape) parts.push(["text", { class: "shape", x: x + inner.width - 14, y: y + 34, "text-anchor": "end" }, texts.shape]);
+  }
+  if (isGroup(box)) {
+    const cx = x + 17, cy = line - 4.5;
+    const chevron = isOpen ? `M${cx - 4} ${cy - 2}l4 5l4 -5` : `M${cx - 2} ${cy - 4}l5 4l-5 4`;
+    parts.push(["g", { class: "fold", "data-fold": box.id }, ["rect", { class: "hit", x: cx - 12, y: cy - 12, width: 24, height: 24 }], ["path", { d: chevron }]]);
+  }
+  parts.push(...extras(box, place, isOpen));
+  const mark = box.mark ? ` mark-${box.mark.kind}` : "";
+  return ["g", { class: `box kind-${box.kind}${isOpen ? " open" : ""}${mark}`, "data-id": box.id, tabindex: "-1", role: "treeitem",
+                 "aria-label": describe(box), "aria-expanded": isGroup(box) ? String(isOpen) : undefined },
+    ["title", {}, describe(box)], ...parts];
+}
+
+// The bars of a pool's load: the share of each module, under its title.
+function bars(box, [x, y, width, height]) {
+  const shares = box.load || [];
+  if (!shares.length) return [];
+  const most = Math.max(...shares, 1e-9), each = Math.min(14, (width - 24) / shares.length), base = y + height - 5;
+  return shares.map((share, at) => ["rect", { class: "load", x: x + 12 + at * each, y: base - (9 * share) / most,
+    width: Math.max(1, each - 1.5), height: Math.max(0.5, (9 * share) / most) }, ["title", {}, `module ${at}: ${(100 * share).toFixed(1)} %`]]);
+}
+
+function drawEdge(edge, points, width) {
+  const kinds = { data: "arrow", length: "arrow", uses: "arrow-uses", carry: "arrow" };
+  const words = edge.edges.map((one) => `${one.source} → ${one.target}${one.slot ? ` (${one.slot})` : ""}${one.type ? `: ${one.type}` : ""}`);
+  const told = words.length > 8 ? [...words.slice(0, 8), `and ${words.length - 8} more`] : words;
+  return ["path", { class: `edge edge-${edge.kind}`, d: pathOf(points), "marker-end": `url(#${kinds[edge.kind]})`,
+                    "stroke-width": width || undefined, "data-source": edge.source, "data-target": edge.target }, ["title", {}, told.join("\n")]];
+}
+
+function markers() {
+  const marker = (id, kind) => ["marker", { id, class: kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" }, ["path", { d: "M0 .8L7.2 4L0 7.2z" }]];
+  return ["defs", {}, marker("arrow", "head"), marker("arrow-uses", "head uses")];
+}
+
+// All of a drawing: the grounds of unfolded boxes, outer ones first, then edges, then frames and texts.
+function drawing(index, state, laid) {
+  const boxes = index.order.filter((box) => laid.boxes[box.id]);
+  const edges = new Map(visibleEdges(index, state).map((edge) => [edge.id, edge]));
+  const open = (box) => isGroup(box) && state.open.has(box.id);
+  const lines = laid.edges.filter((edge) => edge.points.length).map((edge) => {
+    const whole = edges.get(edge.id), target = index.boxes.get(whole.target);
+    return drawEdge(whole, edge.points, whole.kind === "uses" || !target.traffic ? 0 : 1.4 + 6 * target.traffic);
+  });
+  const ground = (box) => ["g", { class: `ground kind-${box.kind} open` }, ...frame(box, ...laid.boxes[box.id], true).map(([tag, given]) => [tag, { ...given, "data-id": box.id }])];
+  const draw = (box) => drawBox(box, laid.boxes[box.id], state, (each, place) => bars(each, place));
+  return ["g", { class: "drawing", role: "tree", "aria-label": index.scene.name }, markers(),
+    ["g", {}, ...boxes.filter(open).map(ground)], ["g", { class: "edges" }, ...lines],
+    ["g", {}, ...boxes.map(draw)]];
+}

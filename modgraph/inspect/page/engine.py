@@ -1,0 +1,78 @@
+"""The page's renderer, run from Python: the same JavaScript, in V8."""
+
+from __future__ import annotations
+
+import atexit
+import gzip
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from py_mini_racer import MiniRacer
+
+FIRST_BOXES = 40  # how many boxes are unfolded at first, about
+RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
+
+SURROUNDINGS = """
+var window = globalThis, pending = [];
+var console = {log() {}, warn() {}, error() {}, info() {}};
+function setTimeout(act) { return pending.push(act); }
+function clearTimeout() {}
+"""
+
+# What is unfolded, laid out and drawn: `rendered` is there when the queue of timers has run dry.
+DRIVER = """
+var rendered = null, fault = null;
+function render(data, budget) {
+  rendered = fault = null;
+  const index = indexed(data.scene);
+  annotate(index, data);
+  for (const id of Object.keys(data.marks || {})) if (!index.boxes.has(id)) delete data.marks[id];
+  const state = budget === null ? unfoldedAll(data.scene) : firstState(data.scene, budget);
+  new ELK().layout(elkGraph(index, state)).then((laid) => {
+    const placed = positions(laid);
+    rendered = JSON.stringify({
+      state: {open: [...state.open], all: [...state.all]}, laid: placed, svg: svgText(drawing(index, state, placed)),
+    });
+  }).catch((error) => { fault = String(error && error.stack || error); });
+  for (let turn = 0; pending.length; turn++) pending.shift()();
+}
+"""
+
+
+def text_of(name: str) -> str:
+    """A file of the page."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def packed_elk() -> bytes:
+    """The layout library, compressed by gzip."""
+    return files(__package__).joinpath("elk").joinpath("elk.bundled.js.gz").read_bytes()
+
+
+@cache
+def _engine() -> MiniRacer:
+    from py_mini_racer import MiniRacer
+
+    engine = MiniRacer()
+    atexit.register(engine.close)  # later, without its thread, it would wait for ever
+    engine.eval(SURROUNDINGS)
+    engine.eval(gzip.decompress(packed_elk()).decode())
+    engine.eval("\n".join(map(text_of, RENDERER)) + DRIVER)
+    return engine
+
+
+def rendered(pane: dict[str, Any], budget: int | None = FIRST_BOXES) -> dict[str, Any]:
+    """A pane in JSON laid out and drawn: `state`, what is unfolded; `laid`, positions; `svg`, the elements.
+
+    Unfolded are about `budget` boxes, or all but repetitions.
+    """
+    engine = _engine()
+    engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}); 0")
+    result: Any = engine.eval("rendered")
+    assert isinstance(result, str), engine.eval("fault")
+    drawn: dict[str, Any] = json.loads(result)
+    return drawn

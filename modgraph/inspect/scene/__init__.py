@@ -1,0 +1,6 @@
+"""A graph as nested boxes and edges, for all that draws it."""
+
+from modgraph.inspect.scene.build import scene_of
+from modgraph.inspect.scene.values import Box, Edge, Lines, Row, Scene
+
+__all__ = ["Box", "Edge", "Lines", "Row", "Scene", "scene_of"]

@@ -1,0 +1,144 @@
+"""A scene: the nested, JSON-serialisable view of a graph that drawings are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from modgraph.diagnostics import Source
+from modgraph.inspect.cost import COUNTS, Cost
+from modgraph.version import VERSION
+
+FORMAT = 1
+NOTHING = Cost()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A weight or record of a box: its name, its shape or type as text, what it is (`frozen`, a role)."""
+
+    name: str
+    type: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Characters `start` to `end` of a source, which stand on its lines `first` to `last`, from 1."""
+
+    source: str
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """A node of the graph, or what groups nodes; `children` stand inside of it.
+
+    Kinds: input, target, tokenizer, op, pool, router, route, scan, output, loss; and of groups tokenizer, block,
+    repeat. A pool is `count` modules of which one is drawn, or has its modules as children. A repeat's children are
+    `count` times `period` subtrees that are alike, each marked with the one of the first period that it is `alike`.
+    `cost` is that of the box and all in it.
+    """
+
+    id: str
+    kind: str
+    label: str
+    detail: str = ""
+    help: str = ""
+    types: tuple[str, ...] = ()
+    short: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+    cost: Cost = NOTHING
+    weights: tuple[Row, ...] = ()
+    records: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
+    lines: Lines | None = None
+    children: tuple[Box, ...] = ()
+    count: int = 1
+    period: int = 1
+    alike: str = ""
+
+    def walk(self) -> Iterator[Box]:
+        """This box and all in it, outer before inner."""
+        pending = [self]
+        while pending:
+            box = pending.pop()
+            yield box
+            pending += reversed(box.children)
+
+    def as_json(self) -> dict[str, Any]:
+        """What differs from a box that has nothing."""
+        record: dict[str, Any] = {"id": self.id, "kind": self.kind, "label": self.label}
+        for name in ("detail", "help", "short", "alike"):
+            if value := getattr(self, name):
+                record[name] = value
+        for name in ("types", "notes"):
+            if value := getattr(self, name):
+                record[name] = list(value)
+        if self.settings:
+            record["settings"] = dict(self.settings)
+        if any(getattr(self.cost, name) for name in COUNTS):
+            record["counts"] = {name: getattr(self.cost, name) for name in COUNTS}
+        for name in ("weights", "records"):
+            if rows := getattr(self, name):
+                record[name] = [{"name": row.name, "type": row.type, "note": row.note} for row in rows]
+        if self.lines is not None:
+            record["lines"] = {field.name: getattr(self.lines, field.name) for field in fields(Lines)}
+        if self.count != 1:
+            record["count"] = self.count
+        if self.kind == "repeat":
+            record["period"] = self.period
+        if self.children:
+            record["children"] = [child.as_json() for child in self.children]
+        return record
+
+
+@dataclass(frozen=True)
+class Edge:
+    """From box to box: `data` into a slot, `length` of an axis, `uses` of a route, `carry` of a scan's state."""
+
+    source: str
+    target: str
+    kind: str
+    slot: str = ""
+    type: str = ""
+    short: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A graph as boxes and edges. `lengths` are those that axes of any length were given for MACs, `sources` the texts
+    that boxes have lines in: a spec, and what it imports."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    cost: Cost
+    lengths: tuple[tuple[str, int], ...] = ()
+    sources: tuple[Source, ...] = ()
+
+    def walk(self) -> Iterator[Box]:
+        """All boxes, outer before inner."""
+        for box in self.boxes:
+            yield from box.walk()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "modgraph": VERSION,
+            "format": FORMAT,
+            "name": self.name,
+            "parameters": dict(self.parameters),
+            "lengths": dict(self.lengths),
+            "counts": {name: getattr(self.cost, name) for name in COUNTS},
+            "boxes": [box.as_json() for box in self.boxes],
+            "edges": [edge.as_json() for edge in self.edges],
+            "sources": [{"name": source.name, "text": source.text} for source in self.sources],
+        }

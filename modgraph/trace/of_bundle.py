@@ -1,0 +1,145 @@
+"""The trace of a bundle that tells what its routers decide: the same as that of its run, after the last round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modgraph_runtime import Bundle, BundleError
+from modgraph_runtime.ports import Port
+from numpy.typing import NDArray
+
+from modgraph.backends.errors import BadBundle
+from modgraph.data import Arrays
+from modgraph.data.declaration import check
+from modgraph.data.npz import read_npz
+from modgraph.diagnostics import ModgraphError
+from modgraph.files import reason_of
+from modgraph.ir import Graph, Part, RouteNode, UnreadableGraph, from_json
+from modgraph.store.errors import NotABundle
+from modgraph.store.run_directory import RunDirectory
+from modgraph.trace.errors import NoRouting, NothingToTrace
+from modgraph.trace.routes import RouteTrace, joined, parts_with_gates, route_called
+from modgraph.trace.trace import Trace, Verdict, chosen_split, first_of, named
+from modgraph.training.held_out import with_validation
+from modgraph.training.recipe import read_recipe
+
+CHUNK = 256  # examples that are computed at a time
+
+
+@dataclass(frozen=True)
+class TraceableBundle:
+    """A bundle with its graph, and the graph with the targets that it had in training: what data must fit."""
+
+    bundle: Bundle
+    graph: Graph
+    trained: Graph
+
+    @classmethod
+    def read(cls, path: str) -> TraceableBundle:
+        """Raises `ModgraphError`, also for a bundle that does not tell what its routers decide."""
+        try:
+            bundle = Bundle(path)
+            graph, trained = from_json(bundle.manifest["ir"]), from_json(_with_targets(bundle.manifest))
+        except BundleError as error:
+            raise ModgraphError([BadBundle.of(error)]) from error
+        except (LookupError, TypeError, UnreadableGraph) as error:
+            raise ModgraphError([NotABundle(path=path, reason=reason_of(error))]) from error
+        if not parts_with_gates(graph):
+            raise ModgraphError([NothingToTrace(path=path)])
+        if not bundle.routing:
+            raise ModgraphError([NoRouting(path=path)])
+        return cls(bundle, graph, trained)
+
+    def splits_of_recipe(self, path: str, overrides: Mapping[str, Any]) -> dict[str, Arrays]:
+        """The splits that a training by a recipe has; a run's own recipe has what the run keeps of its data too.
+
+        Raises `ModgraphError`.
+        """
+        recipe = read_recipe(path, overrides)
+        of_run = RunDirectory(Path(path).parent)
+        data = recipe.data.kept_in(of_run.path) if of_run.record.exists() else recipe.data
+        return with_validation(data.splits(self.trained), recipe.train)
+
+    def splits_of_file(self, path: str) -> dict[str, Arrays]:
+        """The arrays of an .npz file as a split of its name: all inputs, and those targets that it has.
+
+        Raises `ModgraphError`.
+        """
+        arrays = read_npz(path, {*self.trained.input_types, *self.trained.target_types})
+        graph = from_json(_with_targets(self.bundle.manifest, arrays.values.keys()))
+        name = Path(path).name
+        return {name: check(arrays, graph, name)}
+
+
+def _with_targets(manifest: Mapping[str, Any], names: Any = None) -> dict[str, Any]:
+    """The JSON of a bundle's graph, with the targets that it had in training, or some of them."""
+    taken = {node["name"] for node in manifest["ir"]["nodes"]}
+    targets = [
+        {"name": name, "kind": "target", "types": [type_]}
+        for name, type_ in manifest.get("targets", {}).items()
+        if name not in taken and (names is None or name in names)
+    ]
+    return {**manifest["ir"], "nodes": [*manifest["ir"]["nodes"], *targets]}
+
+
+def trace_bundle(
+    traceable: TraceableBundle,
+    splits: Mapping[str, Arrays],
+    split: str | None = None,
+    route: str | None = None,
+    examples: int = 512,
+) -> Trace:
+    """Trace the first examples of a split, by default the first that was not learnt from. Raises `ModgraphError`."""
+    bundle, graph = traceable.bundle, traceable.graph
+    wanted = parts_with_gates(graph) if route is None else [_called(graph, route)]
+    name, arrays = chosen_split(splits, split)
+    arrays = first_of(arrays, examples)
+    try:
+        inputs = {name: array for name, array in arrays.values.items() if name in bundle.inputs}
+        values = bundle.run(inputs, routing=True, chunk=CHUNK)
+    except BundleError as error:
+        raise ModgraphError([BadBundle.of(error)]) from error
+    ports = {port.target: port for port in reversed(bundle.outputs.values()) if port.target is not None}
+    judged = list(_of_examples(ports, arrays))
+    return Trace(
+        graph,
+        name,
+        arrays,
+        tuple(_recorded(part, each, values) for part, each in wanted),
+        verdict=_verdict(judged[0], arrays, values) if judged else None,
+        labels={str(port.target): _words(arrays.values[str(port.target)], port) for port in judged},
+        predictions={target: graph.outputs[port.name] for target, port in ports.items()},
+        words=bundle.manifest.get("words", {}),
+    )
+
+
+def _called(graph: Graph, name: str) -> tuple[Part, RouteNode]:
+    """One of the routes with gates. Raises `ModgraphError`."""
+    wanted = route_called(graph, name)
+    return next((part, route) for part, route in parts_with_gates(graph) if route == wanted)
+
+
+def _recorded(part: Part, route: RouteNode, values: Mapping[str, NDArray[Any]]) -> RouteTrace:
+    """What a bundle's outputs say of a route."""
+    records = part.graph.router_of(route).router.record_names
+    return joined(part, route, [{record: values[f"{route.name}.{record}"][None] for record in records}])
+
+
+def _of_examples(ports: Mapping[str, Port], arrays: Arrays) -> Iterator[Port]:
+    """The outputs that tell one class of each example, where the data have the truth."""
+    for target, port in ports.items():
+        if target in arrays.values and arrays.values[target].ndim == 1:
+            yield port
+
+
+def _verdict(port: Port, arrays: Arrays, values: Mapping[str, NDArray[Any]]) -> Verdict:
+    """Truth and prediction of an output's target."""
+    truth = arrays.values[str(port.target)]
+    return Verdict(_words(truth, port), _words(values[port.name].argmax(-1), port))
+
+
+def _words(labels: NDArray[Any], port: Port) -> tuple[str, ...]:
+    return named(labels, port.classes or None)

@@ -1,0 +1,96 @@
+"""Pictures of all specs, against golden files (made anew with --refresh), and read by other readers than ours."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from modgraph.cli import main
+from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
+from modgraph.inspect.scene import Box, Scene, scene_of
+from modgraph.program import load, loads
+from modgraph.version import VERSION
+
+GOLDEN = Path(__file__).parent / "golden"
+SPECS = sorted(Path("specs").glob("*.mod"))
+DRAW = {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}
+HOSTILE = '<script>alert(1)</script>"]; x -> y; click n0 "javascript:alert(1)" -->'
+
+
+@pytest.mark.parametrize("suffix", DRAW)
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def test_a_spec_is_drawn_as_it_was(path: Path, suffix: str, request: pytest.FixtureRequest) -> None:
+    drawn = DRAW[suffix](scene_of(load(path).ir)).replace(VERSION, "VERSION")
+    golden = GOLDEN / (path.stem + suffix)
+    if request.config.getoption("--refresh"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(drawn)
+    assert drawn == golden.read_text()
+
+
+def hostile() -> Scene:
+    """A scene whose texts would be markup anywhere."""
+    text = f"model m(note={_string(HOSTILE)}) {{ input x: float[4] y = x -> linear(4) -> relu output y }}"
+    scene = scene_of(loads(text).ir)
+    boxes = tuple(_renamed(box) for box in scene.boxes)
+    return Scene(HOSTILE, scene.parameters, boxes, (), scene.cost)
+
+
+def _string(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _renamed(box: Box) -> Box:
+    return replace(box, label=HOSTILE, detail=HOSTILE, short=HOSTILE)
+
+
+def test_hostile_texts_stay_texts() -> None:
+    scene = hostile()
+    root = ElementTree.fromstring(svg_of(scene))
+    assert {element.tag.rpartition("}")[2] for element in root.iter()}.isdisjoint({"script", "a", "foreignObject"})
+    strings = r'"(?:[^"\\]|\\.)*"'
+    assert "script" not in re.sub(strings, "", dot_of(scene))
+    assert "script" not in re.sub(r'"[^"]*"', "", mermaid_of(scene))
+    assert "<" not in mermaid_of(scene)
+
+
+def test_pictures_name_each_repetition_once() -> None:
+    scene = scene_of(load("specs/gmoe.mod").ir)
+    for drawn in (dot_of(scene), mermaid_of(scene)):
+        assert drawn.count("attention(heads=6)") == 3  # of blocks 0, 8 and 9
+        assert "× 8" in drawn
+
+
+@pytest.mark.parametrize("suffix", [".html", *DRAW])
+def test_visualize_writes_what_the_suffix_says(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / f"smn{suffix}"
+    assert main(["visualize", "specs/smn.mod", "-s", "modules=3", "-o", str(path)]) == 0
+    assert capsys.readouterr().out == f"wrote {path}\n"
+    first = path.read_text()
+    assert main(["visualize", "specs/smn.mod", "-s", "modules=3", "-o", str(path)]) == 0
+    assert path.read_text() == first
+    path.write_text("mine")
+    assert main(["visualize", "specs/smn.mod", "-o", str(path)]) == 1
+    assert "MG121" in capsys.readouterr().err
+    assert main(["visualize", "specs/smn.mod", "-o", str(path), "--force"]) == 0
+
+
+def test_without_a_file_it_is_a_page_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = str(Path("specs/smn.mod").resolve())
+    monkeypatch.chdir(tmp_path)
+    assert main(["visualize", spec]) == 0
+    assert capsys.readouterr().out == "wrote smn.html\n"
+    assert (tmp_path / "smn.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_another_suffix_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["visualize", "specs/smn.mod", "-o", "smn.pptx"]) == 1
+    told = capsys.readouterr().err
+    assert "MG140" in told
+    assert ".html, .svg, .dot or .mmd" in told

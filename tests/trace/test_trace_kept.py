@@ -1,0 +1,161 @@
+"""What a trace leaves in its run: numbers and pictures, whole, told to be stale when the run goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modgraph.cli import main
+from modgraph.diagnostics import ModgraphError
+from modgraph.store.run_directory import RunDirectory
+from modgraph.store.stored_trace import StoredTrace, read_trace
+from modgraph.training.run import finish, load_run, resumed, started
+from tests.trace.test_trace import TRANSFORMER, trained
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("kept"), TRANSFORMER)
+
+
+@pytest.fixture
+def run(once: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(once, tmp_path / "run"))
+
+
+def kept_in(run: Path) -> StoredTrace:
+    found = read_trace(RunDirectory(run))
+    assert found is not None
+    return found
+
+
+def test_a_trace_is_left_in_the_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_trace(RunDirectory(run)) is None
+    assert main(["trace", str(run), "--json"]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    kept = kept_in(run)
+    assert {name: value for name, value in kept.content.items() if name != "pictures"} == json.loads(told.out)
+    assert (kept.content["format"], kept.content["epoch"], kept.content["step"]) == (1, 1, 4)
+    assert kept.content["graph"] == RunDirectory(run).graph_now().hash()
+    assert not kept.stale
+    assert list(kept.pictures) == ["places", "groups", "training", "controllers", "paths"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in kept.pictures.values())
+    assert sorted(path.name for path in (run / "trace").iterdir()) == sorted(f"{view}.png" for view in kept.pictures)
+
+
+def test_what_is_there_already_is_not_drawn_again(run: Path) -> None:
+    assert main(["trace", str(run)]) == 0
+    before = (run / "trace.json").stat().st_ino
+    assert main(["trace", str(run), "--examples", "2"]) == 0
+    assert (run / "trace.json").stat().st_ino == before
+    (run / "trace" / "paths.png").unlink()
+    assert main(["trace", str(run)]) == 0
+    assert (run / "trace.json").stat().st_ino != before
+    assert "paths" in kept_in(run).pictures
+
+
+@pytest.mark.parametrize("options", [["--route", "blocks.1.x2.expert"], ["-s", "data.test=DATA"]])
+def test_of_other_data_and_of_one_route_nothing_is_left(run: Path, once: Path, options: list[str]) -> None:
+    options = [each.replace("DATA", f'"{once.parent}/data.npz"') for each in options]
+    assert main(["trace", str(run), *options]) == 0
+    assert read_trace(RunDirectory(run)) is None
+
+
+def test_a_run_with_a_trace_is_still_a_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", str(run)]) == 0
+    with resumed(str(run)) as engine:
+        finish(engine)
+    assert main(["eval", str(run)]) == 0
+    capsys.readouterr()
+    spec = str(run.parent / "net.mod")
+    Path(spec).write_text(TRANSFORMER)
+    with (
+        pytest.raises(ModgraphError, match="holds a run already"),
+        started(spec, str(run / "recipe.yaml"), {}, str(run)),
+    ):
+        pass
+
+
+def test_a_trace_of_before_further_training_is_stale(tmp_path: Path, once: Path) -> None:
+    run = tmp_path / "run"
+    spec, recipe = once.parent / "net.mod", once.parent / "net.yaml"
+    with started(
+        str(spec), str(recipe), {"train.epochs": 2, "train.checkpoint_every": 2, "train.keep": 9}, str(run)
+    ) as engine:
+        finish(engine)
+    later = sorted((run / "checkpoints").glob("step-0000000[5-9]*"))
+    aside = [each.rename(tmp_path / each.name) for each in later]
+    assert main(["trace", str(run)]) == 0
+    assert not kept_in(run).stale
+    for each in aside:
+        each.rename(run / "checkpoints" / each.name)
+    assert load_run(run).checkpoint().step == 8
+    assert kept_in(run).stale
+    assert main(["trace", str(run)]) == 0
+    assert (kept_in(run).stale, kept_in(run).content["step"]) == (False, 8)
+
+
+@pytest.mark.parametrize(("text", "code"), [("{", "MG835"), ("[1]", "MG835"), ("{}", "MG835"), (None, "MG630")])
+def test_a_damaged_trace_and_one_of_a_newer_format_are_told(run: Path, text: str | None, code: str) -> None:
+    newer = {"modgraph": "9", "split": "test", "routes": {}, "format": 99}
+    (run / "trace.json").write_text(json.dumps(newer) if text is None else text)
+    with pytest.raises(ModgraphError) as caught:
+        read_trace(RunDirectory(run))
+    assert [each.code for each in caught.value.diagnostics] == [code]
+    assert main(["trace", str(run), "--force"]) == 0
+    assert not kept_in(run).stale
+
+
+def test_a_trace_that_was_edited_is_told(run: Path) -> None:
+    assert main(["trace", str(run)]) == 0
+    text = (run / "trace.json").read_text()
+    (run / "trace.json").write_text(text.replace('"examples": 40', '"examples": 41'))
+    with pytest.raises(ModgraphError, match="not what was written"):
+        read_trace(RunDirectory(run))
+    assert main(["trace", str(run)]) == 0
+    assert (run / "trace.json").read_text() == text
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace/places.png"])
+def test_what_somebody_else_has_put_there_stays(run: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = run / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"mine")
+    assert main(["trace", str(run)]) == 1
+    assert "MG121" in capsys.readouterr().err
+    assert path.read_bytes() == b"mine"
+    assert main(["trace", str(run), "--force"]) == 0
+    assert path.read_bytes() != b"mine"
+
+
+def test_a_folder_that_cannot_be_written_to_is_a_warning(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run / "trace").write_text("")
+    assert main(["trace", str(run)]) == 0
+    told = capsys.readouterr()
+    assert "warning[MG836]" in told.err
+    assert "largest gate" in told.out
+    assert read_trace(RunDirectory(run)) is None
+
+
+def test_numbers_of_the_trace_are_whole(run: Path) -> None:
+    """Every route has what the schema says, as numbers that JSON has."""
+    assert main(["trace", str(run)]) == 0
+    content: dict[str, Any] = json.loads(
+        (run / "trace.json").read_text(), parse_constant=lambda name: pytest.fail(name)
+    )
+    for route in content["routes"].values():
+        assert len(route["importance"]) == len(route["load"]) == 4
+        assert len(route["positions"]["use"]) == 7
+        assert shape_of(route["together"]) == (4, 4)
+    assert [each["routes"] for each in content["coactivation"]] == [["blocks.0.x2.expert", "blocks.1.x2.expert"]]
+
+
+def shape_of(rows: list[list[float]]) -> tuple[int, int]:
+    return len(rows), len(rows[0])
