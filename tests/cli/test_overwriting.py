@@ -99,6 +99,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, str], list[str]], tuple[str, ...]]] = 
     "visualize as SVG": (lambda run, to: ["visualize", f"{run}/small.mod", "-o", f"{to}.svg"], (".svg",)),
     "visualize for graphviz": (lambda run, to: ["visualize", f"{run}/small.mod", "-o", f"{to}.dot"], (".dot",)),
     "visualize for Mermaid": (lambda run, to: ["visualize", f"{run}/small.mod", "-o", f"{to}.mmd"], (".mmd",)),
+    "trace to a page": (lambda run, to: ["trace", f"{run}/run", "--html", f"{to}.html"], (".html",)),
     "run": (
         lambda run, to: ["run", f"{run}/small.onnx", "--input", f"{run}/data.npz", "--output", f"{to}.npz"],
         (".npz",),
