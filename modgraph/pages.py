@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import read_file
 from modgraph.inspect.page import Curve, Curves, Pane, Section, page_of
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.trace_sections import loads_of, sections_of
+from modgraph.store.metrics import read_metrics
 from modgraph.store.opened import Opened, opened
-from modgraph.store.run_directory import RunDirectory
 from modgraph.store.stored_trace import StoredTrace, read_trace
 
 ABOUT = ("step", "epoch", "split", "task")  # what a line of metrics tells beside them
-
-
-class DamagedMetrics(Diagnostic):
-    """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name. A last line that
-    does not end is one that a training is writing."""
-
-    code = "MG141"
-    message = 'line {line} of "{path}" holds no metrics'
-    help = "remove the line, or take the run up again, which writes the file anew: modgraph train SPEC --resume RUN"
-    path: str
-    line: int
 
 
 def page_of_opened(shown: Opened) -> str:
@@ -36,7 +23,7 @@ def page_of_opened(shown: Opened) -> str:
     if shown.run is None:
         return page_of(scene.name, [Pane(scene, shown.source)])
     trace = read_trace(shown.run)
-    measured = list(_charts(_metrics(shown.run)))
+    measured = list(_charts(read_metrics(shown.run)))
     sections = [Section("Training", measured)] if measured else []
     if trace is not None:
         pictures = {view: read_file(path) for view, path in trace.pictures.items()}
@@ -66,23 +53,6 @@ def _notes(shown: Opened, trace: StoredTrace | None) -> list[str]:
 
 
 # ------------------------------------------------------------ metrics over time
-
-
-def _metrics(run: RunDirectory) -> list[dict[str, Any]]:
-    if not run.metrics.exists():
-        return []
-    whole, _, _ = read_file(run.metrics).decode(errors="replace").rpartition("\n")
-    return [_line(text, number, run) for number, text in enumerate(whole.splitlines(), 1)]
-
-
-def _line(text: str, number: int, run: RunDirectory) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict) or not {"step", "split"} <= record.keys():
-        raise ModgraphError([DamagedMetrics(path=str(run.metrics), line=number)])
-    return record
 
 
 def _charts(records: Iterable[Mapping[str, Any]]) -> Iterator[Curves]:
