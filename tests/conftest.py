@@ -17,6 +17,7 @@ from modgraph.passes import Pass
 
 # Several tests run beside each other: threads of one would only wait for those of another, and burn time as they do.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes that tests start compile nothing twice
 # A seventh of the tests' time went into looking for cycles among the objects of torch's modules, which stay.
 gc.set_threshold(100_000, 20, 100)
 
@@ -48,10 +49,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_runtest_setup() -> None:
-    """An export takes over torch's table of operations that decompose, which is made anew for each by torch itself."""
+    """What libraries do anew for each export, or between two calls, and need not."""
     exporting, table = sys.modules.get("torch._export.utils"), "_collect_all_valid_cia_ops_for_namespace"
     if exporting is not None and not hasattr(getattr(exporting, table), "cache_info"):
         setattr(exporting, table, functools.cache(getattr(exporting, table)))
+    runtime = sys.modules.get("onnxruntime")
+    if runtime is not None and isinstance(runtime.SessionOptions, type):
+        runtime.SessionOptions = functools.partial(_at_rest, runtime.SessionOptions)
+
+
+def _at_rest(make: Callable[[], Any]) -> Any:
+    """Settings of a session whose threads sleep between two calls, instead of keeping a core busy till the next."""
+    options = make()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
 
 
 @pytest.fixture(autouse=True, scope="session")

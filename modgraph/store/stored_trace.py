@@ -16,7 +16,7 @@ from modgraph_runtime.provenance import SUMMARY_KEYS
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import read_file, reason_of, refuse_foreign, write_atomically, writing
 from modgraph.store.errors import BadTrace, NewerFormat
-from modgraph.store.records import json_text
+from modgraph.store.records import finite, json_text, sealed, unsealed
 from modgraph.store.run_directory import RunDirectory
 
 FORMAT = 1
@@ -44,14 +44,15 @@ def read_trace(run: RunDirectory) -> StoredTrace | None:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """What a trace.json says, if that is what was written."""
     try:
         content = json.loads(read_file(path))
         if not isinstance(content, dict) or not {"format", *SUMMARY_KEYS} <= content.keys():
             raise ValueError("it is no trace")
+        NewerFormat.refuse(path, content["format"], (FORMAT,))
+        return unsealed(content)
     except (OSError, ValueError, RecursionError) as error:
         raise ModgraphError([BadTrace(path=str(path), run=str(path.parent), reason=reason_of(error))]) from error
-    NewerFormat.refuse(path, content["format"], (FORMAT,))
-    return content
 
 
 def _is_of(content: Mapping[str, Any], run: RunDirectory) -> bool:
@@ -75,8 +76,7 @@ def keep_trace(run: RunDirectory, content: Mapping[str, Any], pictures: Mapping[
             run.pictures.mkdir(exist_ok=True)
     for path, picture in paths.items():
         write_atomically(path, picture)
-    text = json_text({**content, PICTURES: list(pictures)}, indent=2)
-    write_atomically(run.trace, text.encode() + b"\n")
+    write_atomically(run.trace, sealed(finite({**content, PICTURES: list(pictures)})))
 
 
 def keeps(run: RunDirectory, content: Mapping[str, Any]) -> bool:

@@ -68,5 +68,6 @@ def first_of(arrays: Arrays, examples: int) -> Arrays:
 
 
 def named(labels: NDArray[Any], names: Sequence[str] | None) -> tuple[str, ...]:
-    """Labels [B] as the names of their classes, or as numbers where classes have none."""
-    return tuple(str(label) if names is None else names[label] for label in labels.tolist())
+    """Labels [B] as the names of their classes, or as numbers where they have none, such as a label that is ignored."""
+    known = dict(enumerate(names or ()))
+    return tuple(known.get(label, str(label)) for label in labels.tolist())

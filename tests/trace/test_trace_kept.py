@@ -111,6 +111,16 @@ def test_a_damaged_trace_and_one_of_a_newer_format_are_told(run: Path, text: str
     assert not kept_in(run).stale
 
 
+def test_a_trace_that_was_edited_is_told(run: Path) -> None:
+    assert main(["trace", str(run)]) == 0
+    text = (run / "trace.json").read_text()
+    (run / "trace.json").write_text(text.replace('"examples": 40', '"examples": 41'))
+    with pytest.raises(ModgraphError, match="not what was written"):
+        read_trace(RunDirectory(run))
+    assert main(["trace", str(run)]) == 0
+    assert (run / "trace.json").read_text() == text
+
+
 @pytest.mark.parametrize("name", ["trace.json", "trace/places.png"])
 def test_what_somebody_else_has_put_there_stays(run: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = run / name

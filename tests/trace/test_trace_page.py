@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from modgraph.cli import main
-from modgraph.inspect.trace_sections import MOST_POSITIONS, loads_of, sections_of
+from modgraph.inspect.route_sections import MOST_POSITIONS
+from modgraph.inspect.trace_sections import loads_of, sections_of
 from modgraph.ir import comparisons
 from modgraph.program import loads
 from modgraph.store.run_directory import RunDirectory
@@ -61,7 +62,7 @@ def test_the_page_has_the_graph_and_what_was_traced(run: Path) -> None:
         assert bars == {"load: times chosen": route["load"], "importance: sum of gates": route["importance"]}
     (joint,) = [each for each in sections["Co-activation between layers"]["content"] if each["kind"] == "heatmap"]
     assert joint["values"] == told["coactivation"][0]["joint"]
-    assert [each["title"] for each in sections["Pictures"]["content"]] == told["pictures"]
+    assert [each["title"] for each in sections["Pictures"]["content"]] == ["paths", "places"]
 
 
 def test_every_node_that_a_section_speaks_of_is_in_the_graph(run: Path) -> None:
@@ -103,6 +104,14 @@ def test_rounds_and_tasks_have_their_place(tmp_path: Path) -> None:
     assert tasks["title"] == "Tasks"
     assert tasks["content"][1]["values"] == list(told["by_task"]["expert"].values())
     assert loads_of(told).keys() == told["routes"].keys()
+
+
+def test_pictures_that_the_page_cannot_hold_are_named(run: Path) -> None:
+    pictures = {"places": b"p" * LARGEST, "paths": b"p", "groups": b"p"}
+    *_, section = sections_of(told_of(run), pictures)
+    paths, places = (each.as_json() for each in section.content)
+    assert (paths["kind"], paths["title"], places["kind"]) == ("picture", "paths", "text")
+    assert "--view places" in places["text"]
 
 
 @pytest.mark.parametrize("arguments", [["--html", "t.json"], ["-o", "t.htm"], ["--view", "paths", "--html", "t.html"]])

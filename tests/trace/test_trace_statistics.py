@@ -26,7 +26,7 @@ from modgraph.trace.routes import RouteTrace, routes_with_gates
 from modgraph.trace.statistics import squared_variation, statistics_of
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.tasks import tasks_of, use_by_task
-from modgraph.trace.trace import Trace
+from modgraph.trace.trace import Trace, named
 from tests.trace.test_trace import TRANSFORMER
 
 RNG = np.random.default_rng(7)
@@ -214,6 +214,11 @@ def test_choice_by_task_is_that_of_the_routes_that_serve_it() -> None:
     np.testing.assert_allclose(found["kind"], sum(counts) / (2 * B * N))
     assert list(groupings_of(trace)) == ["kind", "tone"]
     assert use_by_group(trace.routes[0], labels["tone"]) == as_json(trace)["routes"][shared]["by"]["tone"]
+
+
+def test_a_label_that_is_no_class_keeps_its_number() -> None:
+    assert named(np.array([1, -1, 2, 0]), ["a", "b"]) == ("b", "-1", "2", "a")
+    assert named(np.array([1, -1]), None) == ("1", "-1")
 
 
 def test_one_target_is_no_choice_of_tasks(graph: Graph) -> None:

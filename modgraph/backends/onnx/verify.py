@@ -153,6 +153,7 @@ def session_of(content: bytes) -> ort.InferenceSession:
     """A model, loaded. Raises `ModgraphError`."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # small batches, with work between them
     try:
         return ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except ORT_ERRORS as error:

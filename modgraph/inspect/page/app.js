@@ -28,7 +28,7 @@ class App {
     this.buttons();
     this.keys();
     this.theme();
-    this.panes.forEach((pane) => pane.view.fit());
+    this.panes.forEach((pane) => pane.view.fit(true));
     this.overview();
     addEventListener("resize", () => this.panes.forEach((pane) => pane.view.show(true)));
     setTimeout(layouter, 400);
@@ -147,7 +147,6 @@ class App {
   tab(name) {
     this.root.dataset.tab = name;
     document.querySelectorAll("[data-do=tab]").forEach((each) => each.setAttribute("aria-selected", String(each.dataset.tab === name)));
-    if (name === "graph" && this.panes[0] && !this.fitted && this.panes[0].canvas.clientWidth) this.panes.forEach((pane) => pane.view.fit());
   }
 }
 

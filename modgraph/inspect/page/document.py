@@ -45,7 +45,7 @@ PAGE = """<!DOCTYPE html>
 <output></output></div>
 <span class="space"></span>
 <button type="button" data-do="fold">Fold all</button><button type="button" data-do="unfold">Unfold all</button>
-<button type="button" data-do="theme" aria-label="switch between light and dark">Theme</button>
+<button type="button" data-do="theme" aria-label="switch between light and dark">◐</button>
 </header>
 <nav class="tabs{wide}" role="tablist">{tabs}</nav>
 <main><div class="panes">{panes}</div><aside class="panel" aria-label="details" aria-live="polite"></aside></main>

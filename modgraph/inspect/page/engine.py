@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gzip
 import json
 from functools import cache
@@ -57,6 +58,7 @@ def _engine() -> MiniRacer:
     from py_mini_racer import MiniRacer
 
     engine = MiniRacer()
+    atexit.register(engine.close)  # later, without its thread, it would wait for ever
     engine.eval(SURROUNDINGS)
     engine.eval(gzip.decompress(packed_elk()).decode())
     engine.eval("\n".join(map(text_of, RENDERER)) + DRIVER)

@@ -14,8 +14,9 @@ function amount(count) {
 
 // The lines of text in a box: what it does, what it is called, what comes out.
 function textsOf(box, isOpen) {
-  const title = shortened(["op", "tokenizer", "router"].includes(box.kind) && box.detail ? box.detail : box.label, LONGEST);
-  const called = shortened(title === box.label || title.split("(")[0] === box.label ? "" : box.label, LONGEST);
+  const does = ["op", "tokenizer", "router", "output"].includes(box.kind) && box.detail;
+  const title = shortened(does || box.label, LONGEST);
+  const called = does ? shortened(nameBeside(does, box.label), LONGEST) : "";
   if (isGroup(box)) {
     const count = box.count > 1 ? `× ${box.count}` : "";
     const weights = box.counts && box.counts.parameters ? `${amount(box.counts.parameters)} parameters` : "";
@@ -23,6 +24,13 @@ function textsOf(box, isOpen) {
   }
   const names = { route: `by ${(box.detail || "").split(" by ").pop().split(".").pop()}` };
   return { title, name: called || names[box.kind] || (box.kind === "op" ? "" : box.kind), shape: box.short || "", count: "" };
+}
+
+// What a box is called, but for what it does, where that is the last part of its name.
+function nameBeside(does, label) {
+  const op = does.split("(")[0];
+  if (label === op) return "";
+  return label.endsWith(`.${op}`) ? label.slice(0, -op.length - 1) : label;
 }
 
 function sizeOf(texts) {
@@ -57,15 +65,12 @@ function elkGraph(index, state) {
       const stacked = box.kind === "repeat" || box.count > 1 ? 6 : 0;
       return { id: box.id, width: size.width + (isGroup(box) ? 18 : 0) + stacked, height: Math.max(size.height, 34) + stacked };
     }
-    return {
-      id: box.id,
-      children: drawnChildren(box, state).map(node),
-      layoutOptions: {
-        "elk.padding": "[top=42,left=16,bottom=16,right=16]",
-        "elk.nodeSize.constraints": "MINIMUM_SIZE",
-        "elk.nodeSize.minimum": `(${size.width + 40},60)`,
-      },
-    };
+    const children = drawnChildren(box, state).map(node);
+    const needed = size.width + 26 + (box.kind === "block" ? 0 : box.kind.length * SMALL + 8);
+    const inside = Math.max(...children.map((child) => child.width || child.least)) + 32;
+    const beside = 16 + Math.max(0, needed - inside) / 2;
+    const padding = `[top=42,left=${beside},bottom=16,right=${beside}]`;
+    return { id: box.id, children, least: Math.max(needed, inside), layoutOptions: { "elk.padding": padding } };
   };
   const edges = visibleEdges(index, state).map((edge) => {
     const back = edge.kind === "carry";

@@ -93,11 +93,11 @@ class Pane {
   }
   foldAll() {
     this.state = { open: new Set(), all: new Set() };
-    return this.redraw().then(() => this.view.fit());
+    return this.redraw().then(() => this.view.fit(true));
   }
   unfoldAll() {
     this.state = unfoldedAll(this.index.scene);
-    return this.redraw().then(() => this.view.fit());
+    return this.redraw().then(() => this.view.fit(true));
   }
   clicked(event) {
     if (this.view.moved) return;

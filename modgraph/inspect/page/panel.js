@@ -4,8 +4,8 @@ function panelOf(pane, box, choose) {
   const { index } = pane;
   const link = (id, text) => element("button", { class: "link", type: "button", onclick: () => choose(id) }, text || id);
   const facts = (title, pairs) => pairs.length ? [element("h3", {}, title), element("dl", {}, pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)]))] : [];
-  const rows = (title, list) => list && list.length ? [element("h3", {}, title), element("table", {}, list.map((row) => element("tr", {},
-    element("td", { class: "mono" }, row.name), element("td", { class: "mono" }, row.type), element("td", { class: "muted" }, row.note))))] : [];
+  const rows = (title, list) => list && list.length ? [element("h3", {}, title), ...list.map((row) => element("div", { class: "row" },
+    element("span", { class: "mono" }, row.name), element("span", { class: "mono muted" }, row.type), row.note ? element("p", { class: "muted" }, row.note) : null))] : [];
   const flows = (title, edges, end) => edges.length ? [element("h3", {}, title), ...edges.map((edge) => element("p", {},
     link(edge[end]), element("span", { class: "muted" }, ` ${[edge.slot, edge.type].filter(Boolean).join(": ")}`)))] : [];
   const outer = ancestors(index, box.id).reverse();
@@ -14,7 +14,7 @@ function panelOf(pane, box, choose) {
     element("h2", {}, box.label),
     element("p", {}, element("span", { class: "chip" }, box.kind), box.count > 1 ? `× ${box.count}` : ""),
     box.mark ? element("div", { class: "marks", "data-mark": box.mark.kind }, [box.mark.kind, ...(box.mark.lines || [])].join("\n")) : null,
-    box.detail && box.detail !== box.label ? element("p", { class: "mono" }, box.detail) : null,
+    box.detail && box.detail !== box.label && box.detail !== (box.types || [])[0] ? element("p", { class: "mono" }, box.detail) : null,
     box.help ? element("p", { class: "muted" }, box.help) : null,
     ...(box.notes || []).map((note) => element("p", {}, note)),
     box.lines ? element("p", {}, element("button", { class: "link", type: "button", onclick: () => pane.toSource(box) }, `${box.lines.source}:${box.lines.first}`)) : null,
@@ -54,7 +54,7 @@ function overviewOf(pane) {
   const list = (entries) => element("dl", {}, entries.flatMap(([name, value]) => [element("dt", {}, name), element("dd", { class: "mono" }, value)]));
   const lengths = Object.entries(scene.lengths);
   return [
-    element("h2", {}, scene.name), pane.data.label ? element("p", { class: "muted" }, pane.data.label) : null,
+    element("h2", { class: "first" }, scene.name), pane.data.label ? element("p", { class: "muted" }, pane.data.label) : null,
     element("h3", {}, "Cost per example"), list(pairs),
     lengths.length ? element("p", { class: "muted" }, `MACs at ${lengths.map(([axis, length]) => `${axis} = ${length}`).join(", ")}`) : null,
     ...(Object.keys(scene.parameters).length ? [element("h3", {}, "Parameters of the model"), list(Object.entries(scene.parameters))] : []),

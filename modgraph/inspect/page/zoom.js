@@ -13,11 +13,13 @@ class View {
     if (drawing) drawing.setAttribute("transform", `translate(${this.x} ${this.y}) scale(${this.scale})`);
     if (!quietly) this.follow(this);
   }
-  fit() {
+  // All of the drawing, or at first as much of it as can be read, from the top.
+  fit(readable = false) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     if (!width) return;
     const room = Math.min((width - 24) / this.size[0], (height - 24) / this.size[1]);
-    this.scale = Math.min(1.15, Math.max(room, Math.min(0.55, (width - 24) / this.size[0]), 0.05));
+    const least = readable ? Math.min(0.9, (width - 24) / this.size[0]) : 0.03;
+    this.scale = Math.min(1.1, Math.max(room, least));
     this.x = (width - this.size[0] * this.scale) / 2;
     this.y = Math.max(12, (height - this.size[1] * this.scale) / 2);
     if (this.size[0] * this.scale > width) this.x = 12;

@@ -1,0 +1,49 @@
+"""A real browser, without a window, for tests of pages: Debian's Chromium, started once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+def started() -> Iterator[Browser]:
+    """The browser, for a fixture. Skips where it is not installed."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"pages are tested in {CHROMIUM}, which is not here: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def quiet_page(browser: Browser, path: Path, width: int = 1280, theme: Any = "light") -> Iterator[Page]:
+    """A page of a file, which must neither complain, nor ask for anything but itself."""
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=theme)
+    faults: list[str] = []
+    requests: list[str] = []
+    page.set_default_timeout(5000)
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(path.as_uri())
+    yield page
+    assert faults == []
+    assert [url for url in requests if not url.startswith(("data:", path.as_uri()))] == []
+    page.close()
