@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
 from modgraph.elaboration import elaborate, moves_in
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
+from modgraph.inspect.memory import Memory, TrainingStep, memory_of
 from modgraph.ir import Graph
+from modgraph.recipes.optimizers import Optimizer
 from modgraph.syntax import parse, read
 
 if TYPE_CHECKING:
@@ -34,6 +36,19 @@ class Program:
         """
         check_lengths(self.ir, lengths)
         return cost_of(self.ir, lengths)
+
+    def memory(self, batch: int = 1, optimizer: str = "adam", precision: str = "float32", **lengths: int) -> Memory:
+        """Bytes of a training step, axes of any length as `cost` takes them.
+
+        Raises `ModgraphError` for an axis that the model does not have, or a length that does not fit, and `KeyError`
+        for an optimizer or a precision that there is not.
+        """
+        check_lengths(self.ir, lengths)
+        kind: Any = Optimizer.registry.find(optimizer)
+        if kind is None:
+            raise KeyError(optimizer)
+        facts = kind().state_per_weight, kind().work_per_weight
+        return memory_of(self.ir, TrainingStep(batch, *facts, precision), lengths)
 
     def build(self, seed: int = 0, lowering: str | None = None) -> Model:
         """A torch module with fresh weights, a function of the seed and of each weight's name.

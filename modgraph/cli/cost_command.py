@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +15,13 @@ from modgraph.cli.lengths import add_lengths, is_count, read_lengths
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
 from modgraph.inspect.cost import axes_of_any_length, check_lengths, cost_of
-from modgraph.inspect.cost_text import Heading, count_lines, memory_lines
-from modgraph.inspect.memory import memory_of
+from modgraph.inspect.cost_text import Heading, count_lines, fits_line, memory_lines
+from modgraph.inspect.memory import TrainingStep, largest_batch, memory_of
+from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.opened import Kind, Opened, opened
-from modgraph.training.optimizers import Optimizer
 from modgraph.training.sections import Train, default_train, read_parameters, read_train
+
+SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
 
 
 class BadBatch(Diagnostic):
@@ -40,20 +43,38 @@ class NoSuchOptimizer(Diagnostic):
     suggestion: str
 
 
+class BadSize(Diagnostic):
+    """`cost --fits` takes a size of memory: a number and a unit of thousands (GB) or of 1024 (GiB)."""
+
+    code = "MG832"
+    message = '--fits takes a size of memory, not "{given}"'
+    help = "for example: --fits 24GB, or in powers of 1024: --fits 24GiB"
+    given: str
+
+
 @dataclass(frozen=True)
 class Training:
-    """The training whose step is counted, and where its batch was read."""
+    """The training whose step is counted; `recipe` is where it was read, but for what the command line `changed`."""
 
     train: Train
     batch: int
-    origin: str = ""
+    recipe: Path | None = None
+    changed: bool = False
+
+    def step(self, batch: int) -> TrainingStep:
+        """A step of so many examples."""
+        optimizer, tried = self.train.optimizer, self.train.algorithm.tried_at_once(batch)
+        work = optimizer.state_per_weight, optimizer.work_per_weight
+        return TrainingStep(batch, *work, self.train.precision, tried)
 
     def facts(self) -> list[str]:
         """What a step is counted with, in words."""
-        of_each = f" (of each {self.train.by}: give all of them by --batch)" if self.origin and self.train.by else ""
-        batch = f"a batch of {self.batch:,}{of_each}"
-        where = [f"as {self.origin} says"] if self.origin else []
-        return [batch, self.train.optimizer.name, self.train.precision, *where]
+        optimizer, algorithm, by = self.train.optimizer, self.train.algorithm, self.train.by
+        of_each = f" (of each {by}: give all of them by --batch)" if by else ""
+        tried = algorithm.tried_at_once(self.batch)
+        beside = [f"{algorithm.name} that tries {tried:,} at once"] if tried else []
+        where = [] if self.recipe is None else [f"{'else ' if self.changed else ''}as {self.recipe} says"]
+        return [f"a batch of {self.batch:,}{of_each}", optimizer.name, self.train.precision, *beside, *where]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +84,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="every node, equal repetitions too")
     add_lengths(parser)
     parser.add_argument("--batch", metavar="N", help="examples of a training step (as the recipe says, or 1)")
+    parser.add_argument("--fits", metavar="SIZE", help="how large a batch may be that fits, as in 24GB or 80GiB")
     parser.add_argument("--optimizer", metavar="NAME", help="what moves the weights (as the recipe says, or adam)")
 
 
@@ -73,13 +95,17 @@ def run(options: argparse.Namespace) -> int:
     training = _training(found, options)
     lengths = dict.fromkeys(axes_of_any_length(found.graph), 1) | asked
     cost = cost_of(found.graph, lengths)
-    memory = memory_of(found.graph, training.batch, training.train.optimizer.state_per_weight, training.train.precision)
+    memory, size = memory_of(found.graph, training.step(training.batch), lengths), _size(options.fits)
+    batch = None if size is None else largest_batch(found.graph, training.step, lengths, size)
     if options.json:
-        print(json.dumps({**cost.as_json(), "lengths": lengths, "memory": memory.as_json()}, indent=2))
+        fits = {} if batch is None else {"fits": {"bytes": size, "batch": batch}}
+        print(json.dumps({**cost.as_json(), "lengths": lengths, "memory": {**memory.as_json(), **fits}}, indent=2))
         return 0
     heading = Heading(found.graph.name, _origin(found), _parameters(found, options), lengths, frozenset(asked))
     parts = heading.lines(), count_lines(cost, folded=not options.all), [""], memory_lines(memory, training.facts())
     print("\n".join(line for lines in parts for line in lines))
+    if size is not None and batch is not None:
+        print(fits_line(size, batch))
     return 0
 
 
@@ -98,11 +124,12 @@ def _training(found: Opened, options: argparse.Namespace) -> Training:
     """The training that a recipe describes: a run's, or that beside a spec; options come before it."""
     recipe = _recipe(found)
     train = default_train() if recipe is None else read_train(recipe)
+    batch = 1 if recipe is None else train.batch
     if options.optimizer is not None:
         train = replace(train, optimizer=_optimizer(options.optimizer))
     if options.batch is not None:
-        return Training(train, _batch(options.batch))
-    return Training(train, 1) if recipe is None else Training(train, train.batch, str(recipe))
+        train, batch = replace(train, by=None), _batch(options.batch)
+    return Training(train, batch, recipe, changed=options.batch is not None or options.optimizer is not None)
 
 
 def _recipe(found: Opened) -> Path | None:
@@ -124,3 +151,14 @@ def _batch(given: str) -> int:
     if not is_count(given):
         raise ModgraphError([BadBatch(given=given)])
     return int(given)
+
+
+def _size(given: str | None) -> int | None:
+    """The bytes of a size in words."""
+    if given is None:
+        return None
+    found = SIZE.fullmatch(given.strip())
+    if found is None:
+        raise ModgraphError([BadSize(given=given)])
+    number, unit, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** (" kmgtp".index(unit.lower() or " ")))

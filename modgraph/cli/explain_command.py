@@ -21,7 +21,7 @@ class NothingToExplain(Diagnostic):
     suggestion: str
 
 
-VOCABULARY = ("modgraph.ops", "modgraph.routers", "modgraph.training.algorithms", "modgraph.training.optimizers")
+VOCABULARY = ("modgraph.ops", "modgraph.routers", "modgraph.training.algorithms", "modgraph.recipes.optimizers")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

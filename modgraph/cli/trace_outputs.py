@@ -74,6 +74,7 @@ class Outputs:
             return
         try:
             keep_trace(run, self.summary, self.pictures, self.options.force)
+            print(f"trace.json and {len(self.pictures)} pictures are in {run.path}", file=sys.stderr)
         except ModgraphError as error:
             reasons = [each.reason for each in error.diagnostics if isinstance(each, CannotWrite)]
             if not reasons:

@@ -5,6 +5,7 @@ from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, Record, Role
 from modgraph.declare.registry import Registered, Registry, load_extensions
 from modgraph.declare.setting import MISSING, Configurable, Setting, setting
 from modgraph.declare.signature import Signature, product, sizes
+from modgraph.declare.use import Use, numbers
 from modgraph.declare.weight import ONES, ZEROS, Initial, Weight, constant, normal, uniform
 from modgraph.declare.words import shown_briefly, shown_value
 
@@ -26,10 +27,12 @@ __all__ = [
     "Setting",
     "Signature",
     "TorchModule",
+    "Use",
     "Weight",
     "constant",
     "load_extensions",
     "normal",
+    "numbers",
     "product",
     "setting",
     "shown_briefly",

@@ -99,14 +99,14 @@ def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[st
     """Names with their MACs, of every module and of the selected ones."""
     match node:
         case OpNode():
-            macs = _macs(_at_lengths(graph.signature(node), lengths, node.name))
+            macs = _macs(fixed_signature(graph.signature(node), lengths, node.name))
             return [(node.owner, macs, macs)]
         case PoolNode():
             return [(node.name, 0, 0)]
         case RouteNode():
             return _route_macs(graph, node, lengths)
         case ScanNode():
-            steps = product(_fixed(node.types[0], lengths).shape[:1])
+            steps = product(fixed(node.types[0], lengths).shape[:1])
             inner = [each for inside in node.region.graph for each in _macs_of(node.region.graph, inside, lengths)]
             return [(name, steps * macs, steps * active) for name, macs, active in inner]
         case _:
@@ -116,10 +116,7 @@ def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[st
 def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
     """A route's messages, counted under its pool, and its decisions, under its router."""
     pool, router = graph.pool_of(route), graph.router_of(route)
-    operands = [_fixed(type_, lengths) for type_ in graph.signature(route).operands]
-    with _fitting(route.name):
-        types = PoolTypes(pool.name, pool.axis, _fixed(pool.message, lengths), _fixed(pool.result, lengths))
-        signature = router.router.bind_pool(types, *operands)
+    signature = fixed_route_signature(graph, route, lengths)
     decisions = product(signature.axes.lead or ())
     messages = decisions * router.router.senders_in(signature)
     modules = [_module_macs(region.graph, lengths) for region in pool.regions]
@@ -133,14 +130,24 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
 
 
 def _module_macs(region: Graph, lengths: dict[str, int]) -> int:
-    return sum(_macs(_at_lengths(region.signature(node), lengths, node.name)) for node in region.of_kind(OpNode))
+    return sum(_macs(fixed_signature(region.signature(node), lengths, node.name)) for node in region.of_kind(OpNode))
 
 
-def _at_lengths(signature: Signature, lengths: dict[str, int], node: str) -> Signature:
-    operands = [_fixed(type_, lengths) for type_ in signature.operands]
+def fixed_signature(signature: Signature, lengths: Mapping[str, int], node: str) -> Signature:
+    """A node's signature with axes of any length at the given ones, or 1. Raises `ModgraphError`."""
+    operands = [fixed(type_, lengths) for type_ in signature.operands]
     with _fitting(node):
         bound: Signature = signature.declaration.bind(*operands)
     return bound
+
+
+def fixed_route_signature(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> Signature:
+    """A route's signature with axes of any length at the given ones, or 1. Raises `ModgraphError`."""
+    pool, router = graph.pool_of(route), graph.router_of(route)
+    operands = [fixed(type_, lengths) for type_ in graph.signature(route).operands]
+    with _fitting(route.name):
+        types = PoolTypes(pool.name, pool.axis, fixed(pool.message, lengths), fixed(pool.result, lengths))
+        return router.router.bind_pool(types, *operands)
 
 
 @contextmanager
@@ -152,7 +159,8 @@ def _fitting(node: str) -> Iterator[None]:
         raise ModgraphError([DoesNotFitLength(node=node, reason=misfit.reason)]) from misfit
 
 
-def _fixed(type_: TensorType, lengths: dict[str, int]) -> TensorType:
+def fixed(type_: TensorType, lengths: Mapping[str, int]) -> TensorType:
+    """A type with axes of any length at the given ones, or 1."""
     shape = (Axis(lengths.get(axis.name, 1), axis.name) if axis.is_padded else axis for axis in type_.shape)
     return type_.with_shape(tuple(shape))
 

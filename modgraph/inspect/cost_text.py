@@ -49,12 +49,23 @@ def count_lines(cost: Cost, folded: bool = True) -> list[str]:
 
 def memory_lines(memory: Memory, facts: Sequence[str]) -> list[str]:
     """What a training step holds, by what it is for; the facts say what it was counted with."""
+    each = f"{in_words(round(memory.activations / memory.batch))} an example"
     rows = [
-        ("weights", in_words(memory.weights)),
-        ("gradients", in_words(memory.gradients)),
-        ("state of the optimizer", in_words(memory.optimizer)),
+        ("weights", in_words(memory.weights), ""),
+        ("gradients", in_words(memory.gradients), ""),
+        ("state of the optimizer", in_words(memory.optimizer), ""),
+        ("the batch", in_words(memory.examples), ""),
+        ("activations", in_words(memory.activations), each if memory.batch > 1 else ""),
+        ("at once at most", in_words(memory.peak), ""),
     ]
     return [f"memory of a training step with {', '.join(facts)}", *(f"  {line}" for line in aligned(rows))]
+
+
+def fits_line(size: int, batch: int) -> str:
+    """Whether a training step fits so many bytes, and how large its batch may be."""
+    if batch == 0:
+        return f"{in_words(size)} do not hold a step of a single example"
+    return f"{in_words(size)} hold a step of {f'up to {batch:,} examples' if batch > 1 else '1 example'}"
 
 
 def _sentences(cost: Cost) -> Iterator[str]:

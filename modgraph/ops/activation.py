@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Signature, TorchModule, setting
+from modgraph.declare import Signature, TorchModule, Use, setting
 from modgraph.ops.op import Op
+from modgraph.tape import Value
 
 
 class ReLU(Op):
@@ -12,6 +13,7 @@ class ReLU(Op):
     name = "relu"
     example = "input x: float[5, 6] y = x -> relu output y"
     module = TorchModule("torch.nn.ReLU")
+    keeps = "result"
 
 
 class LeakyReLU(Op):
@@ -64,6 +66,7 @@ class Tanh(Op):
     name = "tanh"
     example = "input x: float[5, 6] y = x -> tanh output y"
     module = TorchModule("torch.nn.Tanh")
+    keeps = "result"
 
 
 class Sigmoid(Op):
@@ -72,6 +75,7 @@ class Sigmoid(Op):
     name = "sigmoid"
     example = "input x: float[5, 6] y = x -> sigmoid output y"
     module = TorchModule("torch.nn.Sigmoid")
+    keeps = "result"
 
 
 class Identity(Op):
@@ -82,6 +86,9 @@ class Identity(Op):
     example = "input x: float[5, 6] y = x -> identity output y"
     module = TorchModule("torch.nn.Identity")
     affine = True
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.view(x),)
 
     def keeps_largest(self, signature: Signature) -> bool:
         return True

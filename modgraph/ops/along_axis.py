@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.declare import Signature, TorchModule, setting
+from modgraph.declare import Signature, TorchModule, Use, setting
 from modgraph.ops.op import Op
+from modgraph.tape import INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, shown
 
 
@@ -52,6 +53,11 @@ class AlongAxis(Op):
 class _Normalisation(AlongAxis):
     """Grows with what it is of, along its axis."""
 
+    keeps = "result"
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.cleared(use.tape.function(use.cleared(x), self.keeps)),)
+
     def keeps_largest(self, signature: Signature) -> bool:
         return bool(signature.axes["position"] == -1)
 
@@ -82,6 +88,9 @@ class _Reduction(AlongAxis):
         at = len(x.shape) + position
         return x.with_shape((*x.shape[:at], *x.shape[at + 1 :]))
 
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.make(use.result, use.cleared(x), passes=True),)
+
 
 class Mean(_Reduction):
     """The mean over an axis."""
@@ -91,6 +100,10 @@ class Mean(_Reduction):
     example = "input x: float[5, 6] y = x -> mean output y"
     module = TorchModule("modgraph.nn.Mean", "position")
     affine = True
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        (total,) = super().on_tape(use, x)
+        return (use.tape.make(total.count, total, keeps_more=use.mask() and INDEX),)
 
 
 class Sum(_Reduction):
@@ -110,6 +123,11 @@ class Max(_Reduction):
     example = "input x: float[5, 6] y = x -> max output y"
     module = TorchModule("modgraph.nn.Max", "position")
 
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        x = use.cleared(x)
+        largest = use.tape.make(use.result, x, keeps=[x], keeps_result=True)
+        return (use.tape.cleared(largest, use.rows) if use.mask() else largest,)
+
 
 class Last(_Reduction):
     """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
@@ -118,3 +136,8 @@ class Last(_Reduction):
     example = "input x: float[5, 6] y = x -> last output y"
     module = TorchModule("modgraph.nn.Last", "position")
     affine = True
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        if use.mask():
+            return super().on_tape(use, x)
+        return (use.tape.view(x, use.result, passes=False),)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from modgraph.declare import Signature, TorchModule, setting
+from modgraph.declare import Signature, TorchModule, Use, setting
 from modgraph.declare.words import shown_count
 from modgraph.ops.op import Op
+from modgraph.tape import Tape, Value
 from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
 
 ARITHMETIC_MODULE = TorchModule(
@@ -41,6 +42,20 @@ class Arithmetic(Op):
         type_, lacks = self._broadcast(found)
         axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
         return Signature(self, found, axes, (type_,))
+
+    def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
+        (count,) = use.results
+        if len(operands) == 1:
+            return (self.with_constant(use.tape, count, *operands),)
+        return (self.of_two(use.tape, count, *operands),)
+
+    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
+        """A value and a constant, on the tape."""
+        return tape.function(x, "nothing")
+
+    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
+        """Two values, on the tape."""
+        return tape.add(count, left, right)
 
     def _broadcast(self, found: tuple[TensorType, ...]) -> tuple[TensorType, list[tuple[int, ...]]]:
         """The type of the result, and for each operand the axes it lacks, counted from the last of the result's."""
@@ -94,6 +109,9 @@ class Multiply(Arithmetic):
     example = "input x: float[5, 6] y = 2 * x output y"
     module = ARITHMETIC_MODULE
 
+    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
+        return tape.times(count, left, right)
+
 
 class Divide(Arithmetic):
     """Quotient of two values, element by element."""
@@ -102,6 +120,14 @@ class Divide(Arithmetic):
     example = "input x: float[5] y = 1 / x output y"
     module = ARITHMETIC_MODULE
 
+    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
+        if self.left is None:
+            return tape.function(x, "nothing")
+        return tape.function(tape.function(x, "result"), "nothing")
+
+    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
+        return tape.quotient(count, left, right)
+
 
 class Power(Arithmetic):
     """One value to the power of another, element by element."""
@@ -109,6 +135,12 @@ class Power(Arithmetic):
     name, symbol = "power", "**"
     example = "input x: float[5, 6] y = x ** 2 output y"
     module = ARITHMETIC_MODULE
+
+    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
+        return tape.function(x, "operand" if self.left is None else "result")
+
+    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
+        return tape.make(count, left, right, keeps=[left, right], keeps_result=True)
 
 
 ARITHMETIC = {op.symbol: op for op in (Add, Subtract, Multiply, Divide, Power)}

@@ -6,9 +6,10 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, sizes
+from modgraph.declare import Operand, Signature, TorchModule, Use, sizes
 from modgraph.ops.along_axis import axis_setting, position_of
 from modgraph.ops.op import Op
+from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each
 
 
@@ -56,6 +57,9 @@ class Contract(Op):
         axes.bound["kept"] = tuple(kept[letter] for letter in order)
         result = TensorType("float", once_each(axes.bound["kept"]))
         return Signature(self, found, axes, (result,))
+
+    def on_tape(self, use: Use, left: Value, right: Value) -> tuple[Value, ...]:
+        return (use.tape.product(use.result, use.cleared(left), use.cleared(right, 1)),)
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.axes["over"],)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import Operand, TorchModule, Use, Weight, setting, uniform
 from modgraph.ops.op import Op
+from modgraph.tape import INDEX, Value
 from modgraph.types import Axes, Misfit, derived
 
 IMAGE = (Operand("x", "... C H W", help="an image has the axes channels, height, width"),)
@@ -42,6 +43,9 @@ class Conv(Op):
     padding: int = setting(0, min=0, doc="zeros around the image")
     groups: int = setting(1, min=1, doc="groups of channels that do not mix")
     bias: bool = setting(True, doc="add a learned number per filter")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.product(use.result, x, *use.weights.values()),)
 
     @derived
     def C_group(self, C: int) -> int:
@@ -97,6 +101,10 @@ class MaxPool(_Window):
     example = "input x: float[4, 8, 6] y = x -> max_pool(3, stride=2) output y"
     module = TorchModule("modgraph.nn.MaxPool2d", "kernel", "step")
 
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        (count,) = use.results
+        return (use.tape.make(count, x, keeps=[x], keeps_more=count * INDEX),)
+
 
 class AvgPool(_Window):
     """The mean of each window."""
@@ -117,6 +125,9 @@ class Tokens(Op):
     results = ("... N C",)
     module = TorchModule("modgraph.nn.Tokens")
     tokenizes = True
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.view(x),)
 
     @derived
     def N(self, H: int, W: int) -> int:
@@ -143,6 +154,9 @@ class PatchEmbed(Op):
 
     patch: int = setting(min=1, doc="side of a patch")
     width: int = setting(min=1, doc="width of a token")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.product(use.result, x, *use.weights.values()),)
 
     @derived
     def N(self, H: int, W: int) -> int:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.declare import Operand, Role, Signature, TorchModule, setting
+from modgraph.declare import Operand, Role, Signature, TorchModule, Use, setting
 from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison
 from modgraph.ops.op import Op
+from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
 
@@ -29,6 +30,11 @@ class _Likelihood(_Objective):
         return signature.axes.lead or ()
 
 
+def averaged(use: Use, x: Value) -> Value:
+    """The mean over an example's positions, padding left out."""
+    return x if x.count == use.rows else use.tape.make(use.rows, use.tape.cleared(x, use.mask()))
+
+
 class CrossEntropy(_Likelihood):
     """−w[label] log softmax(logits)[label], averaged over an example's positions, padding left out.
 
@@ -42,6 +48,12 @@ class CrossEntropy(_Likelihood):
     results = ("",)
     compares = Comparison("logits", "label", (ACCURACY, PERPLEXITY), ignore="ignore", class_weights="class_weights")
     module = TorchModule("modgraph.nn.CrossEntropy", weights="class_weights", ignore="ignore", reduce="reduce")
+
+    def on_tape(self, use: Use, logits: Value, label: Value) -> tuple[Value, ...]:
+        log_p = use.tape.function(use.cleared(logits), "result")
+        picked = use.tape.make(use.lead, log_p, keeps=[log_p], keeps_more=use.lead * INDEX)
+        counted = use.tape.make(use.lead, picked, keeps_more=use.lead * FLAG)
+        return (averaged(use, counted),)
 
     class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
     ignore: int | None = setting(None, doc="a label that does not count; it need not be a class")
@@ -70,6 +82,11 @@ class Gaussian(_Likelihood):
     compares = Comparison("prediction", "target", (SQUARED_ERROR,))
     module = TorchModule("modgraph.nn.Gaussian", "variance", reduce="reduce")
 
+    def on_tape(self, use: Use, prediction: Value, target: Value) -> tuple[Value, ...]:
+        off = use.cleared(use.tape.add(prediction.count, prediction, target))
+        squares = use.tape.make(use.lead, use.tape.function(off))
+        return (averaged(use, use.tape.function(squares, "nothing")),)
+
     variance: float = setting(min=1e-12, doc="of each number of the target")
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
 
@@ -85,6 +102,10 @@ class MSE(_Objective):
     compares = Comparison("prediction", "target", (SQUARED_ERROR,))
     module = TorchModule("modgraph.nn.MSE")
 
+    def on_tape(self, use: Use, prediction: Value, target: Value) -> tuple[Value, ...]:
+        off = use.cleared(use.tape.add(prediction.count, prediction, target))
+        return (averaged(use, use.tape.function(off)),)
+
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return signature.axes.lead or ()
 
@@ -98,6 +119,11 @@ class Entropy(_Objective):
     results = ("",)
     module = TorchModule("modgraph.nn.Entropy")
 
+    def on_tape(self, use: Use, logits: Value) -> tuple[Value, ...]:
+        log_p = use.tape.function(use.cleared(logits), "result")
+        products = use.tape.times(log_p.count, use.tape.function(log_p, "result"), log_p)
+        return (averaged(use, use.tape.make(use.lead, products)),)
+
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return signature.axes.lead or ()
 
@@ -108,6 +134,10 @@ class _Balance(_Objective):
     variadic = True
     masks_each = True
     module = TorchModule("modgraph.nn.Importance", over="over")
+
+    def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
+        (count,) = use.results
+        return (use.tape.make(count, *(use.cleared(each, at) for at, each in enumerate(operands))),)
 
     over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from modgraph.declare import ONES, ZEROS, Operand, Signature, TorchModule, Weight, setting
+from modgraph.declare import ONES, ZEROS, Operand, Signature, TorchModule, Use, Weight, setting
 from modgraph.ops.image import IMAGE
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
+from modgraph.tape import INDEX, Value
 from modgraph.types import Axes, Axis, Misfit
 
 
@@ -22,6 +23,9 @@ class LayerNorm(Op):
 
     eps: float = setting(1e-6, min=0, doc="added to the variance")
     learned: bool = setting(True, doc="scale and shift by learned vectors")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (normalised(use, x, 2 * use.lead),)
 
     def check(self, axes: Axes) -> None:
         if axes["D"].is_padded:
@@ -40,6 +44,10 @@ class RMSNorm(Op):
     module = TorchModule("torch.nn.RMSNorm", "D", eps="eps")
 
     eps: float = setting(1e-6, min=0, doc="added to the mean square")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        root = use.tape.make(use.lead, use.tape.make(use.lead, x, keeps=[x]), keeps_result=True)
+        return (use.tape.times(x.count, use.tape.times(x.count, x, root), use.weights["weight"]),)
 
 
 class BatchNorm(Op):
@@ -61,6 +69,10 @@ class BatchNorm(Op):
     eps: float = setting(1e-5, min=0, doc="added to the variance")
     momentum: float = setting(0.1, min=0, max=1, doc="share of a batch in the running statistics")
 
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        found = normalised(use, use.tape.make(x.count, x, keeps_more=use.mask() * INDEX) if use.mask() else x, 0)
+        return (use.tape.make(x.count, found, keeps_more=use.mask() * INDEX) if use.mask() else found,)
+
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return signature.axes.lead or ()
 
@@ -79,6 +91,9 @@ class GroupNorm(Op):
     groups: int = setting(min=1, doc="number of groups")
     eps: float = setting(1e-5, min=0, doc="added to the variance")
 
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (normalised(use, x, 2 * use.lead * self.groups),)
+
     def check(self, axes: Axes) -> None:
         if axes.fixed("C") % self.groups:
             raise Misfit(f"{self.groups} groups do not divide {axes.fixed('C')} channels", "choose groups that do")
@@ -96,3 +111,12 @@ class Dropout(Op):
     training_only = True
 
     rate: float = setting(0.1, min=0, below=1, doc="probability of zero")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        drawn = use.tape.drawn(x.count)
+        return (use.tape.times(x.count, x, use.tape.function(drawn)),)
+
+
+def normalised(use: Use, x: Value, statistics: float) -> Value:
+    """What is left of x without its mean and its deviation: both are kept, as so many numbers, and x."""
+    return use.tape.make(x.count, x, *use.weights.values(), keeps=[x], keeps_more=statistics * use.tape.width)

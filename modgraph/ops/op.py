@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from modgraph.declare import Declaration, Registry, Role, Signature
+from modgraph.declare import Declaration, Registry, Role, Signature, Use
 from modgraph.ops.comparison import Comparison
+from modgraph.tape import Value
 
 
 class Op(Declaration):
@@ -17,6 +18,7 @@ class Op(Declaration):
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
+    `keeps` says what autograd keeps of an op that is a function of its operands and no more.
     `tokenizes` says that it makes tokens of raw data, or completes such tokens before anything reads them.
     `objective` says that it is made to be minimised: a loss statement without a name is called after it.
     """
@@ -31,12 +33,23 @@ class Op(Declaration):
     compares: ClassVar[Comparison | None] = None
     tokenizes: ClassVar[bool] = False
     objective: ClassVar[bool] = False
+    keeps: ClassVar[Literal["operand", "result", "nothing"]] = "operand"
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
     reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router that stands for its operand: the first it records
 
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
         return 0
+
+    def on_tape(self, use: Use, *operands: Any, **named: Any) -> tuple[Value, ...]:
+        """What it makes of its operands on the tape of a training step, and what of that autograd keeps.
+
+        By default each result is a tensor of its own, made of all operands and weights; `keeps` tells the rest.
+        """
+        kept = operands if self.keeps == "operand" else ()
+        sources = (*operands, *use.weights.values())
+        stays = self.keeps == "result"
+        return tuple(use.tape.make(count, *sources, keeps=kept, keeps_result=stays) for count in use.results)
 
     def keeps_largest(self, signature: Signature) -> bool:
         """Whether along the last axis the largest value stays where it is: what it gives are still logits."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import ZEROS, Operand, Signature, TorchModule, Weight, normal, setting, tokens, uniform
+from modgraph.declare import ZEROS, Operand, Signature, TorchModule, Use, Weight, normal, setting, tokens, uniform
 from modgraph.ops.op import Op
+from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, derived
 
 TOKENS = (tokens("x"),)
@@ -22,6 +23,9 @@ class Embedding(Op):
     tokenizes = True
 
     width: int = setting(min=1, doc="length of a vector")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.make(use.result, *use.weights.values(), keeps=[x]),)
 
 
 class Attention(Op):
@@ -55,6 +59,15 @@ class Attention(Op):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.axes["N"],)
 
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        weights = use.weights
+        into = [weights["qkv.weight"], *([weights["qkv.bias"]] if self.bias else [])]
+        sizes = use.lead * use.axis("N") * self.heads  # one number for each token and head
+        qkv = use.tape.product(3 * x.count, use.cleared(x), *into)
+        y = use.tape.make(x.count, qkv, keeps=[qkv], keeps_result=True, keeps_more=sizes * use.tape.width)
+        y = use.tape.cleared(y, use.mask())
+        return (use.tape.product(x.count, y, weights["out.weight"], weights["out.bias"]),)
+
     def macs(self, N: int, D: int) -> int:
         return 4 * N * D * D + 2 * N * N * D
 
@@ -71,6 +84,9 @@ class ClassToken(Op):
     module = TorchModule("modgraph.nn.ClassToken", "D")
     in_front = 1
     tokenizes = True
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.make(use.result, x, *use.weights.values()),)
 
     @derived
     def one_more(self, N: int) -> int:
@@ -91,6 +107,9 @@ class Position(Op):
     tokenizes = True
 
     length: int | None = setting(None, min=1, doc="how many positions; the number of tokens if not given")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.add(x.count, x, *use.weights.values()),)
 
     @derived
     def positions(self, N: Axis) -> Axis:
@@ -120,6 +139,9 @@ class Select(Op):
     affine = True
 
     index: int = setting(min=0, doc="place of the token, from 0")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.view(x, use.result, passes=False),)
 
     def check(self, axes: Axes) -> None:
         tokens = axes.size("N")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, product, setting
+from modgraph.declare import Operand, Signature, TorchModule, Use, product, setting
 from modgraph.ops.along_axis import position_of
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
+from modgraph.tape import Value
 from modgraph.types import (
     Axes,
     Axis,
@@ -32,6 +33,9 @@ class Flatten(Op):
     module = TorchModule("modgraph.nn.Flatten", "rank")
     affine = True
 
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.view(x),)
+
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if found[0].padded:
             axis = found[0].padded[0]
@@ -48,6 +52,9 @@ class Concat(Op):
     operands = (Operand("x", "..."),)
     variadic = True
     module = TorchModule("modgraph.nn.Concat")
+
+    def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
+        return (use.tape.copy(*operands),)
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if not found or any(type_.dtype != "float" for type_ in found):
@@ -87,6 +94,9 @@ class Stack(Op):
 
     axis: str = setting("", axis=True, doc="what the new axis is called")
 
+    def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
+        return (use.tape.copy(*operands),)
+
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len({type_.per for type_ in found}) != 1:
             raise Misfit("it takes values of each example or values over the batch, not both")
@@ -104,6 +114,9 @@ class Split(Op):
     module = TorchModule("modgraph.nn.Split", "parts")
 
     parts: int = setting(min=2, max=256, doc="number of parts")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return use.tape.parts(x, *use.results)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         last = axes.fixed("D")
@@ -124,6 +137,9 @@ class Rename(Op):
     module = TorchModule("torch.nn.Identity")
     affine = True
     takes_names = True
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.view(x),)
 
     names: tuple[str, ...] = setting((), doc='each axis with its new name, as in rename(expert="sender")')
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Record, Role, Signature, TorchModule, Weight, setting, tokens, uniform
+from modgraph.declare import Record, Role, Signature, TorchModule, Use, Weight, setting, tokens, uniform
+from modgraph.routers.on_tape import TapedPool, cosines, senders, weighted_sum
 from modgraph.routers.router import Lowering, PoolFacts, Router
+from modgraph.tape import Value
 from modgraph.types import Axis
 
 
@@ -50,6 +52,27 @@ class Agreement(Router):
     def macs(self, N: int, M: int, D: int, V: int) -> int:
         keys = N * D * V if self.iterations else 0
         return keys + self.iterations * (N * M * V + N * M * V)
+
+    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
+        tape, tokens = use.tape, use.cleared(tokens)
+        M, D, V = (use.axis(name) for name in "MDV")
+        pairs, modules = senders(use) * M, use.lead * M
+        summed = weighted_sum(use, pool, tokens, D, V)
+        edges = use.cleared(tape.drawn(pairs))
+        first = values = summed(tape.function(edges))
+        scores, gates = tape.drawn(pairs), tape.function(edges)
+        if self.iterations:
+            cosine = cosines(use, tokens, [*use.weights.values()], D, V)
+        for _ in range(self.iterations):
+            scores = tape.add(pairs, scores, use.cleared(cosine(values, modules)))
+            gates = use.cleared(tape.function(scores, "result"))
+            values = summed(gates)
+            if self.update == "normalised":
+                total = tape.make(modules, gates)
+                values = tape.quotient(values.count, values, total)
+        if self.residual:
+            values = tape.function(tape.add(values.count, first, values), "result")
+        return values, gates, scores
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         if not pool.affine:

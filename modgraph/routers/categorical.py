@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from modgraph.declare import Record, Role, Signature, TorchModule, Weight, product, setting, sizes, tokens, uniform
+from modgraph.declare import Record, Role, Signature, TorchModule, Use, Weight, product, setting, sizes, tokens, uniform
+from modgraph.routers.on_tape import TapedPool, chosen, senders
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
 from modgraph.routers.top_k import SELECTED, ChoiceForms, hard_forms
+from modgraph.tape import Value
 from modgraph.types import Axis, Misfit, TensorType
 
 SIDE_BY_SIDE = ChoiceForms(  # each slot is a sender of its own
@@ -75,6 +77,23 @@ class Slots(Router):
     def controlled(self, message: TensorType) -> dict[str, Any]:
         """Axes of this router's weights, and what else its torch module takes."""
         return {}
+
+    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
+        S, M, K, tape, tokens = senders(use), pool.size, self.slots, use.tape, use.cleared(tokens)
+        scores = tape.cleared(self.scores_on_tape(use, tokens, S * K * M), S if use.mask() else 0)
+        selected, gates = tape.drawn(S * K * M), tape.drawn(S * M)
+        if self.combine == "sum":
+            return chosen(form, use, pool, tokens, gates, S, self.reached(M), K), gates, scores, selected
+        each = tape.make(K * tokens.count, tokens)  # each slot is a sender of its own
+        return chosen(form, use, pool, each, selected, S * K, 1, 1), gates, scores, selected
+
+    def scores_on_tape(self, use: Use, tokens: Value, count: float) -> Value:
+        """So many scores, which do not depend on the input unless a router says so."""
+        return use.tape.drawn(count)
+
+    def reached(self, modules: int) -> float:
+        """How many modules a sender's slots hold, if all are equally probable."""
+        return modules * (1 - (1 - 1 / modules) ** self.slots)
 
     def active_modules(self, size: int) -> int:
         return min(self.slots, size)
@@ -144,6 +163,14 @@ class Categorical(Slots):
         image = (C, self.channels, self.kernel)
         return {"features": self.channels, "image": image, "C": C, "H": H, "W": W}
 
+    def scores_on_tape(self, use: Use, tokens: Value, count: float) -> Value:
+        tape, S, (weight, bias, *convolution) = use.tape, senders(use), use.weights.values()
+        if convolution:
+            places = S * self.channels * use.axis("H") * use.axis("W")
+            seen = tape.function(tape.product(places, tokens, *convolution), "result")
+            tokens = tape.make(S * self.channels, seen, passes=True)
+        return tape.function(tape.product(count, tokens, weight, bias), "result")
+
     def macs(self, N: int, M: int, features: int, C: int, H: int, W: int) -> int:
         convolution = self.channels * self.kernel**2 * C * H * W
         return N * (convolution + features * M * self.slots)
@@ -156,6 +183,9 @@ class Fixed(Slots):
     synonyms = ("none", "identity")
     example = "input x: float[5, 6] pool p[3] = linear(4) router r = fixed(slots=2) y = x -> p by r output y"
     module = TorchModule("modgraph.nn.Fixed", "M", "slots", "message_rank", "dedupe")
+
+    def reached(self, modules: int) -> float:
+        return self.slots
 
     def fits(self, message: TensorType, modules: int) -> None:
         if self.slots > modules:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import ZEROS, Record, Role, TorchModule, Weight, setting
+from modgraph.declare import ZEROS, Record, Role, TorchModule, Use, Weight, setting
+from modgraph.routers.on_tape import senders
 from modgraph.routers.router import Router
+from modgraph.routers.taped_choice import Choice
 from modgraph.routers.top_k import TopK
+from modgraph.tape import Value
 
 
 class NoisyTopK(TopK):
@@ -27,6 +30,18 @@ class NoisyTopK(TopK):
 
     noise: bool = setting(True, doc="add noise in training")
     softmax: str = setting("after_top_k", choices=("after_top_k", "before_top_k"), doc="over the chosen, or over all")
+
+    def records_on_tape(self, use: Use, tokens: Value, pairs: float) -> tuple[Value, ...]:
+        tape, (weight, noise_weight) = use.tape, use.weights.values()
+        deviation = tape.function(tape.function(tape.product(pairs, tokens, noise_weight)), "nothing")
+        scores = noisy = tape.product(pairs, tokens, weight)
+        if self.noise:
+            noisy = tape.add(pairs, scores, tape.times(pairs, tape.drawn(pairs), deviation))
+        choice = Choice(tape, senders(use), pairs, scores, noisy)
+        gates = choice.softmax_of_all() if self.softmax == "before_top_k" else choice.softmax_of_chosen()
+        everything = self.k == use.axis("M") or not self.noise
+        load = tape.drawn(pairs) if everything else choice.chance_to_stay(deviation)
+        return gates, scores, tape.drawn(pairs), load
 
     def macs(self, N: int, M: int, D: int) -> int:
         return N * D * M

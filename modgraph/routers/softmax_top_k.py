@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from modgraph.declare import Record, Role, TorchModule, Weight, constant, normal, setting, uniform
+from modgraph.declare import Record, Role, TorchModule, Use, Weight, constant, normal, setting, uniform
+from modgraph.routers.on_tape import senders, unit
 from modgraph.routers.router import Router
+from modgraph.routers.taped_choice import Choice
 from modgraph.routers.top_k import TopK
+from modgraph.tape import FLAG, Value
 
 
 class SoftmaxTopK(TopK):
@@ -32,6 +35,29 @@ class SoftmaxTopK(TopK):
         doc="who is served until the capacity is reached: a module's largest scores; or all first choices before any "
         "second one, each by the token's largest score",
     )
+
+    def logits_on_tape(self, use: Use, tokens: Value, pairs: float) -> Value:
+        """What is a linear map of the token, unless a router says otherwise."""
+        return use.tape.product(pairs, tokens, *use.weights.values())
+
+    def records_on_tape(self, use: Use, tokens: Value, pairs: float) -> tuple[Value, ...]:
+        tape, scores = use.tape, self.logits_on_tape(use, tokens, pairs)
+        noisy = tape.add(pairs, scores, tape.drawn(pairs)) if self.noise else scores
+        choice = Choice(tape, senders(use), pairs, scores, noisy)
+        gates = choice.softmax_of_all() if self.k == 1 else choice.softmax_of_chosen()
+        if self.capacity:
+            gates = tape.make(pairs, gates, keeps_more=pairs * FLAG)
+        return gates, scores, tape.drawn(pairs), self._load_on_tape(choice), tape.function(scores, "result")
+
+    def _load_on_tape(self, choice: Choice) -> Value:
+        tape, pairs = choice.tape, choice.pairs
+        if not self.noise:
+            return tape.drawn(pairs)
+        if self.load == "kth_of_others":
+            return choice.chance_to_stay(tape.drawn(0))
+        scores = tape.function(choice.scores, "result") if self.load == "code" else choice.scores
+        off = tape.add(pairs, scores, choice.extreme())
+        return choice.normal_cdf(tape.function(off, "nothing"))
 
     def deterministic(self) -> Router:
         return replace(self, noise=0.0, capacity=0.0)
@@ -68,6 +94,12 @@ class Cosine(SoftmaxTopK):
     )
 
     width: int = setting(256, min=1, doc="length of queries and keys")
+
+    def logits_on_tape(self, use: Use, tokens: Value, pairs: float) -> Value:
+        tape, S, (weight, bias, keys, scale) = use.tape, senders(use), use.weights.values()
+        query = unit(tape, tape.product(S * self.width, tokens, weight, bias), S)
+        cosine = tape.product(pairs, query, unit(tape, keys, use.axis("M")))
+        return tape.times(pairs, cosine, tape.function(scale, "result"))
 
     def macs(self, N: int, M: int, D: int) -> int:
         return N * self.width * (D + M)

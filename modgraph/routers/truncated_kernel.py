@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Initial, Record, Role, Signature, TorchModule, Weight, setting, tokens, uniform
+from modgraph.declare import Initial, Record, Role, Signature, TorchModule, Use, Weight, setting, tokens, uniform
+from modgraph.routers.on_tape import TapedPool, cosines, weighted_sum
 from modgraph.routers.router import Lowering, PoolFacts, Router
+from modgraph.tape import Value
 from modgraph.types import Axis
 
 
@@ -43,6 +45,19 @@ class TruncatedKernel(Router):
 
     def macs(self, N: int, M: int, D: int, V: int) -> int:
         return N * D * V + 2 * N * M * V
+
+    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
+        tape, tokens = use.tape, use.cleared(tokens)
+        M, D, V = (use.axis(name) for name in "MDV")
+        *keys, signature, bandwidth = use.weights.values()
+        cosine = cosines(use, tokens, keys, D, V)(signature, M)
+        distance = tape.function(tape.function(cosine, "nothing"), "nothing")
+        kernel = tape.function(tape.make(distance.count, distance, bandwidth, keeps=[distance, bandwidth]), "result")
+        if self.truncation is not None:
+            kernel = tape.make(kernel.count, kernel, keeps_more=kernel.count)
+        affinity = use.cleared(kernel)
+        weights = tape.make(affinity.count, affinity, keeps_more=use.lead * tape.width)
+        return weighted_sum(use, pool, tokens, D, V)(weights), affinity
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         if not pool.affine:

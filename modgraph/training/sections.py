@@ -10,11 +10,11 @@ from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, Report
 from modgraph.files import exists
 from modgraph.recipes import errors
+from modgraph.recipes.optimizers import Adam, Constant, Optimizer, Schedule
 from modgraph.recipes.schema import Section, read_section
 from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
 from modgraph.syntax import read
 from modgraph.training.algorithms import Algorithm, Backprop
-from modgraph.training.optimizers import Adam, Constant, Optimizer, Schedule
 
 DEFAULT_ALGORITHM: Any = Backprop
 DEFAULT_OPTIMIZER: Any = Adam

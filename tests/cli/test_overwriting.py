@@ -81,6 +81,7 @@ FOREIGN: dict[str, bytes] = {
     ".png": picture("png"),
     ".svg": picture("svg"),
     ".pdf": picture("pdf"),
+    ".html": b"<!DOCTYPE html><p>modgraph 0.1.0</p>",
 }
 
 COMMANDS: dict[str, tuple[Callable[[Path, str], list[str]], tuple[str, ...]]] = {
@@ -92,6 +93,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, str], list[str]], tuple[str, ...]]] = 
     "trace to PNG": (lambda run, to: ["trace", f"{run}/run", "-o", f"{to}.png"], (".png",)),
     "trace to SVG": (lambda run, to: ["trace", f"{run}/run", "-o", f"{to}.svg"], (".svg",)),
     "trace to PDF": (lambda run, to: ["trace", f"{run}/run", "-o", f"{to}.pdf"], (".pdf",)),
+    "trace to a page": (lambda run, to: ["trace", f"{run}/run", "--html", f"{to}.html"], (".html",)),
     "run": (
         lambda run, to: ["run", f"{run}/small.onnx", "--input", f"{run}/data.npz", "--output", f"{to}.npz"],
         (".npz",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import modgraph
+from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.opened import Kind, opened
 from tests.small_runs import begin, laid_out
@@ -30,6 +32,17 @@ def test_a_spec_a_run_and_a_bundle_hold_one_architecture(run: Path) -> None:
     assert bundle.graph.outputs.keys() == spec.graph.outputs.keys()
     assert bundle.manifest["model"] == "digits"
     assert bundle.source is None
+
+
+def test_cost_counts_a_bundle_as_the_run_it_was_made_of(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = []
+    for path in (run, run.with_name("m.onnx")):
+        assert main(["cost", str(path), "--json"]) == 0
+        counts.append(json.loads(capsys.readouterr().out))
+    of_run, of_bundle = counts
+    assert [of_bundle[name] for name in ("parameters", "macs")] == [of_run[name] for name in ("parameters", "macs")]
+    assert of_run["memory"]["batch"] == 50
+    assert of_bundle["memory"]["batch"] == 1
 
 
 def test_nodes_of_a_run_know_their_places_in_its_spec(run: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_trace_is_left_in_the_run(run: Path, capsys: pytest.CaptureFixture[str
     assert read_trace(RunDirectory(run)) is None
     assert main(["trace", str(run), "--json"]) == 0
     told = capsys.readouterr()
-    assert told.err == ""
+    assert told.err == f"trace.json and 5 pictures are in {run}\n"
     kept = kept_in(run)
     assert {name: value for name, value in kept.content.items() if name != "pictures"} == json.loads(told.out)
     assert (kept.content["format"], kept.content["epoch"], kept.content["step"]) == (1, 1, 4)
@@ -141,6 +141,15 @@ def test_a_folder_that_cannot_be_written_to_is_a_warning(
     told = capsys.readouterr()
     assert "warning[MG836]" in told.err
     assert "largest gate" in told.out
+    assert read_trace(RunDirectory(run)) is None
+
+
+def test_a_trace_whose_pictures_cannot_be_written_is_none(run: Path) -> None:
+    """The one that was there is gone by then: its pictures are not all its own any more."""
+    assert main(["trace", str(run)]) == 0
+    (run / "trace" / "paths.png").unlink()
+    (run / "trace" / "paths.png").mkdir()
+    assert main(["trace", str(run), "--split", "train"]) == 0
     assert read_trace(RunDirectory(run)) is None
 
 

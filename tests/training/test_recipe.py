@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.training.optimizers import AdamW, Constant, Cosine, Linear, Stairs
+from modgraph.recipes.optimizers import AdamW, Constant, Cosine, Linear, Stairs
 from modgraph.training.recipe import read_recipe
 
 GOOD = """

@@ -36,6 +36,10 @@ class Algorithm(Named):
 
     registry: ClassVar[Registry[Algorithm]] = Registry("algorithm")
 
+    def tried_at_once(self, batch: int) -> int:
+        """How many examples it runs at once, beside the steps of so many, without gradients."""
+        return 0
+
     @abstractmethod
     def learner(self, setup: LearnerSetup) -> Learner:
         """What carries it out in one training. Raises `ModgraphError` if the spec is not for it."""

@@ -36,6 +36,9 @@ class EM(Algorithm):
     m_steps: int = setting(9, min=1, doc="steps of gradient descent between E-steps")
     batch: int | None = setting(None, min=1, doc="examples in an E-step; by default those of a step")
 
+    def tried_at_once(self, batch: int) -> int:
+        return (1 + self.samples) * (self.batch or batch)
+
     def learner(self, setup: LearnerSetup) -> Learner:
         from modgraph.training.algorithms.decisions import DecisionLikelihood
         from modgraph.training.algorithms.em import ViterbiEM

@@ -14,8 +14,8 @@ from modgraph.recipes.schema import Named
 class Optimizer(Named):
     """How a gradient moves the weights.
 
-    `state_per_weight` is how many numbers it keeps from step to step for each number of a weight: two, as Adam does,
-    unless it says otherwise.
+    `state_per_weight` is how many numbers it keeps from step to step for each number of a weight, and `work_per_weight`
+    how many it makes while it moves one weight, and gives up again: those of Adam, unless it says otherwise.
     """
 
     registry: ClassVar[Registry[Optimizer]] = Registry("optimizer")
@@ -27,6 +27,10 @@ class Optimizer(Named):
 
     @property
     def state_per_weight(self) -> int:
+        return 2
+
+    @property
+    def work_per_weight(self) -> int:
         return 2
 
 
@@ -43,6 +47,10 @@ class SGD(Optimizer):
     @property
     def state_per_weight(self) -> int:
         return 1 if self.momentum else 0
+
+    @property
+    def work_per_weight(self) -> int:
+        return 1 if self.weight_decay or self.nesterov else 0
 
     def contradiction(self) -> str | None:
         return "has nesterov without momentum" if self.nesterov and not self.momentum else None
@@ -64,6 +72,10 @@ class Adam(Optimizer):
         arguments["betas"] = (arguments.pop("beta1"), arguments.pop("beta2"))
         return arguments
 
+    @property
+    def work_per_weight(self) -> int:
+        return 3 if self.weight_decay else 2
+
 
 class AdamW(Adam):
     """Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019)."""
@@ -71,6 +83,10 @@ class AdamW(Adam):
     name = "adamw"
     torch = "torch.optim.AdamW"
     weight_decay: float = setting(0.01, min=0, doc="pull of every weight towards zero")
+
+    @property
+    def work_per_weight(self) -> int:
+        return 2
 
 
 class Schedule(Named):

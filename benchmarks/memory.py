@@ -1,0 +1,60 @@
+"""What `cost` tells of the memory of a training step, against what the step takes.
+
+    PYTHONPATH=. python benchmarks/memory.py [--batch 8] [--threads 2]
+
+Every spec at its full size, a batch of random examples, two steps of Adam. "kept" are the bytes that autograd keeps
+for the backward pass, each storage once and without weights and batch; "at once" is the most that tensors hold in the
+second step. Each is told without torch, then measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+
+import torch
+from modgraph_runtime.memory import in_words
+
+import modgraph
+from modgraph.backends.report import SYMBOLIC_LENGTH, random_batch
+from modgraph.inspect.memory import TrainingStep, memory_of
+from tests.measured_memory import MeasuredStep
+
+SPECS = (
+    "smn",
+    "smn_parity",
+    "gmoe",
+    "gmoe_digits",
+    "modular_networks",
+    "modular_networks_images",
+    "modular_networks_lm",
+)
+
+
+def row(name: str, batch: int) -> str:
+    """A line of the table."""
+    step = MeasuredStep.of(modgraph.load(f"specs/{name}.mod").ir)
+    told = memory_of(step.graph, TrainingStep(batch), {"time": SYMBOLIC_LENGTH})
+    examples = random_batch(step.model, batch)
+    kept, most = step.kept(examples), step.peak(examples, torch.optim.Adam)
+    pairs = ((told.activations, kept), (told.peak, most))
+    cells = [f"{in_words(one)} | {in_words(other)} | {one / other:.2f}" for one, other in pairs]
+    return f"| {name} | {batch} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print("| spec | batch | kept: told | measured | ratio | at once: told | measured | ratio |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in SPECS:
+        for batch in (1, options.batch):
+            print(row(name, batch), flush=True)
+            gc.collect()
+
+
+if __name__ == "__main__":
+    main()

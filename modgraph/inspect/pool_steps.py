@@ -1,0 +1,122 @@
+"""The modules of a pool on the tape of a training step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from modgraph.declare import Signature, Use, Weight, numbers
+from modgraph.inspect.cost import fixed, fixed_signature
+from modgraph.ir import Graph, OpNode, PoolNode, Region, Result
+from modgraph.tape import Tape, Value
+
+OnTape = Callable[[Graph, OpNode, Signature, tuple[Value, ...]], tuple[Value, ...]]
+
+
+@dataclass(frozen=True)
+class PoolOnTape:
+    """A pool's modules; `weights` are those of the whole model by name."""
+
+    pool: PoolNode
+    tape: Tape
+    weights: Mapping[str, Value]
+    lengths: Mapping[str, int]
+
+    @property
+    def size(self) -> int:
+        return self.pool.size
+
+    @property
+    def affine(self) -> bool:
+        return all(node.op.affine for region in self.pool.regions for node in region.graph.of_kind(OpNode))
+
+    @property
+    def result(self) -> float:
+        return numbers(fixed(self.pool.result, self.lengths), 1)
+
+    # ------------------------------------------------------------ what routes ask for
+
+    def slices(self, x: Value, edges: float) -> Value:
+        each = edges / self.size
+        parts = self.tape.parts(x, *[x.count / self.size] * self.size)
+        return self.tape.copy(*(self._module(j, part, each) for j, part in enumerate(parts)))
+
+    def rows(self, x: Value, rows: float) -> Value:
+        if not self.pool.alike:
+            parts = self.tape.parts(x, *[x.count / self.size] * self.size)
+            return self.tape.copy(*(self._module(j, part, rows) for j, part in enumerate(parts)))
+        return self._together(x, rows, self._by_rows)
+
+    def all(self, x: Value, senders: float) -> Value:
+        repeated = self.tape.view(x, x.count * self.size, passes=False)
+        return self.rows(repeated, senders)
+
+    def taken(self, x: Value, edges: float) -> Value:
+        return self._together(x, edges / self.size, self._by_index)
+
+    # ------------------------------------------------------------ how a region runs
+
+    def _module(self, module: int, x: Value, rows: float) -> Value:
+        def op(graph: Graph, node: OpNode, signature: Signature, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+            return node.op.on_tape(Use(self.tape, signature, rows, self._of(node, module)), *operands)
+
+        return self._run(self.pool.region(module), x, op)
+
+    def _together(self, x: Value, rows: float, write: Callable[..., tuple[Value, ...]]) -> Value:
+        def op(graph: Graph, node: OpNode, signature: Signature, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+            return write(node, Use(self.tape, signature, rows * self.size, self._of(node, 0)), operands)
+
+        return self._run(self.pool.region(0), x, op)
+
+    def _by_rows(self, node: OpNode, use: Use, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        """One op of every module, each on its row; those that share weights do it together."""
+        if not use.weights:
+            return node.op.on_tape(use, *operands)
+        if any(weight.shared for weight in node.op.all_weights()):
+            return node.op.on_tape(Use(self.tape, use.signature, use.rows, self._stacked(node)), *operands)
+        cut = [self.tape.parts(each, *[each.count / self.size] * self.size) for each in operands]
+        rows = use.rows / self.size
+        found = [
+            node.op.on_tape(Use(self.tape, use.signature, rows, self._of(node, j)), *(each[j] for each in cut))
+            for j in range(self.size)
+        ]
+        return tuple(self.tape.copy(*each) for each in zip(*found, strict=True))
+
+    def _by_index(self, node: OpNode, use: Use, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        """One op on each edge, the weights of its module taken by index: copied for each."""
+        if not use.weights:
+            return node.op.on_tape(use, *operands)
+        stacked = self._stacked(node)
+        shared = {weight.name for weight in node.op.all_weights() if weight.shared}
+        taken = {
+            name: each if name in shared else self.tape.make(use.rows * each.count / self.size, each)
+            for name, each in stacked.items()
+        }
+        return node.op.on_tape(Use(self.tape, use.signature, use.rows, taken), *operands)
+
+    def _run(self, region: Region, x: Value, write: OnTape) -> Value:
+        (argument,) = region.arguments
+        values = {Result(argument): x}
+        for node in region.graph.of_kind(OpNode):
+            operands = tuple(values[source] for source in region.graph.inputs(node.name).values())
+            signature = fixed_signature(region.graph.signature(node), self.lengths, node.name)
+            results = write(region.graph, node, signature, operands)
+            values.update({Result(node.name, index): value for index, value in enumerate(results)})
+        return values[region.results[0]]
+
+    # ------------------------------------------------------------ weights
+
+    def _of(self, node: OpNode, module: int) -> dict[str, Value]:
+        return {weight.name: self.weights[self._name(node, weight, module)] for weight in node.op.all_weights()}
+
+    def _stacked(self, node: OpNode) -> dict[str, Value]:
+        """The weights of all modules as one, those that are shared as they are."""
+        made = {}
+        for weight in node.op.all_weights():
+            own = [self.weights[self._name(node, weight, j)] for j in range(self.size)]
+            made[weight.name] = own[0] if weight.shared else self.tape.copy(*own)
+        return made
+
+    def _name(self, node: OpNode, weight: Weight, module: int) -> str:
+        place = "shared" if weight.shared and self.pool.alike else str(module)
+        return f"{self.pool.name}.{place}.{node.owner}.{weight.name}"

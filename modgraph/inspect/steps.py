@@ -1,0 +1,160 @@
+"""A graph on the tape of a training step: each node writes what its declaration says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from modgraph.declare import DISTRIBUTION, Role, Signature, Use, numbers, product
+from modgraph.inspect.cost import fixed, fixed_route_signature, fixed_signature
+from modgraph.inspect.pool_steps import PoolOnTape
+from modgraph.ir import Graph, InputNode, Node, OpNode, Result, RouteNode, ScanNode, TargetNode, weights_of
+from modgraph.routers import Router
+from modgraph.tape import INDEX, Tape, Value
+
+Values = dict[Result, Value]
+STEPS = 64  # of a scan; a longer one is counted as so many that weigh more
+
+
+@dataclass
+class Writer:
+    """Writes graphs on a tape; weights are those of the whole model, by their names.
+
+    Where a router `draws`, an algorithm judges its decisions: `judged` is what it differentiates besides the losses,
+    likelihoods and the log-probabilities of what was drawn.
+    """
+
+    tape: Tape
+    lengths: Mapping[str, int]
+    batch: int
+    weights: dict[str, Value] = field(default_factory=dict)
+    draws: bool = False
+    judged: list[Value] = field(default_factory=list)
+
+    def graph(self, graph: Graph, values: Values, needed: set[str]) -> Values:
+        """The values of all results, of the nodes that are needed."""
+        for node in graph:
+            if node.name in needed:
+                results = self.node(graph, node, values)
+                self.tape.hold(results)
+                values.update({Result(node.name, index): value for index, value in enumerate(results)})
+        return values
+
+    def node(self, graph: Graph, node: Node, values: Values) -> tuple[Value, ...]:
+        operands = [values[source] for source in graph.inputs(node.name).values()]
+        match node:
+            case InputNode() | TargetNode():
+                return (self._given(node),)
+            case OpNode():
+                signature = fixed_signature(graph.signature(node), self.lengths, node.name)
+                use = self._use(graph, node, signature, node.owner)
+                if self.draws and node.op.likelihood:  # an algorithm takes it summed over positions, besides
+                    self.judged.extend(node.op.on_tape(use, *operands))
+                return node.op.on_tape(use, *operands)
+            case RouteNode():
+                return self._route(graph, node, operands)
+            case ScanNode():
+                return self._scan(graph, node, values)
+            case _:
+                return ()
+
+    def _use(self, graph: Graph, node: OpNode | RouteNode, signature: Signature, owner: str) -> Use:
+        weights = {
+            weight.name: self.weights[f"{owner}.{weight.name}"] for weight in signature.declaration.all_weights()
+        }
+        return Use(self.tape, signature, self.batch, weights, self._masks(graph, node))
+
+    def _route(self, graph: Graph, route: RouteNode, operands: list[Value]) -> tuple[Value, ...]:
+        pool, router = graph.pool_of(route), graph.router_of(route)
+        assert route.lowering is not None, f"{route.name} is not lowered"
+        use = self._use(graph, route, fixed_route_signature(graph, route, self.lengths), router.name)
+        modules = PoolOnTape(pool, self.tape, self.weights, self.lengths)
+        value, *records = router.router.on_tape(use, modules, route.lowering, *operands)
+        for distribution, choice in _drawn(router.router, records):
+            self.judged.append(self.tape.times(distribution.count, distribution, choice))
+        return (value, *records)
+
+    def _scan(self, graph: Graph, scan: ScanNode, values: Values) -> tuple[Value, ...]:
+        """As many steps as there are, or fewer that weigh more; all that a step makes is given up after it, but for
+        what is kept, its states and what is stacked."""
+        flows = {slot: values[source] for slot, source in graph.inputs(scan.name).items()}
+        steps = int(product(fixed(scan.types[0], self.lengths).shape[:1]))
+        region, told = scan.region.graph, bool(graph.lengths(scan.name))
+        sequence = flows[scan.variable]
+        counts = [sequence.count / max(1, steps)] * min(steps, STEPS)
+        slices = self.tape.parts(sequence, *counts, strided=len(region[scan.variable].types[0].shape) > 1)
+        states = [flows[state] if state in flows else self._zeros(region[state]) for state in scan.states]
+        found: list[list[Value]] = []
+        for each in slices:
+            known = {Result(name): flows[name] for name in scan.captured} | {Result(scan.variable): each}
+            known |= {Result(name): value for name, value in zip(scan.states, states, strict=True)}
+            with self.tape.repeated(max(1, steps / STEPS)), self.tape.nothing_held():
+                inside = self.graph(region, known, {node.name for node in region} - {*scan.region.arguments})
+                states = [self._masked(inside[result], told) for result in scan.following]
+                found.append([self._masked(inside[result], told) for result in scan.stacked])
+            self.tape.hold(found[-1])
+        stacked = [numbers(fixed(type_, self.lengths), self.batch) for type_ in scan.types]
+        return tuple(
+            self.tape.make(count, *of_steps) for count, of_steps in zip(stacked, zip(*found, strict=True), strict=True)
+        )
+
+    def _zeros(self, state: Node) -> Value:
+        return self.tape.drawn(numbers(fixed(state.types[0], self.lengths), self.batch))
+
+    def _masked(self, x: Value, told: bool) -> Value:
+        """A value of a step, that of an example which has ended replaced."""
+        return self.tape.cleared(x, self.batch) if told else x
+
+    def _given(self, node: Node) -> Value:
+        type_ = fixed(node.types[0], self.lengths)
+        return self.tape.given(numbers(type_, self.batch), None if type_.dtype == "float" else INDEX)
+
+    def _masks(self, graph: Graph, node: OpNode | RouteNode) -> tuple[float, ...]:
+        """How many truth values tell the padding of each operand."""
+        if not graph.lengths(node.name):
+            return ()
+        axes = (each.values() for each in graph.signature(node).padding())
+        return tuple(self.batch * prod(self.lengths.get(axis, 1) for axis in each) if each else 0 for each in axes)
+
+
+def _drawn(router: Router, records: list[Value]) -> Iterator[tuple[Value, Value]]:
+    """The distribution that a router draws from, and what it draws."""
+    by_role = {record.role: value for record, value in zip(router.records, records, strict=True)}
+    if router.draws:
+        yield next(by_role[role] for role in DISTRIBUTION if role in by_role), by_role[Role.SLOTS]
+
+
+def drawing(graph: Graph) -> list[str]:
+    """The nodes that draw decisions: routes, and scans with such a route."""
+    routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
+    return [(part.scan or route).name for part, route in routes if part.graph.router_of(route).router.draws]
+
+
+@dataclass(frozen=True)
+class TapedStep:
+    """A step's tape, what is differentiated, and the bytes of its batch."""
+
+    tape: Tape
+    objectives: list[Value]
+    examples: float
+
+
+def taped(
+    graph: Graph, lengths: Mapping[str, int], batch: int, precision: str = "float32", learns: bool = True
+) -> TapedStep:
+    """A step of a lowered graph, as far as a loss or a drawn decision needs it; what has no loss is counted as if its
+    outputs were learnt. Of a step that does not learn nothing is kept.
+    """
+    tape = Tape(8 if precision == "float64" else 4, half=precision == "bfloat16")
+    weights = {
+        each.name: tape.weight(each.count, learns=learns and not (each.frozen or each.buffer))
+        for each in weights_of(graph)
+    }
+    drawn = drawing(graph)
+    writer = Writer(tape, lengths, batch, weights, draws=bool(drawn))
+    wanted = graph.losses or graph.outputs
+    values = writer.graph(graph, {}, graph.ancestors({*drawn, *(result.node for result in wanted.values())}))
+    given = [node.name for node in graph if isinstance(node, InputNode | TargetNode)]
+    examples = sum(values[Result(name)].size for name in given if Result(name) in values)
+    return TapedStep(tape, [*(values[result] for result in wanted.values()), *writer.judged], examples)
