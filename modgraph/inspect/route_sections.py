@@ -57,9 +57,8 @@ def _decisions(route: Told) -> Iterator[Content]:
         ["H_b, of the mean decision", entropies["of_the_mean"]],
         ["of use", entropies["of_use"]],
         ["log M", math.log(len(route["load"]))],
-        ["largest gate, on average", route["largest_gate"]],
     ]
-    yield Table(["entropy (nats)", ""], rows)
+    yield Table(["entropy", "nats"], rows)
     if route["together"] is not None:
         yield Heatmap(_modules(route), _modules(route), route["together"], "chosen together, share of decisions")
 

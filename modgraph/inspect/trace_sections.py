@@ -10,6 +10,7 @@ from modgraph.inspect.route_sections import numbers, section_of
 
 Told = Mapping[str, Any]  # a trace, or a part of it
 
+FIGURES = ("H_a", "H_b", "largest gate", "load CV²", "importance CV²")
 MOST_BYTES = 6_000_000  # of pictures in one page, which text makes a third larger
 CHARTED = ("groups", "training", "controllers")  # views whose numbers the sections draw themselves
 
@@ -33,19 +34,7 @@ def _overview(trace: Told, stale: bool) -> Section:
     where = f", after epoch {trace['epoch']}, step {trace['step']}" if trace.get("step") is not None else ""
     lines = [f"{trace['examples']} examples of {trace['split']}{where}."]
     lines += ["The run has been trained further since: trace it anew."] if stale else []
-    header = [
-        "route",
-        "pool",
-        "router",
-        "modules",
-        "load CV²",
-        "importance CV²",
-        "largest gate",
-        "H_a",
-        "H_b",
-        "dead",
-        "",
-    ]
+    header = ["route", "modules", "dead", "", *FIGURES]
     rows = [_row(name, route) for name, route in trace["routes"].items()]
     note = "H_a: mean entropy of a decision, H_b: entropy of the mean decision, in nats. CV²: squared coefficient of "
     note += "variation over modules, 0 where all are alike. Dead: never chosen."
@@ -53,20 +42,10 @@ def _overview(trace: Told, stale: bool) -> Section:
 
 
 def _row(name: str, route: Told) -> list[str | int | float | None]:
-    entropies = route["entropies"]
-    variation = [route["load_cv2"], route["importance_cv2"]]
-    of_gates = [route["largest_gate"], entropies["of_a_decision"], entropies["of_the_mean"]]
     verdict = "collapsed" if route["collapsed"] else ""
-    return [
-        name,
-        route["pool"],
-        route["router"],
-        len(route["load"]),
-        *variation,
-        *of_gates,
-        len(route["dead"]),
-        verdict,
-    ]
+    entropies = [route["entropies"]["of_a_decision"], route["entropies"]["of_the_mean"]]
+    figures = [*entropies, route["largest_gate"], route["load_cv2"], route["importance_cv2"]]
+    return [name, len(route["load"]), len(route["dead"]), verdict, *figures]
 
 
 # ------------------------------------------------------------ routes together
