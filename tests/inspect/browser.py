@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
+PATIENCE = 30_000  # milliseconds: other work may keep a browser waiting
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -38,7 +39,8 @@ def quiet_page(browser: Browser, path: Path, width: int = 1280, theme: Any = "li
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=theme)
     faults: list[str] = []
     requests: list[str] = []
-    page.set_default_timeout(5000)
+    page.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
     page.on("console", lambda message: faults.append(message.text))
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("request", lambda request: requests.append(request.url))
