@@ -8,9 +8,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
-from modgraph.cli.common import add_overrides, overrides, read_overrides, warn
+from modgraph.cli.common import add_force, add_overrides, overrides, read_overrides, warn
+from modgraph.cli.diff_git import Versions
 from modgraph.cli.diff_values import values_of
 from modgraph.cli.lengths import add_lengths, read_lengths
+from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.diff import Comparison, Paint, Side, as_json, coloured, compared, plain, text_of
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.store.opened import Kind, Opened, kind_of, opened
@@ -19,9 +22,17 @@ from modgraph.store.records import json_text
 SAME, DIFFERENT = 0, 2
 
 
+class TooFew(Diagnostic):
+    """`diff` compares two architectures: specs, folders of runs or bundles, which may be the same spec twice."""
+
+    code = "MG820"
+    message = "two architectures are compared, and fewer are given"
+    help = "for example: modgraph diff net.mod net.mod --set-after k=2"
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A", help="a spec, a run's folder or a bundle")
-    parser.add_argument("after", metavar="B", help="the same")
+    parser.add_argument("before", metavar="A", nargs="?", help="a spec, a run's folder or a bundle")
+    parser.add_argument("after", metavar="B", nargs="?", help="the same")
     add_overrides(parser)
     for side, which in (("before", "A"), ("after", "B")):
         parser.add_argument(
@@ -33,10 +44,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         )
     add_lengths(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--html", metavar="FILE", help="write a page with both graphs side by side")
+    add_force(parser)
+    parser.add_argument("--git", nargs="+", metavar="WORD", help="what git gives an external diff: see docs/diff.md")
 
 
 def run(options: argparse.Namespace) -> int:
-    found = comparison(*_both(options), read_lengths(options.length))
+    if options.git:
+        return _run_for_git(options.git)
+    if options.after is None:
+        raise ModgraphError([TooFew()])
+    if options.html:
+        refuse_foreign(options.html, force=options.force)
+    before, after = _both(options)
+    found = comparison(before, after, read_lengths(options.length))
+    if options.html:
+        from modgraph.inspect.diff.html import html_of
+
+        write_output(options.html, html_of(found, (before.source, after.source)).encode(), options.force)
     print(json_text(as_json(found), indent=2) if options.json else text_of(found, _paint()))
     return DIFFERENT if found.is_different else SAME
 
@@ -74,6 +99,26 @@ def _brought(found: Opened) -> str:
     return f"the {found.kind} {found.path} is compared as it is exported, without what only training needs"
 
 
-def _paint() -> Paint:
+def _run_for_git(words: list[str]) -> int:
+    """What `git diff` shows of a spec. Git stops at a difference that is told by the exit code: it is always 0."""
+    versions = Versions.of(words)
+    if versions is None:
+        print(f"{words[0]} (not merged)")
+    elif not versions.are_two:
+        print(versions.only())
+        print(versions.as_text(None))
+    else:
+        print(_told_to_git(versions))
+    return SAME
+
+
+def _told_to_git(versions: Versions) -> str:
+    try:
+        return text_of(comparison(*versions.opened(), {}), _paint(in_pager="GIT_PAGER_IN_USE" in os.environ)) + "\n"
+    except ModgraphError as error:
+        return versions.as_text(error)
+
+
+def _paint(in_pager: bool = False) -> Paint:
     """Colours on a terminal, but for who wants none (https://no-color.org)."""
-    return coloured if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else plain
+    return coloured if (sys.stdout.isatty() or in_pager) and not os.environ.get("NO_COLOR") else plain

@@ -115,7 +115,7 @@ class Writer:
         if not graph.lengths(node.name):
             return ()
         axes = (each.values() for each in graph.signature(node).padding())
-        return tuple(self.batch * prod(self.lengths[axis] for axis in each) if each else 0 for each in axes)
+        return tuple(self.batch * prod(self.lengths.get(axis, 1) for axis in each) if each else 0 for each in axes)
 
 
 def _drawn(router: Router, records: list[Value]) -> Iterator[tuple[Value, Value]]:
@@ -123,6 +123,12 @@ def _drawn(router: Router, records: list[Value]) -> Iterator[tuple[Value, Value]
     by_role = {record.role: value for record, value in zip(router.records, records, strict=True)}
     if router.draws:
         yield next(by_role[role] for role in DISTRIBUTION if role in by_role), by_role[Role.SLOTS]
+
+
+def drawing(graph: Graph) -> list[str]:
+    """The nodes that draw decisions: routes, and scans with such a route."""
+    routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
+    return [(part.scan or route).name for part, route in routes if part.graph.router_of(route).router.draws]
 
 
 @dataclass(frozen=True)
@@ -137,18 +143,18 @@ class TapedStep:
 def taped(
     graph: Graph, lengths: Mapping[str, int], batch: int, precision: str = "float32", learns: bool = True
 ) -> TapedStep:
-    """A step of a lowered graph, as far as a loss or an output needs it. Of one that does not learn nothing is kept."""
+    """A step of a lowered graph, as far as a loss or a drawn decision needs it; what has no loss is counted as if its
+    outputs were learnt. Of a step that does not learn nothing is kept.
+    """
     tape = Tape(8 if precision == "float64" else 4, half=precision == "bfloat16")
     weights = {
         each.name: tape.weight(each.count, learns=learns and not (each.frozen or each.buffer))
         for each in weights_of(graph)
     }
-    routes = [(part.graph, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
-    draws = any(inside.router_of(route).router.draws for inside, route in routes)
-    writer = Writer(tape, lengths, batch, weights, draws)
-    ends = {result.node for result in (*graph.losses.values(), *graph.outputs.values())}
-    values = writer.graph(graph, {}, graph.ancestors(ends))
-    objectives = graph.losses or graph.outputs  # what has no loss is counted as if its outputs were learnt
+    drawn = drawing(graph)
+    writer = Writer(tape, lengths, batch, weights, draws=bool(drawn))
+    wanted = graph.losses or graph.outputs
+    values = writer.graph(graph, {}, graph.ancestors({*drawn, *(result.node for result in wanted.values())}))
     given = [node.name for node in graph if isinstance(node, InputNode | TargetNode)]
     examples = sum(values[Result(name)].size for name in given if Result(name) in values)
-    return TapedStep(tape, [*(values[result] for result in objectives.values()), *writer.judged], examples)
+    return TapedStep(tape, [*(values[result] for result in wanted.values()), *writer.judged], examples)

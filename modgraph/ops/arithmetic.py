@@ -126,7 +126,7 @@ class Divide(Arithmetic):
         return tape.function(tape.function(x, "result"), "nothing")
 
     def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
-        return tape.make(count, left, right, keeps=[left, right] if right.learns else [right])
+        return tape.quotient(count, left, right)
 
 
 class Power(Arithmetic):

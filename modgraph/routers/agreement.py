@@ -69,7 +69,7 @@ class Agreement(Router):
             values = summed(gates)
             if self.update == "normalised":
                 total = tape.make(modules, gates)
-                values = tape.make(values.count, values, total, keeps=[values, total])
+                values = tape.quotient(values.count, values, total)
         if self.residual:
             values = tape.function(tape.add(values.count, first, values), "result")
         return values, gates, scores

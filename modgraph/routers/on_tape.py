@@ -49,7 +49,7 @@ def senders(use: Use) -> float:
 def unit(tape: Tape, x: Value, vectors: float) -> Value:
     """So many vectors, each divided by its length."""
     length = tape.make(vectors, tape.make(vectors, x, keeps=[x], keeps_result=True), keeps_more=vectors * tape.width)
-    return tape.make(x.count, x, length, keeps=[x, length])
+    return tape.quotient(x.count, x, length)
 
 
 def grouped(use: Use, pool: TapedPool, tokens: Value, gates: Value, S: float, E: float) -> Value:
@@ -131,6 +131,6 @@ def cosines(use: Use, tokens: Value, weights: Sequence[Value], D: float, V: floa
         along = unit(tape, vectors, count)
         products = tape.product(S * M, tokens, tape.product(count * D, along, weight))
         moved = tape.add(S * M, products, tape.product(count, along, *(bias or [tape.drawn(V)])))
-        return tape.make(S * M, moved, size, keeps=[moved, size])
+        return tape.quotient(S * M, moved, size)
 
     return pairs

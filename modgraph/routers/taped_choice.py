@@ -36,7 +36,7 @@ class Choice:
         """The probability that a module stays among the chosen if its noise is drawn anew."""
         others = self.tape.make(self.pairs, self.extreme(), self.extreme(), keeps_more=self.pairs * FLAG)
         off = self.tape.add(self.pairs, self.scores, others)
-        return self.normal_cdf(self.tape.make(self.pairs, off, deviation, keeps=[off, deviation]))
+        return self.normal_cdf(self.tape.quotient(self.pairs, off, deviation))
 
     def normal_cdf(self, x: Value) -> Value:
         scaled = self.tape.function(self.tape.function(x, "nothing"))

@@ -79,7 +79,9 @@ def _spec(path: str | Path, parameters: dict[str, Any], known_as: str | None) ->
     graph = None if file is None else elaborate(file, parameters, report)
     if file is None or graph is None or report.errors:
         raise ModgraphError(report.in_order())
-    return Opened(Path(path), Kind.SPEC, graph, source, warnings=tuple(report.warnings), moved=moves_in(file))
+    return Opened(
+        Path(known_as or path), Kind.SPEC, graph, source, warnings=tuple(report.warnings), moved=moves_in(file)
+    )
 
 
 def _run(path: Path) -> Opened:

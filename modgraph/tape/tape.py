@@ -161,6 +161,11 @@ class Tape:
         """A product, number by number: each is kept for the gradient of the other."""
         return self.make(count, left, right, keeps=_factors(left, right))
 
+    def quotient(self, count: float, left: Value, right: Value) -> Value:
+        """A quotient, number by number; the gradient of the divisor takes some tensors of its size on the way."""
+        works = 3 * count * left.width if right.learns else 0
+        return self.make(count, left, right, keeps=[left, right] if right.learns else [right], works=works)
+
     def product(self, count: float, left: Value, right: Value, *added: Value) -> Value:
         """A product of matrices, or a convolution; what is added is not kept."""
         left, right = self._in_half(self.in_order(left)), self._in_half(right)

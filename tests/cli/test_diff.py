@@ -137,3 +137,14 @@ def test_a_declared_move_settles_a_doubt(tmp_path: Path, capsys: pytest.CaptureF
     assert told["doubts"] == [] and {"before": "expert", "after": "adapter", "kind": "pool"} in told["moved"]
     assert told["weights"]["moved"]["weights"] == 6 and told["weights"]["dropped"]["weights"] == 0
     assert diff(capsys, tmp_path / "new.mod", tmp_path / "told.mod")[0] == 0
+
+
+def test_a_page_is_written_with_both_specs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    assert diff(capsys, SPEC, SPEC, "--set-after", "k=2", "--html", page)[0] == 2
+    assert page.read_text().count("tokenizer patches = patch_embed") >= 2
+    assert diff(capsys, SPEC, SPEC, "--html", page)[0] == 0
+    page.write_text("a letter")
+    code, _, err = diff(capsys, SPEC, SPEC, "--html", page)
+    assert code == 1 and "MG121" in err and page.read_text() == "a letter"
+    assert diff(capsys, SPEC, SPEC, "--html", page, "--force")[0] == 0

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model, build
+from modgraph.inspect.cost import axes_of_any_length
 from modgraph.inspect.memory import TrainingStep, last_below, memory_of
 from modgraph.inspect.steps import Writer, taped
 from modgraph.ir import Graph, Node, Part, RouteNode, weights_of
@@ -24,7 +25,7 @@ from modgraph.passes import Lower
 from modgraph.tape import Storage, Tape, Value, moments
 from modgraph.training.engine import Engine
 from modgraph.training.run import started
-from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER
+from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 from tests.measured_memory import LiveBytes, MeasuredStep, kept
 
 FIFTH = 0.2
@@ -173,6 +174,20 @@ def test_a_long_scan_is_told_as_well_as_a_short_one() -> None:
     first, second = moments(short.tape, short.objectives), moments(long.tape, long.objectives)
     assert second.kept == pytest.approx(10 * first.kept, rel=0.05)
     assert second.backward == pytest.approx(10 * first.backward, rel=0.2)
+
+
+@pytest.mark.parametrize("text", [TRANSFORMER, SEQUENCE, GRU, TWO_SCANS])
+def test_lengths_that_are_not_given_are_one(text: str) -> None:
+    program = modgraph.loads(text)
+    ones = dict.fromkeys(axes_of_any_length(program.ir), 1)
+    assert program.memory(batch=3) == program.memory(batch=3, **ones)
+
+
+def test_what_only_an_output_needs_is_no_part_of_training() -> None:
+    text = "model m() { input x: float[8] target t: float[3] y = x -> linear(3) z = y -> linear(2000) "
+    text += "OUTPUT loss mse(y, t) }"
+    with_output, without = (modgraph.loads(text.replace("OUTPUT", each)).memory(8) for each in ("output z", "output y"))
+    assert with_output.activations == without.activations
 
 
 def test_what_no_gradient_reaches_is_not_kept() -> None:

@@ -14,8 +14,7 @@ from modgraph.inspect.diff.natural import natural
 from modgraph.inspect.diff.places import AXIS, WEIGHTS, axes_after, owners_after
 from modgraph.inspect.diff.values import Added, Attribute, Changed, Diff, Doubt, Entry, Moved, Removed
 from modgraph.inspect.diff.votes import axes_of, elected
-from modgraph.ir import Graph
-from modgraph.ir.json_form import nodes_to_json, to_json
+from modgraph.ir import Graph, to_json
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,8 @@ class Compared:
 
 def compare(before: Graph, after: Graph, moved: Mapping[str, str] | None = None) -> Diff:
     """What leads from one graph to another; `moved` says what names (or what they lie below) have become."""
-    levels = (Level.of(nodes_to_json(before)), Level.of(nodes_to_json(after)))
+    records = to_json(before), to_json(after)
+    levels = (Level.of(records[0]["nodes"]), Level.of(records[1]["nodes"]))
     compared = [*_compared(levels, "", "", "", Palette(), moved or {})]
     left = [(each, *each.matching.left()) for each in compared]
     moves = _moves(compared)
@@ -52,7 +52,7 @@ def compare(before: Graph, after: Graph, moved: Mapping[str, str] | None = None)
         moved=tuple(moves),
         changed=tuple(sorted(_all_changes(compared, moves), key=lambda each: natural(each.after))),
         doubts=tuple(_doubts(compared)),
-        model=tuple(_model(before, after)),
+        model=tuple(_model(*records)),
     )
 
 
@@ -144,13 +144,13 @@ def _changes(each: Compared, owners: Names, axes: Names, inner: Mapping[str, Nam
 
 def _attributes(before: Facts, after: Facts) -> Iterator[Attribute]:
     for name in dict.fromkeys([*before, *after]):
-        if before.get(name) != after.get(name):
-            yield Attribute(name, before.get(name), after.get(name))
+        old, new = before.get(name), after.get(name)
+        if old != new or type(old) is not type(new):  # 0 equals 0.0 and false
+            yield Attribute(name, old, new)
 
 
-def _model(before: Graph, after: Graph) -> Iterator[Attribute]:
+def _model(old: Entry, new: Entry) -> Iterator[Attribute]:
     """What is no part of a graph's identity."""
-    old, new = to_json(before), to_json(after)
     given = [{f"parameters.{name}": value for name, value in each["parameters"].items()} for each in (old, new)]
     yield from _attributes(
         {"name": old["name"], **given[0], "inputs": old["inputs"]},

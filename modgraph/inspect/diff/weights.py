@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from modgraph.inspect.diff.facts import Names
-from modgraph.inspect.diff.places import WEIGHTS, name_in, owners_after, scopes_of
+from modgraph.inspect.diff.places import WEIGHTS, name_in, owners_after
 from modgraph.inspect.diff.values import Diff
 from modgraph.ir import Graph, GraphWeight, OpNode, PoolNode, RouterNode, weights_of
-from modgraph.ir.json_form import nodes_to_json
 
 
 class Fate(StrEnum):
@@ -62,6 +61,15 @@ def weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:
     return [*found, *(Weight(None, weight) for weight in new.values())]
 
 
+def _scopes(graph: Graph) -> Iterator[tuple[str, str]]:
+    """What owners of weights begin with in each level of a graph: in modules of pools names are their own."""
+    for part in graph.parts():
+        level = f"{part.scan.name}/0/" if part.scan else ""
+        yield level, ""
+        for pool in part.graph.of_kind(PoolNode):
+            yield from ((f"{level}{pool.name}/{at}/",) * 2 for at in range(len(pool.regions)))
+
+
 class _Names:
     """What weights are called after, by what nodes are."""
 
@@ -69,7 +77,7 @@ class _Names:
         others = {change.before for change in diff.changed for each in change.attributes if each.name == "is"}
         self.removed = {each.place for each in diff.removed} | others  # weights of another op mean something else
         self.moved = {each.before: name_in(each.after) for each in diff.moved if each.kind != WEIGHTS}
-        self.owners = owners_after(diff.moved, scopes_of(nodes_to_json(before)))
+        self.owners = owners_after(diff.moved, dict(_scopes(before)))
         self.found: dict[str, str] = {}
         for part in before.parts():
             self._take(part.graph, f"{part.scan.name}/0/" if part.scan else "")

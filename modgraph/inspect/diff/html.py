@@ -1,0 +1,122 @@
+"""A comparison as a page: both graphs side by side, what became of each node marked, and all in numbers beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modgraph.diagnostics import Source
+from modgraph.inspect.cost import COUNTS
+from modgraph.inspect.diff.comparison import Comparison, Side
+from modgraph.inspect.diff.folds import moves_of
+from modgraph.inspect.diff.places import AXIS, WEIGHTS
+from modgraph.inspect.diff.text import lines_of, reshaped_axes, summary
+from modgraph.inspect.diff.weights import Fate, Weight
+from modgraph.inspect.diff.words import details, shown_node, shown_place
+from modgraph.inspect.page import Mark, MarkKind, Pane, Section, Table, Text, page_of
+from modgraph.inspect.scene import scene_of
+from modgraph.ir import Graph, PoolNode
+
+Marks = dict[str, Mark]
+
+
+def html_of(found: Comparison, sources: tuple[Source | None, Source | None]) -> str:
+    """The page; `sources` are the texts that the nodes of both graphs have their places in."""
+    title = f"{found.before.path} → {found.after.path}"
+    before, after = _marks(found)
+    panes = [
+        _pane("before", found.before, sources[0], before, found.notes),
+        _pane("after", found.after, sources[1], after, found.notes),
+    ]
+    return page_of(title, panes, [*_sections(found, [*after, *before])])
+
+
+def _pane(when: str, side: Side, source: Source | None, marks: Marks, notes: tuple[str, ...]) -> Pane:
+    scene = scene_of(side.graph)
+    known = {box.id for box in scene.walk()}
+    marks = {id: mark for id, mark in marks.items() if id in known}
+    return Pane(scene, source, marks, label=f"{when}: {side.path} ({side.kind})", notes=notes)
+
+
+def _marks(found: Comparison) -> tuple[Marks, Marks]:
+    """What became of the boxes of both graphs, types that only follow left out."""
+    diff = found.diff
+    old, new = _ids(found.before.graph), _ids(found.after.graph)
+    before = {old[each.place]: Mark(MarkKind.REMOVED, (shown_node(each.entry),)) for each in diff.removed}
+    after = {new[each.place]: Mark(MarkKind.ADDED, (shown_node(each.entry),)) for each in diff.added}
+    lines: dict[tuple[str, str], tuple[MarkKind, tuple[str, ...]]] = {}
+    for move in diff.moved:
+        if move.kind not in (WEIGHTS, AXIS):
+            told = f"{shown_place(move.before)} → {shown_place(move.after)}"
+            lines[move.before, move.after] = (MarkKind.MOVED, (told,))
+    for each in diff.changed:
+        if not each.follows:
+            _, moved = lines.get((each.before, each.after), (MarkKind.CHANGED, ()))
+            lines[each.before, each.after] = (MarkKind.CHANGED, (*moved, *details(each)))
+    for (first, second), (kind, told_lines) in lines.items():
+        before[old[first]] = Mark(kind, told_lines, new[second])
+        after[new[second]] = Mark(kind, told_lines, old[first])
+    return before, after
+
+
+def _ids(graph: Graph) -> dict[str, str]:
+    """The ids of boxes by the places of nodes: steps of scans have names of the whole model, modules their own."""
+    found = {}
+    for part in graph.parts():
+        level = "" if part.scan is None else f"{part.scan.name}/0/"
+        for node in part.graph:
+            found[level + node.name] = node.name
+            if isinstance(node, PoolNode):
+                found |= {f"{level}{place}": id for place, id in _in_pool(node)}
+    return found
+
+
+def _in_pool(pool: PoolNode) -> Iterator[tuple[str, str]]:
+    for at, region in enumerate(pool.regions):
+        for node in region.graph:
+            yield f"{pool.name}/{at}/{node.name}", f"{pool.name}/{'' if pool.alike else f'{at}/'}{node.name}"
+
+
+# ------------------------------------------------------------ beside the graphs
+
+
+def _sections(found: Comparison, marked: list[str]) -> Iterator[Section]:
+    diff = found.diff
+    yield Section("In short", [Text(summary(diff)), *(Text(note) for note in found.notes)])
+    if rows := [
+        (line.sign, line.kind, line.place, line.count, _told(line.what, line.details)) for line in lines_of(diff)
+    ]:
+        yield Section("What differs", [Table(("", "kind", "where", "×", "what"), rows)], marked)
+    if moves := [(shown_place(each.before), shown_place(each.after), each.count) for each in moves_of(diff.moved)]:
+        yield Section("What has moved", [Table(("from", "to", "nodes"), moves)])
+    if diff.doubts:
+        told = [(each.kind, each.before, each.after, each.declaration) for each in diff.doubts]
+        yield Section("What may be the same", [Table(("kind", "removed", "added", "if so, say"), told)])
+    yield Section("Costs", [Table(("", "before", "after", "difference"), [*_costs(found)])])
+    yield Section("Trained weights", [*_weights(found)])
+
+
+def _told(what: str, lines: tuple[str, ...]) -> str:
+    return "; ".join([what] * bool(what) + [*lines])
+
+
+def _costs(found: Comparison) -> Iterator[tuple[str, int, int, int]]:
+    for name in COUNTS:
+        before, after = getattr(found.costs.before, name), getattr(found.costs.after, name)
+        yield name.replace("_", " "), before, after, after - before
+
+
+def _weights(found: Comparison) -> Iterator[Table | Text]:
+    fates = found.fates()
+    rows = [(str(fate), len(each), sum(weight.count for weight in each)) for fate, each in fates.items()]
+    yield Table(("", "weights", "values"), rows)
+    others = [_weight(weight) for weight in found.weights if weight.fate is not Fate.KEPT]
+    if others:
+        yield Table(("", "before", "after", "axes"), others)
+    if found.values.trained != "unknown":
+        yield Text(f"The values of the weights are {found.values.trained}.")
+
+
+def _weight(weight: Weight) -> tuple[str, str, str, str]:
+    names = [each.name if each is not None else "" for each in (weight.before, weight.after)]
+    axes = ", ".join(reshaped_axes(weight)) if weight.fate is Fate.RESHAPED else ""
+    return str(weight.fate), names[0], names[1], axes
