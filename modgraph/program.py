@@ -37,6 +37,14 @@ class Program:
         check_lengths(self.ir, lengths)
         return cost_of(self.ir, lengths)
 
+    def _repr_html_(self) -> str:
+        """The graph as a notebook shows it: the page of `modgraph visualize`."""
+        from modgraph.inspect.page import Pane, page_of
+        from modgraph.inspect.scene import scene_of
+        from modgraph.pages import in_notebook
+
+        return in_notebook(page_of(self.ir.name, [Pane(scene_of(self.ir), self.source)]))
+
     def memory(self, batch: int = 1, optimizer: str = "adam", precision: str = "float32", **lengths: int) -> Memory:
         """Bytes of a training step, axes of any length as `cost` takes them.
 

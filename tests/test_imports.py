@@ -41,6 +41,9 @@ needs_none_of("numpy", "networkx", "lark", *HEAVY)
 for command in (("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod"), ("explain", "linear")):
     done(*command)
     needs_none_of("numpy", *HEAVY)
+for suffix in ("html", "svg", "dot", "mmd"):
+    done("visualize", "m.mod", "-o", "m." + suffix)
+    needs_none_of("torch", "torch_geometric", "onnxruntime", "sklearn", "scipy", "matplotlib", "lightning_fabric")
 done("explain", "em")
 needs_none_of(*HEAVY)
 """

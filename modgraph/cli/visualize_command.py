@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from modgraph.cli.common import add_force, add_overrides, overrides
@@ -40,8 +41,6 @@ def run(options: argparse.Namespace) -> int:
     refuse_foreign(path, force=options.force)
     shown = opened(options.architecture, overrides(options))
     if shown.warnings:
-        import sys
-
         print(render_all(shown.warnings), file=sys.stderr)
     write_output(path, _content(shown, path.suffix.lower()).encode(), options.force)
     print(f"wrote {path}")
@@ -54,13 +53,11 @@ def _default(architecture: str) -> Path:
 
 
 def _content(shown: Opened, suffix: str) -> str:
+    if suffix == ".html":
+        from modgraph.pages import page_of_opened
+
+        return page_of_opened(shown)
+    from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
     from modgraph.inspect.scene import scene_of
 
-    scene = scene_of(shown.graph)
-    if suffix == ".html":
-        from modgraph.inspect.page import Pane, page_of
-
-        return page_of(scene.name, [Pane(scene, shown.source)])
-    from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
-
-    return {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}[suffix](scene)
+    return {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}[suffix](scene_of(shown.graph))

@@ -134,3 +134,14 @@ class BadTrace(Diagnostic):
     path: str
     run: str
     reason: str
+
+
+class DamagedMetrics(Diagnostic):
+    """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name. A last line that
+    does not end is one that a training is writing."""
+
+    code = "MG141"
+    message = 'line {line} of "{path}" holds no metrics'
+    help = "remove the line, or take the run up again, which writes the file anew: modgraph train SPEC --resume RUN"
+    path: str
+    line: int

@@ -54,6 +54,12 @@ class Run:
     def path(self) -> Path:
         return self.directory.path
 
+    def _repr_html_(self) -> str:
+        """The run as a notebook shows it: the page of `modgraph visualize`. Raises `ModgraphError`."""
+        from modgraph.pages import in_notebook, page_of_run
+
+        return in_notebook(page_of_run(str(self.path)))
+
     @cached_property
     def began_with(self) -> Graph:
         """The graph that the run began with."""

@@ -81,7 +81,9 @@ FOREIGN: dict[str, bytes] = {
     ".png": picture("png"),
     ".svg": picture("svg"),
     ".pdf": picture("pdf"),
-    ".html": b"<!DOCTYPE html><p>modgraph 0.1.0</p>",
+    ".html": b"<!DOCTYPE html><title>modgraph 0.1.0</title>",
+    ".dot": b"digraph modgraph {}",
+    ".mmd": b"flowchart TB",
 }
 
 COMMANDS: dict[str, tuple[Callable[[Path, str], list[str]], tuple[str, ...]]] = {
@@ -93,6 +95,10 @@ COMMANDS: dict[str, tuple[Callable[[Path, str], list[str]], tuple[str, ...]]] = 
     "trace to PNG": (lambda run, to: ["trace", f"{run}/run", "-o", f"{to}.png"], (".png",)),
     "trace to SVG": (lambda run, to: ["trace", f"{run}/run", "-o", f"{to}.svg"], (".svg",)),
     "trace to PDF": (lambda run, to: ["trace", f"{run}/run", "-o", f"{to}.pdf"], (".pdf",)),
+    "visualize as a page": (lambda run, to: ["visualize", f"{run}/small.mod", "-o", f"{to}.html"], (".html",)),
+    "visualize as SVG": (lambda run, to: ["visualize", f"{run}/small.mod", "-o", f"{to}.svg"], (".svg",)),
+    "visualize for graphviz": (lambda run, to: ["visualize", f"{run}/small.mod", "-o", f"{to}.dot"], (".dot",)),
+    "visualize for Mermaid": (lambda run, to: ["visualize", f"{run}/small.mod", "-o", f"{to}.mmd"], (".mmd",)),
     "trace to a page": (lambda run, to: ["trace", f"{run}/run", "--html", f"{to}.html"], (".html",)),
     "run": (
         lambda run, to: ["run", f"{run}/small.onnx", "--input", f"{run}/data.npz", "--output", f"{to}.npz"],

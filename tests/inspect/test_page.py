@@ -122,7 +122,7 @@ def test_a_repeat_shows_its_first_repetition_until_all_are_asked_for(gmoe: Page)
     expect(box(gmoe, "blocks.1")).to_have_count(0)
     expect(box(gmoe, "blocks.0-7")).to_contain_text("× 8")
     gmoe.locator('[data-all="blocks.0-7"]').click()
-    expect(box(gmoe, "blocks.7")).to_have_count(1)
+    expect(box(gmoe, "blocks.7.attn")).to_have_count(1)
     gmoe.locator('[data-all="blocks.0-7"]').click()
     expect(box(gmoe, "blocks.7")).to_have_count(0)
 

@@ -75,20 +75,36 @@ function drawBox(box, place, state, extras) {
 }
 
 // The bars of a pool's load: the share of each module, under its title.
-function bars(box, [x, y, width, height]) {
+function bars(box, [x, y, width, height], isOpen) {
   const shares = box.load || [];
   if (!shares.length) return [];
-  const most = Math.max(...shares, 1e-9), each = Math.min(14, (width - 24) / shares.length), base = y + height - 5;
+  const stacked = box.count > 1 ? 6 : 0, most = Math.max(...shares, 1e-9);
+  const each = Math.min(14, (width - 24 - stacked) / shares.length), base = y + height - 5 - (isOpen ? 0 : stacked);
   return shares.map((share, at) => ["rect", { class: "load", x: x + 12 + at * each, y: base - (9 * share) / most,
     width: Math.max(1, each - 1.5), height: Math.max(0.5, (9 * share) / most) }, ["title", {}, `module ${at}: ${(100 * share).toFixed(1)} %`]]);
 }
 
-function drawEdge(edge, points, width) {
+function drawEdge(edge, points) {
   const kinds = { data: "arrow", length: "arrow", uses: "arrow-uses", carry: "arrow" };
   const words = edge.edges.map((one) => `${one.source} → ${one.target}${one.slot ? ` (${one.slot})` : ""}${one.type ? `: ${one.type}` : ""}`);
   const told = words.length > 8 ? [...words.slice(0, 8), `and ${words.length - 8} more`] : words;
   return ["path", { class: `edge edge-${edge.kind}`, d: pathOf(points), "marker-end": `url(#${kinds[edge.kind]})`,
-                    "stroke-width": width || undefined, "data-source": edge.source, "data-target": edge.target }, ["title", {}, told.join("\n")]];
+                    "data-source": edge.source, "data-target": edge.target }, ["title", {}, told.join("\n")]];
+}
+
+// What goes through each module, beside the edge from a pool to a route: the wider, the more.
+function strands(index, edge, points) {
+  const shares = edge.edges.some((one) => one.slot === "pool") ? index.boxes.get(edge.target).load : null;
+  if (!shares || shares.length > 32) return [];
+  const widths = shares.map((share) => 12 * share), gap = 1.5;
+  const whole = widths.reduce((sum, width) => sum + width + gap, -gap);
+  let at = -whole / 2;
+  return shares.map((share, module) => {
+    const middle = at + widths[module] / 2;
+    at += widths[module] + gap;
+    return ["path", { class: "edge strand", d: pathOf(points), transform: `translate(${middle} ${-Math.abs(middle) / 2})`, "stroke-width": Math.max(0.4, widths[module]) },
+      ["title", {}, `module ${module}: ${(100 * share).toFixed(1)} %`]];
+  });
 }
 
 function markers() {
@@ -102,11 +118,11 @@ function drawing(index, state, laid) {
   const edges = new Map(visibleEdges(index, state).map((edge) => [edge.id, edge]));
   const open = (box) => isGroup(box) && state.open.has(box.id);
   const lines = laid.edges.filter((edge) => edge.points.length).map((edge) => {
-    const whole = edges.get(edge.id), target = index.boxes.get(whole.target);
-    return drawEdge(whole, edge.points, whole.kind === "uses" || !target.traffic ? 0 : 1.4 + 6 * target.traffic);
+    const whole = edges.get(edge.id);
+    return ["g", {}, ...strands(index, whole, edge.points), drawEdge(whole, edge.points)];
   });
   const ground = (box) => ["g", { class: `ground kind-${box.kind} open` }, ...frame(box, ...laid.boxes[box.id], true).map(([tag, given]) => [tag, { ...given, "data-id": box.id }])];
-  const draw = (box) => drawBox(box, laid.boxes[box.id], state, (each, place) => bars(each, place));
+  const draw = (box) => drawBox(box, laid.boxes[box.id], state, bars);
   return ["g", { class: "drawing", role: "tree", "aria-label": index.scene.name }, markers(),
     ["g", {}, ...boxes.filter(open).map(ground)], ["g", { class: "edges" }, ...lines],
     ["g", {}, ...boxes.map(draw)]];

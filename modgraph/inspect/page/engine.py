@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
-FIRST_BOXES = 40  # how many boxes are unfolded at first, about
+FIRST_BOXES = 60  # how many boxes are unfolded at first, about
 RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
 
 SURROUNDINGS = """

@@ -63,13 +63,13 @@ function elkGraph(index, state) {
     const texts = textsOf(box, isOpen), size = sizeOf(texts);
     if (!isOpen) {
       const stacked = box.kind === "repeat" || box.count > 1 ? 6 : 0;
-      return { id: box.id, width: size.width + (isGroup(box) ? 18 : 0) + stacked, height: Math.max(size.height, 34) + stacked };
+      return { id: box.id, width: size.width + (isGroup(box) ? 18 : 0) + stacked, height: Math.max(size.height, 34) + (box.load ? 14 : 0) + stacked };
     }
     const children = drawnChildren(box, state).map(node);
     const needed = size.width + 26 + (box.kind === "block" ? 0 : box.kind.length * SMALL + 8);
     const inside = Math.max(...children.map((child) => child.width || child.least)) + 32;
     const beside = 16 + Math.max(0, needed - inside) / 2;
-    const padding = `[top=42,left=${beside},bottom=16,right=${beside}]`;
+    const padding = `[top=42,left=${beside},bottom=${box.load ? 26 : 16},right=${beside}]`;
     return { id: box.id, children, least: Math.max(needed, inside), layoutOptions: { "elk.padding": padding } };
   };
   const edges = visibleEdges(index, state).map((edge) => {

@@ -88,7 +88,7 @@ class Pane {
   }
   showAll(id) {
     if (this.state.all.has(id)) this.state.all.delete(id);
-    else this.state.all.add(id);
+    else unfoldLike(this.index.boxes.get(id), this.state);
     return this.redraw(id);
   }
   foldAll() {

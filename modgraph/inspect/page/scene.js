@@ -46,6 +46,7 @@ function firstState(scene, budget) {
   while (level.length) {
     const next = [];
     for (const box of level) {
+      if (box.kind === "repeat" && holdsLoad(box)) state.all.add(box.id);
       const children = drawnChildren(box, state);
       if (box.kind === "pool" && children.length < 3 && children.length + seen > budget + 6) continue;
       if (seen + children.length > budget) continue;
@@ -58,6 +59,11 @@ function firstState(scene, budget) {
   return state;
 }
 
+// Whether a trace tells of something in a box: repetitions that are alike are used unlike.
+function holdsLoad(box) {
+  return Boolean(box.load) || (box.children || []).some(holdsLoad);
+}
+
 function unfoldedAll(scene) {
   const state = { open: new Set(), all: new Set() };
   const visit = (box) => {
@@ -67,6 +73,16 @@ function unfoldedAll(scene) {
   };
   scene.boxes.forEach(visit);
   return state;
+}
+
+// Show all repetitions of a repeat, unfolded as the first are.
+function unfoldLike(repeat, state) {
+  state.all.add(repeat.id);
+  const same = (box, model) => {
+    for (const set of [state.open, state.all]) if (set.has(model.id)) set.add(box.id);
+    (box.children || []).forEach((child, at) => same(child, model.children[at]));
+  };
+  repeat.children.forEach((child, at) => same(child, repeat.children[at % repeat.period]));
 }
 
 // Unfold what a box stands in, so that it is visible.
@@ -134,8 +150,13 @@ function loops(index, edge) {
   return child(edge.source) !== child(edge.target);
 }
 
-// Give boxes what is known of them beside the graph: marks of a comparison, loads of a trace.
+// Give boxes what is known of them beside the graph: marks of a comparison, loads of a trace. A pool's load is the mean
+// of its routes'.
 function annotate(index, data) {
   for (const [id, mark] of Object.entries(data.marks || {})) if (index.boxes.has(id)) index.boxes.get(id).mark = mark;
   for (const [id, shares] of Object.entries(data.loads || {})) if (index.boxes.has(id)) index.boxes.get(id).load = shares;
+  for (const box of index.order.filter((each) => each.kind === "pool" && !each.load)) {
+    const routes = (index.outOf.get(box.id) || []).map((edge) => index.boxes.get(edge.target).load).filter(Boolean);
+    if (routes.length) box.load = routes[0].map((_, at) => routes.reduce((sum, shares) => sum + shares[at], 0) / routes.length);
+  }
 }

@@ -104,7 +104,7 @@ class _Builder:
         return replace(
             box,
             kind="tokenizer" if node.op.tokenizes else "op",
-            detail=str(node.op),
+            detail=_brief(node.op),
             help=_help(node.op),
             settings=_settings(node.op),
             weights=tuple(Row(name, _shape(shape), "frozen" * node.frozen) for name, shape in axes.items()),
@@ -138,7 +138,7 @@ class _Builder:
         records = tuple(Row(each.name, each.axes, each.role.value) for each in node.router.records)
         return replace(
             box,
-            detail=str(node.router),
+            detail=_brief(node.router),
             help=_help(node.router),
             settings=_settings(node.router),
             cost=self.own.get(node.name, Cost()),
@@ -184,6 +184,13 @@ def _argument(box: Box, scan: ScanNode) -> Box:
 
 def _help(declaration: Declaration) -> str:
     return (declaration.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
+
+
+def _brief(declaration: Declaration) -> str:
+    """A declaration with its settings, numbers to four digits."""
+    values = {name: f"{v:.4g}" if isinstance(v, float) else shown_value(v) for name, v in declaration.values().items()}
+    given = ", ".join(f"{name}={value}" for name, value in values.items())
+    return f"{declaration.name}({given})" if given else declaration.name
 
 
 def _settings(declaration: Declaration) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,68 @@
+"""Pages of what was opened: a spec or a bundle as a graph, a run with what it measured and what was traced of it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from modgraph.files import read_file
+from modgraph.inspect.page import Curve, Curves, Pane, Section, page_of
+from modgraph.inspect.scene import scene_of
+from modgraph.inspect.trace_sections import loads_of, sections_of
+from modgraph.store.metrics import read_metrics
+from modgraph.store.opened import Opened, opened
+from modgraph.store.stored_trace import StoredTrace, read_trace
+
+ABOUT = ("step", "epoch", "split", "task")  # what a line of metrics tells beside them
+
+
+def page_of_opened(shown: Opened) -> str:
+    """The page of a spec, a run or a bundle. Raises `ModgraphError` where a run's records are damaged."""
+    scene = scene_of(shown.graph)
+    if shown.run is None:
+        return page_of(scene.name, [Pane(scene, shown.source)])
+    trace = read_trace(shown.run)
+    measured = list(_charts(read_metrics(shown.run)))
+    sections = [Section("Training", measured)] if measured else []
+    if trace is not None:
+        pictures = {view: read_file(path) for view, path in trace.pictures.items()}
+        sections += sections_of(trace.content, pictures, trace.stale)
+    loads = {} if trace is None else loads_of(trace.content)
+    return page_of(scene.name, [Pane(scene, shown.source, loads=loads, notes=_notes(shown, trace))], sections)
+
+
+def page_of_run(path: str) -> str:
+    """The page of a run's folder. Raises `ModgraphError`."""
+    return page_of_opened(opened(path))
+
+
+def in_notebook(page: str) -> str:
+    """A page as a notebook shows it: in a frame of its own, which reaches nothing around it."""
+    content = html.escape(page)
+    style = "width: 100%; height: 640px; border: 1px solid #d3d8df; border-radius: 6px"
+    return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{content}"></iframe>'
+
+
+def _notes(shown: Opened, trace: StoredTrace | None) -> list[str]:
+    if trace is None and not shown.graph.records():
+        return []
+    if trace is None:
+        return [f"What its routers do on real data is shown here after: modgraph trace {shown.path}"]
+    return [f"The trace is of an older model; make it anew: modgraph trace {shown.path}"] if trace.stale else []
+
+
+# ------------------------------------------------------------ metrics over time
+
+
+def _charts(records: Iterable[Mapping[str, Any]]) -> Iterator[Curves]:
+    """A chart for each metric, with a curve for each split, and each number at the end of its name."""
+    charts: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for record in records:
+        for name, value in record.items():
+            if name not in ABOUT and isinstance(value, int | float):
+                metric, _, number = name.rpartition(".") if name.rpartition(".")[2].isdecimal() else (name, "", "")
+                curve = f"{record['split']} {number}".strip()
+                charts.setdefault(metric, {}).setdefault(curve, []).append((record["step"], value))
+    for metric, curves in charts.items():
+        yield Curves([Curve(name, points) for name, points in curves.items()], metric, "step")
