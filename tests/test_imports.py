@@ -49,14 +49,16 @@ needs_none_of(*HEAVY)
 """
 
 TRAINING = """
-import modgraph.training.run, modgraph.trace.trace
+import modgraph.training.run, modgraph.trace.of_run
 modgraph.load("m.mod").build()
 needs_none_of("torch_geometric", "onnx", "lightning_fabric", "torch._dynamo", "sympy", "tensorboard", "sklearn")
 done("train", "m.mod", "--out", "run")
 done("eval", "run")
 done("export", "run", "-o", "m.onnx")
-done("trace", "run")
+done("trace", "run", "--route", "logits.p")
 needs_none_of("torch_geometric", "matplotlib")
+done("trace", "run")
+needs_none_of("torch_geometric")
 model = modgraph.load("m.mod").build(lowering="message_passing")
 import torch
 assert model(torch.zeros(2, 3, 4)).shape == (2, 2)
