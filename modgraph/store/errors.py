@@ -108,10 +108,11 @@ class NotABundle(Diagnostic):
     """A file that ends in .onnx is no bundle, or a damaged one."""
 
     code = "MG632"
-    message = '"{path}" cannot be opened as a bundle: {reason}'
-    help = "modgraph export RUN -o model.onnx makes one"
+    message = 'cannot open the bundle "{path}": {reason}'
+    help = "{way_out}"
     path: str
     reason: str
+    way_out: str = "modgraph export RUN -o model.onnx makes one"
 
 
 class SetOfStored(Diagnostic):

@@ -108,19 +108,20 @@ def _placed(graph: Graph, spec: Graph) -> Graph:
 
 def _bundle(path: Path) -> Opened:
     try:
-        manifest = _manifest(read_file(path))
+        content = read_file(path)
+        if damage := damage_of(content):
+            raise ModgraphError([NotABundle(path=str(path), reason=f"it {damage.reason}", way_out=damage.way_out)])
+        manifest = _manifest(content)
         return Opened(path, Kind.BUNDLE, from_json(manifest["ir"]), manifest=manifest)
     except (OSError, LookupError, TypeError, UnreadableGraph) as error:
         raise ModgraphError([NotABundle(path=str(path), reason=reason_of(error))]) from error
 
 
 def _manifest(content: bytes) -> dict[str, Any]:
-    """What a bundle's bytes tell of it. Raises `LookupError` for those of none, or of a damaged one."""
+    """What a bundle's bytes tell of it. Raises `LookupError` where they tell nothing."""
     from google.protobuf.message import DecodeError  # comes with onnx
     from onnx import load_model_from_string
 
-    if damage := damage_of(content):
-        raise LookupError(damage.reason)
     try:
         properties = {each.key: each.value for each in load_model_from_string(content).metadata_props}
         manifest: dict[str, Any] = json.loads(properties[MANIFEST_KEY])

@@ -233,7 +233,7 @@ class RunDirectory:
     def _json(self, path: Path) -> Any:
         report = Report()
         if not path.exists():
-            raise self.fault(f"there is no {path.name} in it" if self.path.is_dir() else "there is no such folder")
+            raise self.fault(f"there is no {path.name} in it" if self.path.is_dir() else self._no_folder())
         source = read(path, report)
         if source is None:
             raise ModgraphError(report.diagnostics)
@@ -241,6 +241,9 @@ class RunDirectory:
             return json.loads(source.text)
         except (ValueError, RecursionError) as error:
             raise self.fault(f"{path.name} is damaged") from error
+
+    def _no_folder(self) -> str:
+        return "it is a file" if self.path.is_file() else "there is no such folder"
 
     def fault(self, reason: str) -> ModgraphError:
         return ModgraphError([NotARun(path=str(self.path), reason=reason)])

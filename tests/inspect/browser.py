@@ -1,4 +1,7 @@
-"""A real browser, without a window, for tests of pages: Debian's Chromium, started once."""
+"""A real browser, without a window, for tests of pages: Debian's Chromium, started once for each file of tests.
+
+As long as it runs, so does a loop of events, which tests of other files might want for themselves.
+"""
 
 from __future__ import annotations
 

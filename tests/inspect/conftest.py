@@ -10,6 +10,6 @@ from playwright.sync_api import Browser
 from tests.inspect import browser as chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     yield from chromium.started()

@@ -63,9 +63,9 @@ def test_a_file_that_is_no_bundle_is_told(run: Path, tmp_path: Path) -> None:
     content = run.with_name("m.onnx").read_bytes()
     for name, damaged in {"none": b"", "text": b"model", "cut": content[:-1], "flipped": b"\0" + content[1:]}.items():
         (tmp_path / f"{name}.onnx").write_bytes(damaged)
-        with pytest.raises(ModgraphError, match="cannot be opened as a bundle"):
+        with pytest.raises(ModgraphError, match="cannot open the bundle"):
             opened(tmp_path / f"{name}.onnx")
-    with pytest.raises(ModgraphError, match="cannot be opened as a bundle"):
+    with pytest.raises(ModgraphError, match="cannot open the bundle"):
         opened(tmp_path / "missing.onnx")
 
 
