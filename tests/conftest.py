@@ -32,7 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the long checks too")
 
 
+LONG = ("backends/onnx", "training", "trace")  # folders of long tests, begun first, so that processes end together
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not any(f"tests/{folder}/" in item.nodeid for folder in LONG))
     if config.getoption("--slow"):
         return
     for item in items:

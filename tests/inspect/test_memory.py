@@ -90,7 +90,7 @@ def _forms(part: Part, route: RouteNode) -> list[str]:
     return [form for form in offered if form != "message_passing"]
 
 
-@pytest.mark.parametrize(("text", "form"), forms())
+@pytest.mark.parametrize(("text", "form"), [*forms()])
 def test_a_route_keeps_what_it_says_in_every_form(text: str, form: str) -> None:
     graph = Lower(form)(modgraph.loads(text).ir)
     told, measured = told_of(graph, 16), measured_of(build(graph, lowering=form), 16)

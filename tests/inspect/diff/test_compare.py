@@ -58,7 +58,7 @@ def renamed(text: str, rng: Random) -> str:
 
 
 @given(NUMBERS, NUMBERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_edit_leads_from_one_graph_to_the_other(first: int, second: int) -> None:
     (text, before), (_, other) = model_of(first), model_of(second)
     for after in [other, *variants(text, Random(second))]:
@@ -68,7 +68,7 @@ def test_the_edit_leads_from_one_graph_to_the_other(first: int, second: int) -> 
 
 
 @given(NUMBERS, NUMBERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_way_back_is_the_same_in_kind(first: int, second: int) -> None:
     (text, before), (_, other) = model_of(first), model_of(second)
     for after in [other, *variants(text, Random(second))]:
@@ -84,7 +84,7 @@ def pairs(changes: tuple[Any, ...]) -> set[tuple[str, str]]:
 
 
 @given(NUMBERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_other_names_are_moves(number: int) -> None:
     text, before = model_of(number)
     after = graph_of(renamed(text, Random(number)))
