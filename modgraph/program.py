@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
-from modgraph.elaboration import elaborate, moves_in
+from modgraph.diagnostics import Diagnostic, Report, Source
+from modgraph.elaboration import read_model
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
 from modgraph.inspect.memory import Memory, TrainingStep, memory_of
 from modgraph.ir import Graph
 from modgraph.recipes.optimizers import Optimizer
-from modgraph.syntax import parse, read
+from modgraph.syntax import read
 
 if TYPE_CHECKING:
     from modgraph.backends.torch import Model
@@ -81,8 +81,5 @@ def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
 
 
 def _program(source: Source | None, parameters: dict[str, Any], report: Report) -> Program:
-    file = parse(source, report) if source is not None else None
-    graph = elaborate(file, parameters, report) if file is not None else None
-    if file is None or graph is None or report.errors:
-        raise ModgraphError(report.in_order())
-    return Program(graph, source, tuple(report.warnings), moves_in(file))
+    graph, moved = read_model(source, parameters, report)
+    return Program(graph, source, tuple(report.warnings), moved)

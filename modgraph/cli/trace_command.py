@@ -7,6 +7,7 @@ import argparse
 from modgraph_runtime.provenance import SUMMARY_KEYS
 
 from modgraph.cli.common import add_force, add_overrides
+from modgraph.cli.lengths import is_count
 from modgraph.cli.trace_outputs import PAGE, PICTURES, SUFFIXES, Outputs, suffix_of
 from modgraph.cli.trace_sources import traced
 from modgraph.diagnostics import ModgraphError
@@ -76,6 +77,6 @@ def _check(options: argparse.Namespace, files: list[str]) -> None:
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+    if not is_count(text):
         raise argparse.ArgumentTypeError(f"a whole number from 1, not {text}")
     return int(text)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from modgraph.cli.common import add_force, add_overrides, overrides
-from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
+from modgraph.cli.common import add_force, add_overrides, overrides, warn
+from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import refuse_foreign, write_output
 from modgraph.store.opened import Opened, opened
 
@@ -40,8 +39,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([UnknownDrawingSuffix(path=options.output)])
     refuse_foreign(path, force=options.force)
     shown = opened(options.architecture, overrides(options))
-    if shown.warnings:
-        print(render_all(shown.warnings), file=sys.stderr)
+    warn(shown)
     write_output(path, _content(shown, path.suffix.lower()).encode(), options.force)
     print(f"wrote {path}")
     return 0

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.declare import load_extensions
-from modgraph.diagnostics import Report
+from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Abandoned, Context, Observer
 from modgraph.elaboration.entities import Family, ModuleEntity, PoolEntity, RouterEntity
 from modgraph.elaboration.findings import find_weaknesses
 from modgraph.elaboration.imports import Imports
 from modgraph.elaboration.language import RULES
-from modgraph.elaboration.moves import check_moves
+from modgraph.elaboration.moves import check_moves, moves_in
 from modgraph.elaboration.parameters import bind_parameters
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OutputNode
-from modgraph.syntax import ast
+from modgraph.syntax import ast, parse
 from modgraph.syntax.errors import NothingHere, SeveralModels
 
 
@@ -41,6 +41,15 @@ def elaborate(
     if any(isinstance(each, errors.UnknownOp) for each in report.errors):
         report.extend(load_extensions())
     return None if report.errors else graph
+
+
+def read_model(source: Source | None, overrides: Mapping[str, Any], report: Report) -> tuple[Graph, dict[str, str]]:
+    """The graph of a text, and the moves that it declares. Raises `ModgraphError` with all that is reported."""
+    file = None if source is None else parse(source, report)
+    graph = None if file is None else elaborate(file, overrides, report)
+    if file is None or graph is None or report.errors:
+        raise ModgraphError(report.in_order())
+    return graph, moves_in(file)
 
 
 def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], context: Context) -> Graph:

@@ -13,6 +13,7 @@ from typing import Any
 
 from modgraph.declare import Signature, product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.inspect.natural import natural
 from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, ScanNode, weights_of
 from modgraph.routers import PoolTypes
 from modgraph.types import Axis, Misfit, TensorType
@@ -52,11 +53,14 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         return Cost(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts alone, by name."""
+        return {name: getattr(self, name) for name in COUNTS}
+
     def as_json(self) -> dict[str, Any]:
-        counts: dict[str, Any] = {name: getattr(self, name) for name in COUNTS}
-        if self.nodes:
-            counts["nodes"] = {name: cost.as_json() for name, cost in self.nodes.items()}
-        return counts
+        nodes = {name: cost.as_json() for name, cost in self.nodes.items()} if self.nodes else {}
+        return {**self.counts, **({"nodes": nodes} if nodes else {})}
 
 
 COUNTS = tuple(field.name for field in fields(Cost) if field.name != "nodes")
@@ -177,9 +181,4 @@ def _with_subtotals(counts: dict[str, Cost]) -> dict[str, Cost]:
         for end in range(1, len(parts) + 1):
             prefix = ".".join(parts[:end])
             totals[prefix] = totals.get(prefix, Cost()) + cost
-    return {name: totals[name] for name in sorted(totals, key=_natural)}
-
-
-def _natural(name: str) -> list[tuple[int, int | str]]:
-    """Sorts `expert.10` behind `expert.9`."""
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in name.split(".")]
+    return {name: totals[name] for name in sorted(totals, key=natural)}

@@ -23,8 +23,7 @@ class Part:
     @property
     def key(self) -> Key:
         """What equal repetitions have in common: what they cost and what is in them."""
-        counts = tuple(getattr(self.cost, name) for name in COUNTS)
-        return counts, tuple((part.label, part.key) for part in self.parts)
+        return tuple(self.cost.counts.values()), tuple((part.label, part.key) for part in self.parts)
 
     def times(self, count: int) -> Part:
         """What so many of this cost."""

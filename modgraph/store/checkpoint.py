@@ -14,12 +14,12 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import read_file, reason_of, write_atomically, writing
+from modgraph.files import reason_of, write_atomically, writing
 from modgraph.ir import Graph
-from modgraph.store.checkpoint_record import READ_ERRORS, CheckpointRecord, newest, path_of, tidy
+from modgraph.store.checkpoint_record import READ_ERRORS, WEIGHT, CheckpointRecord, newest, path_of, tidy
 from modgraph.store.errors import BadCheckpoint
 
-WEIGHT, OPTIMIZER, STATE = "weight.", "optimizer.", "state."
+OPTIMIZER, STATE = "optimizer.", "state."
 OptimizerState = dict[str, dict[str, Tensor]]
 
 
@@ -81,10 +81,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """A checkpoint from its tensors' file. Raises `ModgraphError`."""
     record = CheckpointRecord.read(path)
     try:
-        content = read_file(path)
-        if hashlib.sha256(content).hexdigest() != record.sha256:
-            raise ValueError("its tensors are not those that were written")
-        tensors = load(content)
+        tensors = load(record.tensors(path))
     except (*READ_ERRORS, SafetensorError) as error:
         raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
     return Checkpoint(

@@ -6,6 +6,7 @@ a digest over itself.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from modgraph.store.records import sealed, unsealed
 
 FORMAT = 2
 WITHOUT_GRAPH = 1  # the format of a model that is always that of the run
+WEIGHT = "weight."  # what the names of weights begin with among the tensors
 NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})")
 READ_ERRORS = (OSError, ValueError, TypeError, RecursionError)
 
@@ -71,6 +73,13 @@ class CheckpointRecord:
         if path_of(path.parent, record.step) != path:
             raise ValueError(f"its record is that of step {record.step}")
         return record
+
+    def tensors(self, path: Path) -> bytes:
+        """The content of the file of tensors. Raises `OSError`, and `ValueError` where it is not what was written."""
+        content = read_file(path)
+        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise ValueError("its tensors are not those that were written")
+        return content
 
 
 def path_of(folder: Path, step: int) -> Path:

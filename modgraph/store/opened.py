@@ -10,17 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from modgraph_runtime.integrity import damage_of
+from modgraph_runtime.integrity import MANIFEST_KEY, damage_of
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
-from modgraph.elaboration import elaborate, moves_in
+from modgraph.elaboration import elaborate, moves_in, read_model
 from modgraph.files import read_file, reason_of
 from modgraph.ir import Graph, Node, Part, UnreadableGraph, from_json, rewritten
 from modgraph.store.errors import NotABundle, SetOfStored
 from modgraph.store.run_directory import RunDirectory
 from modgraph.syntax import parse, read
-
-MANIFEST_KEY = "modgraph"
 
 
 class Kind(StrEnum):
@@ -75,13 +73,8 @@ def _spec(path: str | Path, parameters: dict[str, Any], known_as: str | None) ->
     source = read(path, report)
     if source is not None and known_as is not None:
         source = Source(known_as, source.text)
-    file = None if source is None else parse(source, report)
-    graph = None if file is None else elaborate(file, parameters, report)
-    if file is None or graph is None or report.errors:
-        raise ModgraphError(report.in_order())
-    return Opened(
-        Path(known_as or path), Kind.SPEC, graph, source, warnings=tuple(report.warnings), moved=moves_in(file)
-    )
+    graph, moved = read_model(source, parameters, report)
+    return Opened(Path(known_as or path), Kind.SPEC, graph, source, warnings=tuple(report.warnings), moved=moved)
 
 
 def _run(path: Path) -> Opened:

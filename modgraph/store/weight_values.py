@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import read_file, reason_of
-from modgraph.store.checkpoint_record import newest_record, path_of
+from modgraph.files import reason_of
+from modgraph.store.checkpoint_record import WEIGHT, newest_record, path_of
 from modgraph.store.errors import BadCheckpoint
 from modgraph.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from numpy import ndarray
-
-WEIGHT = "weight."  # what the names of weights begin with among the tensors of a checkpoint
 
 
 def weights_of_run(run: RunDirectory) -> dict[str, ndarray] | None:
@@ -31,10 +29,7 @@ def weights_of_run(run: RunDirectory) -> dict[str, ndarray] | None:
         return None
     path = path_of(run.checkpoints, record.step)
     try:
-        content = read_file(path)
-        if hashlib.sha256(content).hexdigest() != record.sha256:
-            raise ValueError("its tensors are not those that were written")
-        tensors = load(content)
+        tensors = load(record.tensors(path))
     except (OSError, ValueError, SafetensorError) as error:
         raise ModgraphError([BadCheckpoint(path=str(path), reason=reason_of(error))]) from error
     return {name.removeprefix(WEIGHT): each for name, each in tensors.items() if name.startswith(WEIGHT)}

@@ -13,10 +13,9 @@ import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from modgraph_runtime.files import open_file
-from modgraph_runtime.integrity import damage_beside, damage_of
+from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port
 
-MANIFEST_KEY = "modgraph"
 FORMAT = 1
 
 # onnxruntime's errors have no base class of their own

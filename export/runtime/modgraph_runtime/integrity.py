@@ -20,6 +20,7 @@ LENGTH = len(START) + DIGITS
 
 PRODUCER = b"\x12\x08modgraph"  # ModelProto: producer_name = 2
 HEAD = 32  # bytes among which it stands
+MANIFEST_KEY = "modgraph"  # of the manifest among a model's properties
 MANIFEST_ENTRY = b"\x0a\x08modgraph\x12"
 MANIFEST_KEYS = frozenset(("format", "modgraph", "ir"))
 CLAIM = 2  # so many of them, since damage may have taken one

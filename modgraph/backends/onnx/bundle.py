@@ -11,8 +11,7 @@ from typing import Any
 
 import onnx
 import torch
-from modgraph_runtime.bundle import MANIFEST_KEY
-from modgraph_runtime.integrity import MANIFEST_KEYS, trailer
+from modgraph_runtime.integrity import MANIFEST_KEY, MANIFEST_KEYS, trailer
 
 from modgraph.backends.errors import NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.change import Change, Test, change

@@ -10,10 +10,10 @@ from modgraph.inspect.diff.colours import Palette
 from modgraph.inspect.diff.facts import Facts, Names, Renames, declared, facts_of, owner_of, regions_of
 from modgraph.inspect.diff.level import Level
 from modgraph.inspect.diff.matching import Matching, matched
-from modgraph.inspect.diff.natural import natural
 from modgraph.inspect.diff.places import AXIS, WEIGHTS, axes_after, owners_after
 from modgraph.inspect.diff.values import Added, Attribute, Changed, Diff, Doubt, Entry, Moved, Removed
 from modgraph.inspect.diff.votes import axes_of, elected
+from modgraph.inspect.natural import natural
 from modgraph.ir import Graph, to_json
 
 

@@ -10,6 +10,7 @@ from modgraph.inspect.diff.values import Moved
 from modgraph.inspect.folding import ranges
 
 STAR = "*"
+NUMBER = re.compile(r"\.(\d+)(?=\.|$)")
 
 
 @dataclass(frozen=True)
@@ -86,17 +87,16 @@ def _heads(before: str, after: str) -> tuple[str, str]:
 
 
 def _number(name: str) -> int:
-    found = re.search(r"\.(\d+)(?=\.|$)", name)
+    found = NUMBER.search(name)
     return int(found[1]) if found else -1
 
 
 def _shift(before: str, after: str) -> tuple[str, str, int]:
     """Two names without their first numbers, and how much larger the second is."""
-    pattern = re.compile(r"\.(\d+)(?=\.|$)")
-    if not (pattern.search(before) and pattern.search(after)):
+    if not (NUMBER.search(before) and NUMBER.search(after)):
         return before, after, 0
     step = _number(after) - _number(before)
-    return pattern.sub(f".{STAR}", before, count=1), pattern.sub(f".{STAR}", after, count=1), step
+    return NUMBER.sub(f".{STAR}", before, count=1), NUMBER.sub(f".{STAR}", after, count=1), step
 
 
 def _move(key: tuple[str, str, int], group: list[tuple[int, int]]) -> Move:

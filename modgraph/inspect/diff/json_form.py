@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from modgraph.inspect.cost import COUNTS, Cost
 from modgraph.inspect.diff.comparison import Comparison, Side
 from modgraph.inspect.diff.folds import moves_of
 from modgraph.inspect.diff.text import reshaped_axes
@@ -40,7 +39,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "moved": [asdict(each) for each in diff.moved],
         "moves": [asdict(each) for each in moves_of(diff.moved)],
         "doubts": [{**asdict(each), "declaration": each.declaration} for each in diff.doubts],
-        "costs": {"before": _counts(costs.before), "after": _counts(costs.after)},
+        "costs": {"before": costs.before.counts, "after": costs.after.counts},
         "weights": {fate: _weights(weights) for fate, weights in found.fates().items()},
         "values": {
             "trained": found.values.trained,
@@ -65,11 +64,7 @@ def _attribute(each: Attribute) -> dict[str, Any]:
 
 def _cost_at(place: str, found: Comparison) -> dict[str, Any]:
     before, after = found.costs.nodes[place]
-    return {"costs": {"before": _counts(before), "after": _counts(after)}}
-
-
-def _counts(cost: Cost) -> dict[str, int]:
-    return {name: getattr(cost, name) for name in COUNTS}
+    return {"costs": {"before": before.counts, "after": after.counts}}
 
 
 def _weights(weights: list[Weight]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from modgraph.inspect.diff.colours import Coloured, Colours, Palette
 from modgraph.inspect.diff.level import Edge, Level
-from modgraph.inspect.diff.natural import natural
 from modgraph.inspect.diff.values import Doubt
+from modgraph.inspect.natural import natural
 
 MOST_MOVES = 16  # declarations that follow each other
 MOST_ROUNDS = 4

@@ -23,27 +23,23 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Added:
+class Alone:
+    """A node that one of the graphs has and the other has not."""
+
+    place: str
+    entry: Entry
+
+    @property
+    def kind(self) -> str:
+        return str(self.entry["kind"])
+
+
+class Added(Alone):
     """A node that is there after alone."""
 
-    place: str
-    entry: Entry
 
-    @property
-    def kind(self) -> str:
-        return str(self.entry["kind"])
-
-
-@dataclass(frozen=True)
-class Removed:
+class Removed(Alone):
     """A node that was there before alone."""
-
-    place: str
-    entry: Entry
-
-    @property
-    def kind(self) -> str:
-        return str(self.entry["kind"])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import html
 import json
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from modgraph.inspect.page.content import Section
-from modgraph.inspect.page.engine import packed_elk, rendered, text_of
+from modgraph.inspect.page.engine import elk, packed_elk, rendered, text_of
 from modgraph.inspect.page.pane import Pane
 from modgraph.version import VERSION
 
@@ -96,7 +95,7 @@ def style_of_page() -> str:
 
 def _policy(script: str, style: str) -> str:
     """Nothing is fetched, and nothing runs but the page's own script and the layout library."""
-    scripts = " ".join(_hash(text) for text in (script, gzip.decompress(packed_elk()).decode()))
+    scripts = " ".join(_hash(text) for text in (script, elk()))
     own = f"script-src {scripts}; style-src {_hash(style)}; img-src data:"
     return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 

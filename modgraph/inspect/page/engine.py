@@ -54,13 +54,19 @@ def packed_elk() -> bytes:
 
 
 @cache
+def elk() -> str:
+    """The layout library."""
+    return gzip.decompress(packed_elk()).decode()
+
+
+@cache
 def _engine() -> MiniRacer:
     from py_mini_racer import MiniRacer
 
     engine = MiniRacer()
     atexit.register(engine.close)  # later, without its thread, it would wait for ever
     engine.eval(SURROUNDINGS)
-    engine.eval(gzip.decompress(packed_elk()).decode())
+    engine.eval(elk())
     engine.eval("\n".join(map(text_of, RENDERER)) + DRIVER)
     return engine
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from modgraph.declare import Declaration, shown_value
 from modgraph.diagnostics import Source
-from modgraph.inspect.cost import Cost, cost_of
+from modgraph.inspect.cost import Cost, axes_of_any_length, cost_of
 from modgraph.inspect.scene.counts import of_pool, own_counts, total
 from modgraph.inspect.scene.edges import edges_of, prefixes, short_type
 from modgraph.inspect.scene.nesting import Leaf, nested
@@ -52,7 +52,7 @@ class _Builder:
         self.drawn = {node.name for node in self.graph}
         boxes = nested([Leaf(self.box(self.graph, node), node.name) for node in self.in_order(self.graph)])
         boxes = folded(tokenizers_told(boxes, edges), edges)
-        lengths = tuple((axis, 1) for axis in _padded(self.graph))
+        lengths = tuple((axis, 1) for axis in axes_of_any_length(self.graph))
         return Scene(
             self.graph.name,
             _shown(self.graph.parameters),
@@ -211,7 +211,3 @@ def _lines(node: Node) -> Lines | None:
     source, start, end = node.span.source, node.span.start, node.span.end
     first, last = source.position(start)[0], source.position(max(start, end - 1))[0]
     return Lines(source.name, start, end, first, last)
-
-
-def _padded(graph: Graph) -> list[str]:
-    return sorted({axis for part in graph.parts() for node in part.graph for t in node.types for axis in t.padded})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from modgraph.diagnostics import Source
-from modgraph.inspect.cost import COUNTS, Cost
+from modgraph.inspect.cost import Cost
 from modgraph.version import VERSION
 
 FORMAT = 1
@@ -81,8 +81,8 @@ class Box:
                 record[name] = list(value)
         if self.settings:
             record["settings"] = dict(self.settings)
-        if any(getattr(self.cost, name) for name in COUNTS):
-            record["counts"] = {name: getattr(self.cost, name) for name in COUNTS}
+        if any(self.cost.counts.values()):
+            record["counts"] = self.cost.counts
         for name in ("weights", "records"):
             if rows := getattr(self, name):
                 record[name] = [{"name": row.name, "type": row.type, "note": row.note} for row in rows]
@@ -137,7 +137,7 @@ class Scene:
             "name": self.name,
             "parameters": dict(self.parameters),
             "lengths": dict(self.lengths),
-            "counts": {name: getattr(self.cost, name) for name in COUNTS},
+            "counts": self.cost.counts,
             "boxes": [box.as_json() for box in self.boxes],
             "edges": [edge.as_json() for edge in self.edges],
             "sources": [{"name": source.name, "text": source.text} for source in self.sources],
