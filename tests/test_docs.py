@@ -67,3 +67,9 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     assert isinstance(logits, torch.Tensor)
     assert logits.shape == (2, 10)
     assert names["program"].cost().parameters == 131_594  # type: ignore[attr-defined]
+
+
+def test_no_merge_is_left_half_done() -> None:
+    texts = [Path("README.md"), *Path("docs").glob("*.md"), *Path("specs").glob("*.*")]
+    marks = re.compile(r"^(<{7}|={7}|>{7})( |$)", re.M)
+    assert [str(path) for path in texts if marks.search(path.read_text())] == []
