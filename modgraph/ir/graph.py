@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import networkx
 
@@ -31,9 +31,21 @@ from modgraph.types import TensorType
 N = TypeVar("N", bound=Node)
 
 
+class _Sources(NamedTuple):
+    """What a node reads: results by slot, lengths by axis, its pool and router by role."""
+
+    inputs: dict[str, Result]
+    lengths: dict[str, Result]
+    uses: dict[str, str]
+
+    def names(self) -> list[str]:
+        results = (*self.inputs.values(), *self.lengths.values())
+        return [*(result.node for result in results), *self.uses.values()]
+
+
 class Graph:
-    """A directed multigraph of nodes: `data` edges carry results into named slots, `length` edges tell a node how long
-    examples are along an axis, `uses` edges point at a route's pool and router.
+    """A directed graph of nodes. A node knows which results flow into its slots, which tell it how long examples are
+    along an axis, and, of a route, its pool and router; an edge leads to it from each of them.
 
     It is built by adding nodes in an order where sources come first, and never changed afterwards.
     """
@@ -41,7 +53,8 @@ class Graph:
     def __init__(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
         self.name = name
         self.parameters: dict[str, Any] = dict(parameters or {})
-        self._graph: Any = networkx.MultiDiGraph()
+        self._graph: Any = networkx.DiGraph()
+        self._signatures: dict[str, Signature] = {}
 
     # ------------------------------------------------------------ building
 
@@ -55,22 +68,17 @@ class Graph:
         """Add a node whose sources are already there: what flows into its slots, the pool and router it uses, and the
         lengths of examples by the name of an axis."""
         assert node.name not in self._graph, f"two nodes are called {node.name}"
-        self._graph.add_node(node.name, node=node)
-        self._connect(node.name, "data", inputs or {})
-        self._connect(node.name, "length", lengths or {})
-        for role, used in (uses or {}).items():
-            self._graph.add_edge(used, node.name, role, position=-1, relation="uses")
+        sources = _Sources(dict(inputs or {}), dict(lengths or {}), dict(uses or {}))
+        for source in sources.names():
+            assert source in self._graph, f"{node.name} reads {source}, which is not there"
+        self._graph.add_node(node.name, node=node, sources=sources)
+        self._graph.add_edges_from((source, node.name) for source in sources.names())
         return node
-
-    def _connect(self, name: str, relation: str, sources: Mapping[str, Result]) -> None:
-        for position, (what, result) in enumerate(sources.items()):
-            assert result.node in self._graph, f"{name} reads {result.node}, which is not there"
-            facts = {"index": result.index, "position": position, "relation": relation}
-            self._graph.add_edge(result.node, name, (relation, what), **facts)
 
     def replace(self, node: Node) -> None:
         """Put a node in the place of the one of its name, while the graph is built."""
         self._graph.nodes[node.name]["node"] = node
+        self._signatures.clear()
 
     # ------------------------------------------------------------ reading
 
@@ -94,11 +102,11 @@ class Graph:
 
     def inputs(self, name: str) -> dict[str, Result]:
         """What flows into a node, by slot, in the order of its operands."""
-        return self._sources(name, "data")
+        return dict(self._sources(name).inputs)
 
     def lengths(self, name: str) -> dict[str, Result]:
         """How long examples are along axes whose padding a node is told, by the axis' name."""
-        return self._sources(name, "length")
+        return dict(self._sources(name).lengths)
 
     def length_inputs(self) -> dict[str, str]:
         """The inputs that tell the lengths of axes, by the axis' name."""
@@ -106,15 +114,11 @@ class Graph:
 
     def uses(self, name: str) -> dict[str, str]:
         """The pool and router of a route, by role."""
-        return {role: source for source, _, role, data in self._edges_into(name) if data["relation"] == "uses"}
+        return dict(self._sources(name).uses)
 
-    def _sources(self, name: str, relation: str) -> dict[str, Result]:
-        edges = [edge for edge in self._edges_into(name) if edge[3]["relation"] == relation]
-        edges.sort(key=lambda edge: edge[3]["position"])
-        return {what: Result(source, data["index"]) for source, _, (_, what), data in edges}
-
-    def _edges_into(self, name: str) -> list[Any]:
-        return list(self._graph.in_edges(name, keys=True, data=True))
+    def _sources(self, name: str) -> _Sources:
+        sources: _Sources = self._graph.nodes[name]["sources"]
+        return sources
 
     def type_of(self, result: Result) -> TensorType:
         return self[result.node].types[result.index]
@@ -134,10 +138,15 @@ class Graph:
 
     def signature(self, node: OpNode | RouteNode) -> Signature:
         """The declaration of an op, or of a route's router, bound to the types that flow into it here."""
-        operands = [self.type_of(result) for result in self.inputs(node.name).values()]
-        if isinstance(node, OpNode):
-            return node.op.bind(*operands)
-        return bind_route(self.router_of(node).router, self.pool_of(node), *operands)
+        known = self._signatures.get(node.name)
+        if known is None:
+            operands = [self.type_of(result) for result in self.inputs(node.name).values()]
+            if isinstance(node, OpNode):
+                known = node.op.bind(*operands)
+            else:
+                known = bind_route(self.router_of(node).router, self.pool_of(node), *operands)
+            self._signatures[node.name] = known
+        return known
 
     def pool_of(self, route: RouteNode) -> PoolNode:
         pool = self[self.uses(route.name)["pool"]]

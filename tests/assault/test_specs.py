@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -31,12 +31,16 @@ GENERATORS = "grown judge mutated settings sound specs vocabulary"
 TRIED = (*SOURCES, *(f"tests/assault/{each}.py" for each in GENERATORS.split()))
 
 
-@pytest.mark.parametrize("part", range(5))
-def test_five_thousand_specs(part: int) -> None:
-    """In a process of their own, whose time and memory are bounded."""
+@pytest.fixture(scope="module")
+def judges() -> Iterator[ProcessPoolExecutor]:
+    """A process of their own, whose time and memory are bounded."""
     with ProcessPoolExecutor(1, get_context("forkserver")) as pool:
-        counts = naming_the_killed(lambda: pool.submit(some_of_part, part).result())
-    as_expected(counts, 1)
+        yield pool
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_five_thousand_specs(part: int, judges: ProcessPoolExecutor) -> None:
+    as_expected(naming_the_killed(lambda: judges.submit(some_of_part, part).result()), 1)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -107,6 +108,14 @@ def test_too_little_memory_is_told(tmp_path: Path, paper: Path) -> None:
 
     assert in_a_child(compile_it, opened(paper), opened(paper)) == 1
     assert "error[MG130]: there is not enough memory" in paper.read_text()
+
+
+def test_a_bound_on_addresses_is_told(tmp_path: Path) -> None:
+    command = f"ulimit -v {2**26}; exec {sys.executable} -m modgraph visualize {SMN} -o {tmp_path}/net.svg"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert "error[MG142]" in ran.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_is_gone_is_told(tmp_path: Path, paper: Path) -> None:

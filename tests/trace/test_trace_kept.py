@@ -27,6 +27,19 @@ def run(once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(once, tmp_path / "run"))
 
 
+@pytest.fixture(scope="module")
+def traced_once(once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = Path(shutil.copytree(once, tmp_path_factory.mktemp("traced") / "run"))
+    assert main(["trace", str(run)]) == 0
+    return run
+
+
+@pytest.fixture
+def traced(traced_once: Path, tmp_path: Path) -> Path:
+    """A run that has its trace."""
+    return Path(shutil.copytree(traced_once, tmp_path / "traced"))
+
+
 def kept_in(run: Path) -> StoredTrace:
     found = read_trace(RunDirectory(run))
     assert found is not None
@@ -48,15 +61,14 @@ def test_a_trace_is_left_in_the_run(run: Path, capsys: pytest.CaptureFixture[str
     assert sorted(path.name for path in (run / "trace").iterdir()) == sorted(f"{view}.png" for view in kept.pictures)
 
 
-def test_what_is_there_already_is_not_drawn_again(run: Path) -> None:
-    assert main(["trace", str(run)]) == 0
-    before = (run / "trace.json").stat().st_mtime_ns
-    assert main(["trace", str(run), "--examples", "2"]) == 0
-    assert (run / "trace.json").stat().st_mtime_ns == before
-    (run / "trace" / "paths.png").unlink()
-    assert main(["trace", str(run)]) == 0
-    assert (run / "trace.json").stat().st_mtime_ns != before
-    assert "paths" in kept_in(run).pictures
+def test_what_is_there_already_is_not_drawn_again(traced: Path) -> None:
+    before = (traced / "trace.json").stat().st_mtime_ns
+    assert main(["trace", str(traced), "--examples", "2"]) == 0
+    assert (traced / "trace.json").stat().st_mtime_ns == before
+    (traced / "trace" / "paths.png").unlink()
+    assert main(["trace", str(traced)]) == 0
+    assert (traced / "trace.json").stat().st_mtime_ns != before
+    assert "paths" in kept_in(traced).pictures
 
 
 @pytest.mark.parametrize("options", [["--route", "blocks.1.x2.expert"], ["-s", "data.test=DATA"]])
@@ -66,17 +78,16 @@ def test_of_other_data_and_of_one_route_nothing_is_left(run: Path, once: Path, o
     assert read_trace(RunDirectory(run)) is None
 
 
-def test_a_run_with_a_trace_is_still_a_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", str(run)]) == 0
-    with resumed(str(run)) as engine:
+def test_a_run_with_a_trace_is_still_a_run(traced: Path, once: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with resumed(str(traced)) as engine:
         finish(engine)
-    assert main(["eval", str(run)]) == 0
+    assert main(["eval", str(traced)]) == 0
     capsys.readouterr()
-    spec = str(run.parent / "net.mod")
+    spec = str(traced.parent / "net.mod")
     Path(spec).write_text(TRANSFORMER)
     with (
         pytest.raises(ModgraphError, match="holds a run already"),
-        started(spec, str(run / "recipe.yaml"), {}, str(run)),
+        started(spec, str(traced / "recipe.yaml"), {}, str(traced)),
     ):
         pass
 
@@ -111,14 +122,13 @@ def test_a_damaged_trace_and_one_of_a_newer_format_are_told(run: Path, text: str
     assert not kept_in(run).stale
 
 
-def test_a_trace_that_was_edited_is_told(run: Path) -> None:
-    assert main(["trace", str(run)]) == 0
-    text = (run / "trace.json").read_text()
-    (run / "trace.json").write_text(text.replace('"examples": 40', '"examples": 41'))
+def test_a_trace_that_was_edited_is_told(traced: Path) -> None:
+    text = (traced / "trace.json").read_text()
+    (traced / "trace.json").write_text(text.replace('"examples": 40', '"examples": 41'))
     with pytest.raises(ModgraphError, match="not what was written"):
-        read_trace(RunDirectory(run))
-    assert main(["trace", str(run)]) == 0
-    assert (run / "trace.json").read_text() == text
+        read_trace(RunDirectory(traced))
+    assert main(["trace", str(traced)]) == 0
+    assert (traced / "trace.json").read_text() == text
 
 
 @pytest.mark.parametrize("name", ["trace.json", "trace/places.png"])
@@ -144,20 +154,18 @@ def test_a_folder_that_cannot_be_written_to_is_a_warning(
     assert read_trace(RunDirectory(run)) is None
 
 
-def test_a_trace_whose_pictures_cannot_be_written_is_none(run: Path) -> None:
+def test_a_trace_whose_pictures_cannot_be_written_is_none(traced: Path) -> None:
     """The one that was there is gone by then: its pictures are not all its own any more."""
-    assert main(["trace", str(run)]) == 0
-    (run / "trace" / "paths.png").unlink()
-    (run / "trace" / "paths.png").mkdir()
-    assert main(["trace", str(run), "--split", "train"]) == 0
-    assert read_trace(RunDirectory(run)) is None
+    (traced / "trace" / "paths.png").unlink()
+    (traced / "trace" / "paths.png").mkdir()
+    assert main(["trace", str(traced), "--split", "train"]) == 0
+    assert read_trace(RunDirectory(traced)) is None
 
 
-def test_numbers_of_the_trace_are_whole(run: Path) -> None:
+def test_numbers_of_the_trace_are_whole(traced: Path) -> None:
     """Every route has what the schema says, as numbers that JSON has."""
-    assert main(["trace", str(run)]) == 0
     content: dict[str, Any] = json.loads(
-        (run / "trace.json").read_text(), parse_constant=lambda name: pytest.fail(name)
+        (traced / "trace.json").read_text(), parse_constant=lambda name: pytest.fail(name)
     )
     for route in content["routes"].values():
         assert len(route["importance"]) == len(route["load"]) == 4

@@ -5,13 +5,17 @@ from __future__ import annotations
 import atexit
 import gzip
 import json
+import sys
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from modgraph.diagnostics import Diagnostic, ModgraphError
+
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
 
+ADDRESSES = 2**40  # bytes: V8 reserves more, takes less where it must, and ends the process where that is too little
 FIRST_BOXES = 60  # how many boxes are unfolded at first, about
 RENDERER = ("scene.js", "layout.js", "draw.js", "svg_text.js")
 
@@ -42,6 +46,16 @@ function render(data, budget) {
 """
 
 
+class TooFewAddresses(Diagnostic):
+    """What lays out pages and pictures (V8) reserves a terabyte of addresses, whatever it then uses of them; a bound on
+    a process's addresses (`ulimit -v`) is met by that alone."""
+
+    code = "MG142"
+    message = "pages and pictures need a terabyte of addresses to be laid out; this process is bounded to {most} GiB"
+    help = "lift the bound (ulimit -v unlimited), or draw what others lay out: a file that ends in .dot or .mmd"
+    most: int
+
+
 def text_of(name: str) -> str:
     """A file of the page."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
@@ -63,6 +77,7 @@ def elk() -> str:
 def _engine() -> MiniRacer:
     from py_mini_racer import MiniRacer
 
+    _check_addresses()
     engine = MiniRacer()
     atexit.register(engine.close)  # later, without its thread, it would wait for ever
     engine.eval(SURROUNDINGS)
@@ -71,10 +86,20 @@ def _engine() -> MiniRacer:
     return engine
 
 
+def _check_addresses() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY and most < ADDRESSES:
+        raise ModgraphError([TooFewAddresses(most=most // 2**30)])
+
+
 def rendered(pane: dict[str, Any], budget: int | None = FIRST_BOXES) -> dict[str, Any]:
     """A pane in JSON laid out and drawn: `state`, what is unfolded; `laid`, positions; `svg`, the elements.
 
-    Unfolded are about `budget` boxes, or all but repetitions.
+    Unfolded are about `budget` boxes, or all but repetitions. Raises `ModgraphError` where V8 cannot start.
     """
     engine = _engine()
     engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}); 0")
