@@ -34,6 +34,7 @@ from modgraph.nn.shape import Arithmetic, Concat, Flatten, Split, Stack
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
 from modgraph.nn.top_k import NoisyTopK
+from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 
 __all__ = [
     "DRAW",
@@ -94,6 +95,9 @@ __all__ = [
     "Sum",
     "Tokens",
     "TruncatedKernel",
+    "Weighted",
+    "WeightedDense",
+    "WeightedFactorised",
     "choice_of",
     "choosing",
     "cleared",
