@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Program:
-    """An architecture: its graph, where it was read from, the warnings on the way, and new names by those that it says
-    an earlier version had."""
+    """An architecture: its graph, where it was read from, the warnings on the way, new names by those that it says an
+    earlier version had, and texts of the files that it imports by their paths from its own folder."""
 
     ir: Graph
     source: Source | None = None
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)
     moved: Mapping[str, str] = field(default_factory=dict, compare=False)
+    imported: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def cost(self, **lengths: int) -> Cost:
         """Parameters and multiply-accumulates per example; axes of any length have the given ones, or 1.
@@ -81,5 +82,5 @@ def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
 
 
 def _program(source: Source | None, parameters: dict[str, Any], report: Report) -> Program:
-    graph, moved = read_model(source, parameters, report)
-    return Program(graph, source, tuple(report.warnings), moved)
+    found = read_model(source, parameters, report)
+    return Program(found.graph, source, tuple(report.warnings), found.moved, found.imported)

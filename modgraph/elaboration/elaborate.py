@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,19 @@ from modgraph.syntax.errors import NothingHere, SeveralModels
 
 
 def elaborate(
-    file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer = lambda span, value: None
+    file: ast.File,
+    overrides: Mapping[str, Any],
+    report: Report,
+    observe: Observer = lambda span, value: None,
+    imports: Imports | None = None,
 ) -> Graph | None:
     """The graph of the file's model under the given parameters, or None with every mistake reported.
 
-    `observe` is told what the names and stages of the text stand for, for tools that show it.
+    `observe` is told what the names and stages of the text stand for, for tools that show it; `imports` reads what the
+    file imports, by default from the file's own folder.
     """
     path = Path(file.span.source.name)
-    blocks = Imports(path.parent, report).scope_of(file, path)
+    blocks = (imports or Imports(path.parent, report)).scope_of(file, path)
     for extra in file.models[1:]:
         report.add(SeveralModels(span=extra.name_span, name=extra.name))
     if not file.models:
@@ -43,13 +49,26 @@ def elaborate(
     return None if report.errors else graph
 
 
-def read_model(source: Source | None, overrides: Mapping[str, Any], report: Report) -> tuple[Graph, dict[str, str]]:
-    """The graph of a text, and the moves that it declares. Raises `ModgraphError` with all that is reported."""
+@dataclass(frozen=True)
+class Reading:
+    """What a text says: a graph, new names by those of an earlier version, and texts of the files that it imports by
+    their paths from its own folder."""
+
+    graph: Graph
+    moved: Mapping[str, str]
+    imported: Mapping[str, str]
+
+
+def read_model(source: Source | None, overrides: Mapping[str, Any], report: Report) -> Reading:
+    """What a text says. Raises `ModgraphError` with all that is reported."""
     file = None if source is None else parse(source, report)
-    graph = None if file is None else elaborate(file, overrides, report)
-    if file is None or graph is None or report.errors:
+    if source is None or file is None:
         raise ModgraphError(report.in_order())
-    return graph, moves_in(file)
+    imports = Imports(Path(source.name).parent, report)
+    graph = elaborate(file, overrides, report, imports=imports)
+    if graph is None or report.errors:
+        raise ModgraphError(report.in_order())
+    return Reading(graph, moves_in(file), imports.texts)
 
 
 def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], context: Context) -> Graph:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from modgraph.diagnostics import Report, Source, did_you_mean
@@ -22,11 +24,16 @@ def resolved(path: Path) -> Path:
 
 
 class Imports:
-    """Reads each file once. `root` is the folder of the spec: what lies outside is told."""
+    """Reads each file once. `root` is the folder of the spec: what lies outside is told.
 
-    def __init__(self, root: Path, report: Report) -> None:
+    Of files in `kept`, texts by their paths from the root, that text is read instead. `texts` are all that were read.
+    """
+
+    def __init__(self, root: Path, report: Report, kept: Mapping[str, str] | None = None) -> None:
         self.root = resolved(root)
         self.report = report
+        self.kept = dict(kept or {})
+        self.texts: dict[str, str] = {}
         self.scopes: dict[Path, Scope | None] = {}  # none for a file that cannot be read
         self.reading: list[Path] = []
 
@@ -72,9 +79,16 @@ class Imports:
         return self._read(statement, path)
 
     def _read(self, statement: ast.Import, path: Path) -> Scope | None:
-        source = read(path, self.report, statement.span)
-        file = parse(Source(str(path), source.text), self.report) if source is not None else None
+        source = self._source(statement, path)
+        file = parse(source, self.report) if source is not None else None
         if file is None:
             self.scopes[path] = None
             return None
         return self.scope_of(file, path)
+
+    def _source(self, statement: ast.Import, path: Path) -> Source | None:
+        name = Path(os.path.relpath(path, self.root)).as_posix()
+        source = Source(name, self.kept[name]) if name in self.kept else read(path, self.report, statement.span)
+        if source is not None:
+            self.texts[name] = source.text
+        return source

@@ -13,7 +13,7 @@ from typing import Any
 from modgraph_runtime.integrity import MANIFEST_KEY, damage_of
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
-from modgraph.elaboration import elaborate, moves_in, read_model
+from modgraph.elaboration import Imports, elaborate, moves_in, read_model
 from modgraph.files import read_file, reason_of
 from modgraph.ir import Graph, Node, Part, UnreadableGraph, from_json, rewritten
 from modgraph.store.errors import NotABundle, SetOfStored
@@ -73,8 +73,9 @@ def _spec(path: str | Path, parameters: dict[str, Any], known_as: str | None) ->
     source = read(path, report)
     if source is not None and known_as is not None:
         source = Source(known_as, source.text)
-    graph, moved = read_model(source, parameters, report)
-    return Opened(Path(known_as or path), Kind.SPEC, graph, source, warnings=tuple(report.warnings), moved=moved)
+    found = read_model(source, parameters, report)
+    told = tuple(report.warnings)
+    return Opened(Path(known_as or path), Kind.SPEC, found.graph, source, warnings=told, moved=found.moved)
 
 
 def _run(path: Path) -> Opened:
@@ -84,7 +85,8 @@ def _run(path: Path) -> Opened:
     file = None if source is None else parse(source, report)
     if file is None:
         return Opened(path, Kind.RUN, graph, source, directory)
-    spec = elaborate(file, graph.parameters, report)
+    imports = Imports(path, report, directory.read_imports())
+    spec = elaborate(file, graph.parameters, report, imports=imports)
     placed = graph if spec is None or report.errors else _placed(graph, spec)
     return Opened(path, Kind.RUN, placed, source, directory, moved=moves_in(file))
 

@@ -1,6 +1,6 @@
 """The files of a run. Needs no torch.
 
-spec.mod  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
+spec.mod  imports.json  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
 what its data set keeps, and what was traced of it: trace.json  trace/
 
 A run is made in three steps, each whole or not at all: run.json says that it is starting and names every file that will
@@ -54,6 +54,11 @@ class RunDirectory:
     @property
     def spec(self) -> Path:
         return self.path / "spec.mod"
+
+    @property
+    def imports(self) -> Path:
+        """Texts of the files that the spec imports, by their paths from its folder."""
+        return self.path / "imports.json"
 
     @property
     def ir(self) -> Path:
@@ -138,7 +143,9 @@ class RunDirectory:
         finally:
             lock.release()
 
-    def lay_out(self, spec: str, graph: Graph, recipe: str, kept: Mapping[str, bytes]) -> None:
+    def lay_out(
+        self, spec: str, imported: Mapping[str, str], graph: Graph, recipe: str, kept: Mapping[str, bytes]
+    ) -> None:
         """Write what a new run is made from, in a folder that is locked; `mark` then makes it count.
 
         Raises `ModgraphError` if the folder holds anything else.
@@ -149,6 +156,7 @@ class RunDirectory:
             self.spec.name: spec.encode(),
             self.ir.name: json.dumps(to_json(graph), indent=1).encode(),
             self.recipe.name: recipe.encode(),
+            **({self.imports.name: json.dumps(dict(imported), indent=1).encode()} if imported else {}),
             **kept,
         }
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
@@ -225,6 +233,13 @@ class RunDirectory:
     def newest(self) -> CheckpointRecord | None:
         """The record of the checkpoint that its model is of, None before the first. Raises `ModgraphError`."""
         return newest_record(self.checkpoints, self.read_graph().hash())
+
+    def read_imports(self) -> dict[str, str]:
+        """Texts of the files that the spec imports; none in runs of before they were kept. Raises `ModgraphError`."""
+        found = self._json(self.imports) if self.imports.exists() else {}
+        if not (isinstance(found, dict) and all(isinstance(text, str) for text in found.values())):
+            raise self.fault(f"{self.imports.name} is damaged")
+        return found
 
     def read_data(self) -> Any:
         """What tells its data from others. Raises `ModgraphError`."""

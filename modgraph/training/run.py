@@ -184,7 +184,7 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
         if engine.processes.is_rank_zero:
             start = {} if inherited is None else {directory.start.name: inherited.record()}
             kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
-            directory.lay_out(program.source.text, graph, recipe.to_yaml(), kept)
+            directory.lay_out(program.source.text, program.imported, graph, recipe.to_yaml(), kept)
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,24 @@ def test_nodes_of_a_run_know_their_places_in_its_spec(run: Path) -> None:
     for node in found.graph:
         assert node.span is not None
         assert node.span.source.text == found.source.text
+
+
+def test_nodes_of_a_run_know_their_places_in_files_that_are_gone(tmp_path: Path) -> None:
+    spec, lib = laid_out(tmp_path), tmp_path / "lib"
+    lib.mkdir()
+    (lib / "inner.mod").write_text("block widen(d) { input x: float[n] y = x -> linear(d) output y }")
+    (lib / "outer.mod").write_text(
+        'import widen from "inner.mod" block widened(d) { input x: float[n] y = x -> widen(d) output y }'
+    )
+    text = spec.read_text().replace("-> relu", "-> widened(4) -> relu")
+    spec.write_text(f'import widened from "lib/outer.mod"\n{text}')
+    begin(spec, tmp_path / "run", train__epochs=1, model__hidden=4)
+    shutil.rmtree(lib)
+    spec.unlink()
+    found = opened(tmp_path / "run")
+    places = {node.span.source.name for node in found.graph if node.span is not None}
+    assert all(node.span is not None for node in found.graph)
+    assert places == {str(tmp_path / "run" / "spec.mod"), "lib/inner.mod"}
 
 
 def test_only_specs_take_parameters(run: Path) -> None:
