@@ -10,7 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.diagnostics import ModgraphError
+from modgraph.inspect.page.errors import TooFewAddresses
 
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer
@@ -44,16 +45,6 @@ function render(data, budget) {
   for (let turn = 0; pending.length; turn++) pending.shift()();
 }
 """
-
-
-class TooFewAddresses(Diagnostic):
-    """What lays out pages and pictures (V8) reserves a terabyte of addresses, whatever it then uses of them; a bound on
-    a process's addresses (`ulimit -v`) is met by that alone."""
-
-    code = "MG142"
-    message = "pages and pictures need a terabyte of addresses to be laid out; this process is bounded to {most} GiB"
-    help = "lift the bound (ulimit -v unlimited), or draw what others lay out: a file that ends in .dot or .mmd"
-    most: int
 
 
 def text_of(name: str) -> str:
