@@ -163,3 +163,10 @@ def test_logic_of_values_is_written_otherwise(wrong: str, help_: str) -> None:
     with pytest.raises(ModgraphError) as told:
         modgraph.loads(f"model m() {{ input x: float[3] y = {wrong} output y }}")
     assert help_ in str(told.value)
+
+
+def test_where_is_a_word_like_any_other_but_behind_the_condition_of_grow() -> None:
+    with pytest.raises(ModgraphError) as told:
+        modgraph.loads("model m() { input x: float[3] grow p by r when (x > 1, x, x) -> where where true output x }")
+    assert [each.code for each in told.value.diagnostics] == ["MG109"]
+    modgraph.loads("model m() { input x: float[3] where = where(x > 1, x, 1 - x) output where }")
