@@ -55,4 +55,6 @@ def _excerpt(span: Span) -> list[str]:
 
 def _printable(text: str, kept: str = "\t\n") -> str:
     """A text without signs that a terminal would obey: names of files may have any."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() or char in kept else "\ufffd" for char in text)

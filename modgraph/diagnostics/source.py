@@ -39,7 +39,7 @@ class Span:
 
     def to(self, other: Span) -> Span:
         """The stretch from here to the end of `other`."""
-        return Span(self.source, self.start, max(self.end, other.end))
+        return Span(self.source, self.start, other.end if other.end > self.end else self.end)
 
     def __str__(self) -> str:
         line, column = self.source.position(self.start)

@@ -334,4 +334,4 @@ def _declared(statement: Statement) -> tuple[str, ...]:
 
 def depth_of(children: list[Any]) -> int:
     """How deep the deepest of some trees is nested."""
-    return max((child.depth for child in children if isinstance(child, Tree)), default=0)
+    return max([child.depth for child in children if isinstance(child, Tree)], default=0)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lark import Token, UnexpectedToken
+from lark import UnexpectedToken
+from lark.parsers.lalr_analysis import Shift
 
 from modgraph.diagnostics import Report, Source, Span
 from modgraph.syntax import ast
@@ -23,6 +24,7 @@ from modgraph.syntax.tokens import PlacedToken
 
 NAME_FOLLOWS = frozenset("INPUT TARGET TOKENIZER MODULE POOL ROUTER MODEL BLOCK REPEAT FOR BY AS DOT".split())
 FOLLOWS_NAME = frozenset("EQUAL COLON ARROW COMMA RPAR RSQB LSQB".split())
+KEYWORDS = STATEMENT_KEYWORDS | DEFINITION_KEYWORDS
 NEIGHBOURS = 2  # tokens before a mistake that say what was meant
 
 
@@ -32,22 +34,19 @@ class Recovery:
     def __init__(self, source: Source, report: Report) -> None:
         self.source = source
         self.report = report
-        self.parser: Any = language().parse_interactive("", start="start")
+        self.parser: Any = language().parse_interactive("", start="start").parser_state
         self.checkpoints = [self._stacks()]  # of each body that is open: before its last statement
         self.mistakes = 0
-        self.before: tuple[PlacedToken, ...] = ()
-        self.after: PlacedToken | None = None
+        self.stream: list[PlacedToken] = []
+        self.at = 0
         strays = (each.span for each in report.errors if isinstance(each, StrayCharacter))
         self.strays = [span.start for span in strays if span is not None and span.source is source]
 
     def run(self, stream: list[PlacedToken]) -> ast.File | None:
-        at = 0
+        self.stream, at = stream, 0
         while at < len(stream):
-            token = stream[at]
-            self.before = tuple(stream[max(0, at - NEIGHBOURS) : at])
-            self.after = stream[at + 1] if at + 1 < len(stream) else None
-            keyword = token.type in STATEMENT_KEYWORDS or token.type in DEFINITION_KEYWORDS
-            before = self._stacks() if keyword else self.checkpoints[-1]
+            token, self.at = stream[at], at
+            before = self._stacks() if token.type in KEYWORDS else self.checkpoints[-1]
             if len(before[0]) > PARSER_STACK:
                 self.report.add(TooDeep(span=token.span, what="this is", limit=TREE_DEPTH))
                 return None
@@ -62,13 +61,22 @@ class Recovery:
                 stream[at] = token.as_name()
                 continue
             at = self._resume(stream, at)
-        result = self._feed(self._end(stream))
+        result = self._feed(self._end())
         return result if isinstance(result, ast.File) else None
 
-    def _feed(self, token: Any) -> Any:
+    @property
+    def before(self) -> tuple[PlacedToken, ...]:
+        """What stands before the token at hand."""
+        return tuple(self.stream[max(0, self.at - NEIGHBOURS) : self.at])
+
+    @property
+    def after(self) -> PlacedToken | None:
+        return self.stream[self.at + 1] if self.at + 1 < len(self.stream) else None
+
+    def _feed(self, token: PlacedToken) -> Any:
         """The parser's answer to a token: true or the finished file, or False after a reported mistake."""
         try:
-            result = self.parser.feed_token(token)
+            result = self.parser.feed_token(token, token.type == "$END")
         except UnexpectedToken:
             if not self._follows_a_stray(token):
                 self.report.add(self._unexpected(token))
@@ -90,7 +98,7 @@ class Recovery:
         following = self.after.type if self.after is not None else ""
         begins = token.type in STATEMENT_KEYWORDS and following == "NAME"
         as_name = (last in NAME_FOLLOWS and not begins) or following in FOLLOWS_NAME
-        return as_name and token.isalpha() and token.type != "NAME" and "NAME" in self.parser.accepts()
+        return as_name and token.isalpha() and token.type != "NAME" and self._accepts("NAME")
 
     def _resume(self, stream: list[PlacedToken], at: int) -> int:
         """Go back to the last checkpoint, and on in the text to where it can continue."""
@@ -100,9 +108,9 @@ class Recovery:
             kind = stream[later].type
             opened += (kind == "LBRACE") - (kind == "RBRACE")
             if kind in DEFINITION_KEYWORDS or (kind in STATEMENT_KEYWORDS and opened <= 0) or opened < 0:
-                if "$END" in self.parser.accepts() and kind not in DEFINITION_KEYWORDS:
+                if kind not in DEFINITION_KEYWORDS and self._accepts("$END"):
                     continue
-                if kind in self.parser.accepts():
+                if self._accepts(kind):
                     return later
         return len(stream)
 
@@ -121,21 +129,30 @@ class Recovery:
         return at
 
     def _stacks(self) -> tuple[list[Any], list[Any]]:
-        state = self.parser.parser_state
-        return list(state.state_stack), list(state.value_stack)
+        return list(self.parser.state_stack), list(self.parser.value_stack)
 
     def _restore(self, stacks: tuple[list[Any], list[Any]]) -> None:
-        state = self.parser.parser_state
-        state.state_stack[:], state.value_stack[:] = stacks
+        self.parser.state_stack[:], self.parser.value_stack[:] = stacks
 
-    def _end(self, stream: list[PlacedToken]) -> Token:
+    def _accepts(self, kind: str) -> bool:
+        """Whether the parser would go on at such a token: it ends with a shift, whatever is reduced before."""
+        conf = self.parser.parse_conf
+        states, last = conf.states, list(self.parser.state_stack)
+        while last[-1] != conf.end_state:
+            action, argument = states[last[-1]].get(kind, (None, None))
+            if action is None or action is Shift:
+                return action is Shift
+            del last[len(last) - len(argument.expansion) :]
+            last.append(states[last[-1]][argument.origin.name][1])
+        return True
+
+    def _end(self) -> PlacedToken:
         end = len(self.source.text.rstrip())
-        token = PlacedToken("$END", "")
-        token.span = Span(self.source, max(0, end - 1), end)
-        return token
+        return PlacedToken.of("$END", "", Span(self.source, max(0, end - 1), end))
 
-    def _unexpected(self, token: Any) -> UnexpectedText:
-        accepted = frozenset(self.parser.accepts())
+    def _unexpected(self, token: PlacedToken) -> UnexpectedText:
+        choices = self.parser.parse_conf.states[self.parser.state_stack[-1]]
+        accepted = frozenset(kind for kind in choices if kind.isupper() and self._accepts(kind))
         found = "the end of the file" if token.type == "$END" else f'"{token}"'
         mistake = Mistake(
             token=token,
@@ -148,9 +165,9 @@ class Recovery:
         )
         return UnexpectedText(span=token.span, found=found, expected=expected(accepted), way_out=advise(mistake))
 
-    def _open_tokens(self) -> Iterator[Token]:
+    def _open_tokens(self) -> Iterator[PlacedToken]:
         """The tokens of what is not complete, the nearest first."""
-        return (each for each in reversed(self.parser.parser_state.value_stack) if isinstance(each, Token))
+        return (each for each in reversed(self.parser.value_stack) if isinstance(each, PlacedToken))
 
     def _statement(self) -> str:
         """The keyword of the statement or definition that is not complete; "NAME" in a body, "" at the top."""

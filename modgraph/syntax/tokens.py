@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
-
-from lark import Token, UnexpectedCharacters
-from lark.lexer import LexerState
-from lark.utils import TextSlice
 
 from modgraph.diagnostics import Report, Source, Span
 from modgraph.syntax.errors import StrayCharacter
@@ -15,28 +13,29 @@ from modgraph.syntax.limits import REPORTED_SYNTAX_ERRORS
 from modgraph.syntax.tables import language
 
 
-class PlacedToken(Token):
-    """A token with its span."""
+class PlacedToken(str):
+    """A token with its kind, as the grammar names it, and its span."""
 
+    __slots__ = ("span", "type")
+
+    type: str
     span: Span
 
     @classmethod
-    def of(cls, token: Token, source: Source) -> PlacedToken:
-        assert token.start_pos is not None
-        placed = cls(token.type, token.value, token.start_pos, token.line, token.column)
-        placed.span = Span(source, token.start_pos, token.start_pos + len(token.value))
-        return placed
+    def of(cls, kind: str, text: str, span: Span) -> PlacedToken:
+        token = cls(text)
+        token.type = kind
+        token.span = span
+        return token
 
     def as_name(self) -> PlacedToken:
         """The same text read as a name."""
-        name = PlacedToken("NAME", str(self))
-        name.span = self.span
-        return name
+        return PlacedToken.of("NAME", str(self), self.span)
 
 
 ENDS = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB LBRACE RBRACE".split())  # what a statement follows
 COMPLETE = frozenset("NAME RPAR RSQB".split())  # what a value ends with
-AXIS = frozenset("NAME STRING MINUS MOVED OVER".split())  # what the name of an axis begins with
+AXIS = frozenset("NAME STRING MINUS MOVED OVER WHERE".split())  # what the name of an axis begins with
 IN_PATH = frozenset("MOVED NAME DOT INTEGER DECIMAL ARROW".split())
 HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, though they are reserved
 
@@ -45,15 +44,19 @@ def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
     """The tokens of a text, stray characters reported; it ends where there are too many of them.
 
     `moved` is a keyword where a statement may begin and a name follows, which no other statement does; `over` behind
-    something complete, with an axis behind it, which no name could stand between.
+    something complete, with an axis behind it, which no name could stand between; `where` behind the condition of
+    `grow … when`.
     """
-    before, declares = "", False
+    before, declares, grows = "", False, False
     for token, following in _with_next(_cut(source, report)):
         if token.type == "OVER" and not (before in COMPLETE and following in AXIS):
             token = token.as_name()
         begins = token.type == "MOVED" and before in ENDS and following in ("NAME", "MOVED", *HEADS)
         if (token.type == "MOVED" and not begins) or (declares and token.type in HEADS and following == "DOT"):
             token = token.as_name()
+        if token.type == "WHERE" and not (grows and before in ENDS):
+            token = token.as_name()
+        grows = token.type == "WHEN" or (grows and token.type != "WHERE")
         declares = begins or (declares and token.type in IN_PATH)
         before = token.type
         yield token
@@ -71,22 +74,36 @@ def _with_next(found: Iterator[PlacedToken]) -> Iterator[tuple[PlacedToken, str]
 
 
 def _cut(source: Source, report: Report) -> Iterator[PlacedToken]:
-    parser: Any = language().parser
-    lexer = parser.lexer
-    state = LexerState(TextSlice.cast_from(source.text))
-    strays = 0
-    while True:
-        try:
-            yield PlacedToken.of(lexer.next_token(state, None), source)
-        except UnexpectedCharacters as error:
-            at = error.pos_in_stream or 0
+    pattern, words, ignored = _terminals()
+    text = source.text
+    at = strays = 0
+    while at < len(text):
+        found = pattern.match(text, at)
+        if found is None:
             report.add(_stray(source, at))
             strays += 1
             if strays == REPORTED_SYNTAX_ERRORS:
                 return
-            state.line_ctr.feed(source.text[at : at + 1], test_newline=True)
-        except EOFError:
-            return
+            at += 1
+            continue
+        start, at, kind = at, found.end(), found.lastgroup or ""
+        if kind not in ignored:
+            word = found.group()
+            yield PlacedToken.of(words.get(word, kind), word, Span(source, start, at))
+
+
+@cache
+def _terminals() -> tuple[re.Pattern[str], dict[str, str], frozenset[str]]:
+    """What cuts a text: a pattern with a group for every kind of token, the kinds of reserved words, those left out."""
+    lexer: Any = language().parser.lexer
+    words = {each.pattern.value: each.name for each in lexer.terminals if each.pattern.type == "str"}
+    reserved = {word: kind for word, kind in words.items() if word.isalpha()}
+    kinds = (each for each in lexer.terminals if each.name not in reserved.values())  # the longer ones first
+    return (
+        re.compile("|".join(f"(?P<{each.name}>{each.pattern.to_regexp()})" for each in kinds)),
+        reserved,
+        lexer.ignore_types,
+    )
 
 
 def _stray(source: Source, at: int) -> StrayCharacter:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.errors import TooFewAddresses
+from modgraph.inspect.page.errors import TooFewAddresses
 
 if TYPE_CHECKING:
     from py_mini_racer import MiniRacer

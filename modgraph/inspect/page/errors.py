@@ -1,4 +1,4 @@
-"""Messages about pages and pictures."""
+"""Messages of pages and pictures."""
 
 from __future__ import annotations
 
