@@ -8,8 +8,7 @@ from math import prod
 from string import ascii_lowercase
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, sizes
-from modgraph.ops.along_axis import axis_setting, position_of
+from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, sizes
 from modgraph.routers.on_tape import TapedPool
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 from modgraph.tape import Value
