@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from modgraph.declare import Declaration, Registry, Role, Signature, Use
 from modgraph.ops.comparison import Comparison
 from modgraph.tape import Value
+from modgraph.types import Axis
 
 
 class Op(Declaration):
@@ -54,6 +55,14 @@ class Op(Declaration):
     def keeps_largest(self, signature: Signature) -> bool:
         """Whether along the last axis the largest value stays where it is: what it gives are still logits."""
         return False
+
+    def chosen(self, signature: Signature) -> tuple[Axis, int] | None:
+        """Of a choice, the axis along which it is made, and how many there are at most."""
+        return None
+
+    def zero_with(self) -> tuple[int, ...]:
+        """The operands, by place, wherever one of which is zero the result is zero too."""
+        return ()
 
     def longest(self, signature: Signature) -> dict[str, int]:
         """How long axes of any length may be here at most, by name."""
