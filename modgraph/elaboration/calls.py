@@ -32,6 +32,7 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
     sound = POISON not in common.values()
     if declaration.takes_names:
         given = _as_names(given, declaration, site)
+    given = _as_list(given, settings)
     positional = iter(settings.items())
     for argument in given:
         setting = _setting_for(argument, declaration, positional, site)
@@ -41,6 +42,9 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
             site.tell(errors.DuplicateArgument(span=argument.span, callee=declaration.name, name=setting.name))
             sound = False
         else:
+            pool = _pool_meant(argument.value, site) if setting.bounds["axis"] else None
+            if pool is not None and "length" in settings:
+                values.setdefault("length", pool.size)
             argument = _axis_named(argument, site) if setting.bounds["axis"] else argument
             values[setting.name] = argument.value
             sound = _accepts(setting, argument, declaration, site) and sound
@@ -62,12 +66,34 @@ def _axis_named(argument: CallArgument, site: Site) -> CallArgument:
     """An argument that may name an axis: of a pool's modules by the pool or its name, of a block's input by the word
     that the block has for it."""
     value = argument.value
+    several = isinstance(value, tuple)
+    return replace(argument, value=tuple(_axis_of(each, site) for each in value) if several else _axis_of(value, site))
+
+
+def _pool_meant(value: Any, site: Site) -> PoolEntity | None:
+    """The pool that a value is or names."""
     if isinstance(value, str):
-        value = site.scope.find(value, lambda known: isinstance(known, PoolEntity)) or value
-    if isinstance(value, PoolEntity):
-        value = value.axis.name
-    known = site.call.axes.get(value) if site.call is not None and isinstance(value, str) else None
-    return replace(argument, value=known.name if known is not None and known.name else value)
+        value = site.scope.find(value, lambda known: isinstance(known, PoolEntity))
+    return value if isinstance(value, PoolEntity) else None
+
+
+def _axis_of(value: Any, site: Site) -> Any:
+    pool = _pool_meant(value, site)
+    name = value if pool is None else pool.axis.name
+    known = site.call.axes.get(name) if site.call is not None and isinstance(name, str) else None
+    return known.name if known is not None and known.name else name
+
+
+def _as_list(given: list[CallArgument], settings: dict[str, Setting]) -> list[CallArgument]:
+    """The arguments without a name of an op whose first setting is a list of axes, as that list."""
+    first = next(iter(settings.values()), None)
+    listed = [argument for argument in given if argument.name is None]
+    if first is None or not (first.bounds["axis"] and tuple in first.kinds) or not listed:
+        return given
+    values = tuple(argument.value for argument in listed)
+    value = POISON if POISON in values else values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
+    rest = [argument for argument in given if argument.name is not None]
+    return [CallArgument(first.name, value, listed[0].span), *rest]
 
 
 def _as_names(given: list[CallArgument], declaration: type[Declaration], site: Site) -> list[CallArgument]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.ir.graph import Graph, Part
-from modgraph.ir.node import InputNode, Node, PoolNode, TargetNode
+from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, TargetNode
 from modgraph.ir.rewrite import rewritten
 from modgraph.types import Axis
 
@@ -27,6 +27,8 @@ def grow(graph: Graph, pool: str, by: int) -> Graph:
             case InputNode() | TargetNode():
                 (type_,) = node.types
                 return replace(node, types=(type_.with_shape([longer if a == axis else a for a in type_.shape]),))
+            case OpNode():
+                return replace(node, op=node.op.grown(axis, longer))
             case _:
                 return node
 

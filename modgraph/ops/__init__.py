@@ -4,6 +4,7 @@ from modgraph.ops import (
     activation,
     along_axis,
     arithmetic,
+    axes,
     compared,
     contraction,
     elementwise,
@@ -11,8 +12,10 @@ from modgraph.ops import (
     linear,
     loss,
     normalisation,
+    order,
     sequence,
     shape,
+    situation,
 )
 from modgraph.ops.op import Op
 
@@ -21,6 +24,7 @@ __all__ = [
     "activation",
     "along_axis",
     "arithmetic",
+    "axes",
     "compared",
     "contraction",
     "elementwise",
@@ -28,6 +32,8 @@ __all__ = [
     "linear",
     "loss",
     "normalisation",
+    "order",
     "sequence",
     "shape",
+    "situation",
 ]
