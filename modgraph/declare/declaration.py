@@ -47,11 +47,12 @@ class TorchModule:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(setting,))
 class _Declared:
-    """Makes every class below it a frozen dataclass."""
+    """Makes every class below it a frozen dataclass, which one without fields of its own is already."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        dataclass(frozen=True)(cls)
+        if cls.__annotations__:
+            dataclass(frozen=True)(cls)
 
 
 class Declaration(_Declared, Registered):

@@ -12,9 +12,16 @@ from modgraph.elaboration.constants import ConstantProblem
 from modgraph.elaboration.entities import POISON, Entity, Family, OpUse, Poison, Template, Tensor, described
 from modgraph.elaboration.site import Site
 from modgraph.ops.arithmetic import ARITHMETIC
+from modgraph.ops.compared import COMPARISONS, MIRRORED
 from modgraph.syntax import ast
 
+OPERATORS = {**ARITHMETIC, **COMPARISONS}
 MOST_LISTED = 20  # members of a family, in a message
+LOGIC = {
+    "and": "of zeros and ones a product is both: (a > 0) * (b > 0)",
+    "or": "of zeros and ones the larger is either: (a > 0, b > 0) -> maximum",
+    "not": "of zeros and ones: 1 - (a > 0)",
+}
 
 
 def evaluate_range(expression: ast.Range, site: Site) -> Any:
@@ -24,8 +31,11 @@ def evaluate_range(expression: ast.Range, site: Site) -> Any:
 
 def constant_call(name: str, call: ast.Call, site: Site) -> Any:
     values = [site.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
-    if POISON in values:
-        return POISON
+    return POISON if POISON in values else computed(name, values, call, site)
+
+
+def computed(name: str, values: list[Any], call: ast.Call, site: Site) -> Any:
+    """A function of constants, its problems told."""
     longest = max((len(value) for value in values if isinstance(value, tuple | range)), default=0)
     site.context.spend(min(longest, constants.LONGEST_LIST), call.span)
     return folded(call, site, constants.call, name, values)
@@ -46,17 +56,17 @@ def evaluate_binary(expression: ast.Binary, site: Site) -> Any:
         if not counted((left, right), expression, site):
             return POISON
         return folded(expression, site, constants.binary, expression.operator, left, right)
-    op: Any = ARITHMETIC.get(expression.operator)
-    values = (left, right)
+    values, operator = (left, right), expression.operator
+    if operator in COMPARISONS and not isinstance(left, Entity):
+        left, right, operator = right, left, MIRRORED[operator]
+    op: Any = OPERATORS.get(operator)
     plain = all(isinstance(value, Tensor) or type(value) in (int, float) for value in values)
     if op is None or not plain:
         return _not_arithmetic(expression, values, site)
     constants_given = {
-        side: float(value)
-        for side, value in zip(("left", "right"), values, strict=True)
-        if not isinstance(value, Tensor)
+        side: float(value) for side, value in (("left", left), ("right", right)) if not isinstance(value, Tensor)
     }
-    tensors = tuple(value for value in values if isinstance(value, Tensor))
+    tensors = tuple(value for value in (left, right) if isinstance(value, Tensor))
     return apply_op(OpUse(op(**constants_given)), tensors, expression.span, site)
 
 
@@ -64,7 +74,7 @@ def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poi
     culprit = next((value for value in values if isinstance(value, Entity)), values[0])
     if POISON not in values:
         culprit = next((v for v in values if isinstance(v, Entity) and not isinstance(v, Tensor)), culprit)
-        way_out = ""
+        way_out = LOGIC.get(expression.operator, "") if isinstance(culprit, Tensor) else ""
         if isinstance(culprit, Template):
             way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
         found = described(culprit)

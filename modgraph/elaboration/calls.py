@@ -42,6 +42,9 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
             sound = False
         else:
             argument = _axis_named(argument, site) if setting.bounds["axis"] else argument
+            if setting.bounds["extent"] and isinstance(argument.value, PoolEntity):
+                values[setting.bounds["extent"]] = argument.value.axis.name
+                argument = replace(argument, value=argument.value.size)
             values[setting.name] = argument.value
             sound = _accepts(setting, argument, declaration, site) and sound
     for setting in settings.values():
@@ -61,13 +64,17 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
 def _axis_named(argument: CallArgument, site: Site) -> CallArgument:
     """An argument that may name an axis: of a pool's modules by the pool or its name, of a block's input by the word
     that the block has for it."""
-    value = argument.value
+    return replace(argument, value=axis_called(argument.value, site))
+
+
+def axis_called(value: Any, site: Site) -> Any:
+    """The name of an axis by what a spec calls it; anything else as it is."""
     if isinstance(value, str):
         value = site.scope.find(value, lambda known: isinstance(known, PoolEntity)) or value
     if isinstance(value, PoolEntity):
         value = value.axis.name
     known = site.call.axes.get(value) if site.call is not None and isinstance(value, str) else None
-    return replace(argument, value=known.name if known is not None and known.name else value)
+    return known.name if known is not None and known.name else value
 
 
 def _as_names(given: list[CallArgument], declaration: type[Declaration], site: Site) -> list[CallArgument]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.arithmetic import (
+    computed,
     constant_call,
     counted,
     evaluate_binary,
@@ -14,7 +15,7 @@ from modgraph.elaboration.arithmetic import (
     evaluate_range,
     evaluate_unary,
 )
-from modgraph.elaboration.calls import arguments_of, settle
+from modgraph.elaboration.calls import CallArgument, arguments_of, settle
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
@@ -34,6 +35,7 @@ from modgraph.elaboration.entities import (
 from modgraph.elaboration.pipelines import evaluate_pipeline
 from modgraph.elaboration.records import apply_statistic, evaluate_attribute
 from modgraph.elaboration.site import Site
+from modgraph.ops import Op
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, find_router, op_meant, value_meant
 
@@ -104,6 +106,8 @@ def _call(call: ast.Call, site: Site) -> Any:
     if op is None:
         return _unknown_call(call, name, site)
     given = arguments_of(call, site)
+    if name in constants.FUNCTIONS and _of_constants(op, given):
+        return computed(name, [argument.value for argument in given], call, site)
     operands = []
     kinds = OPERANDS | PoolEntity if op.objective else OPERANDS  # a statistic of a pool is told to be of its router
     while given and given[0].name is None and isinstance(given[0].value, kinds):
@@ -116,6 +120,13 @@ def _call(call: ast.Call, site: Site) -> Any:
     if isinstance(settled, Poison):
         return POISON
     return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
+
+
+def _of_constants(op: type[Op], given: list[CallArgument]) -> bool:
+    """Whether the arguments of a call are numbers to compute with, rather than the settings of the op of that name."""
+    plain = all(argument.name is None and not isinstance(argument.value, Entity) for argument in given)
+    lists = any(isinstance(argument.value, tuple | range) for argument in given)
+    return plain and (lists or len(given) > len(op.settings()))
 
 
 def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:

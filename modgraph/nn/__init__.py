@@ -6,6 +6,7 @@ from modgraph.nn.agreement import (
     AgreementFactorised,
 )
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Softmax, Sum
+from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.categorical import (
     Categorical,
     Fixed,
@@ -15,6 +16,7 @@ from modgraph.nn.categorical import (
     SlotsPerModule,
 )
 from modgraph.nn.choices import DRAW, choice_of, choosing
+from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.kernel import KernelDense, KernelFactorised, TruncatedKernel
@@ -30,10 +32,11 @@ from modgraph.nn.selected import (
     SelectedPerModule,
 )
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
-from modgraph.nn.shape import Arithmetic, Concat, Flatten, Split, Stack
+from modgraph.nn.shape import Concat, Flatten, Split, Stack
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
 from modgraph.nn.top_k import NoisyTopK
+from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 
 __all__ = [
     "DRAW",
@@ -46,6 +49,7 @@ __all__ = [
     "AvgPool2d",
     "BatchNorm2d",
     "Categorical",
+    "Clamp",
     "ClassToken",
     "Concat",
     "Contract",
@@ -53,6 +57,7 @@ __all__ = [
     "CosineTopK",
     "CrossEntropy",
     "Dropout",
+    "Elementwise",
     "Entropy",
     "EveryModule",
     "EveryModuleRoute",
@@ -94,6 +99,10 @@ __all__ = [
     "Sum",
     "Tokens",
     "TruncatedKernel",
+    "Weighted",
+    "WeightedDense",
+    "WeightedFactorised",
+    "Where",
     "choice_of",
     "choosing",
     "cleared",

@@ -1,9 +1,6 @@
-"""Joining, cutting, and arithmetic."""
+"""Joining and cutting."""
 
 from __future__ import annotations
-
-import operator
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,49 +44,3 @@ class Split(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         return x.chunk(self.parts, dim=-1)
-
-
-class Arithmetic(nn.Module):
-    """left ∘ right, one of them perhaps a constant.
-
-    `left_lacks` and `right_lacks` are the axes of the result that a value does not have, counted from the last: within
-    an example it is repeated along them, never across the batch.
-    """
-
-    OPERATORS: dict[str, Any] = {
-        "+": operator.add,
-        "-": operator.sub,
-        "*": operator.mul,
-        "/": operator.truediv,
-        "**": operator.pow,
-    }
-
-    def __init__(
-        self,
-        symbol: str,
-        left_lacks: tuple[int, ...] = (),
-        right_lacks: tuple[int, ...] = (),
-        left: float | None = None,
-        right: float | None = None,
-    ) -> None:
-        super().__init__()
-        self.function = self.OPERATORS[symbol]
-        self.lacks = (left_lacks, right_lacks)
-        self.left = left
-        self.right = right
-
-    def forward(self, *values: Tensor) -> Tensor:
-        remaining = iter(values)
-        left = next(remaining) if self.left is None else self.left
-        right = next(remaining) if self.right is None else self.right
-        result: Tensor = self.function(*map(_widened, (left, right), self.lacks))
-        return result
-
-
-def _widened(value: Tensor | float, lacks: tuple[int, ...]) -> Tensor | float:
-    """A value with the axes that it lacks, counted from the last; batch statistics and constants as they are."""
-    if not isinstance(value, Tensor) or value.dim() == 0:
-        return value
-    for axis in reversed(lacks):
-        value = value.unsqueeze(axis)
-    return value

@@ -249,3 +249,31 @@ def test_no_constant_is_taken_for_zero_or_one(tmp_path: Path) -> None:
     found = Bundle(tmp_path / "m.onnx").run({"x": x.numpy()})
     for name, expected in model.compute({"x": x}).outputs.items():
         np.testing.assert_allclose(found[name], expected.detach().numpy(), rtol=3e-7, err_msg=terms[int(name[1:])])
+
+
+WEIGHTED = """
+model weighted() {
+  pool p[3] = linear(4)
+  input x: float[time, 5, 6]
+  input w: float[slot, time, 5, p]
+  pool q[p] = linear(4) -> tanh
+  pool r[p] = linear(2) -> gelu
+  scores = x -> linear(p)
+  mixed = x -> q by (scores -> softmax(axis="p"))
+  slots = x -> q by w
+  means = x -> p by (scores -> softmax(axis="time")) over time
+  places = x -> p by (scores -> softmax(axis=-2)) over -2
+  rows = means -> r by (scores -> softmax(axis="p"))
+  output mixed
+  output slots
+  output means
+  output places
+  output rows
+}
+"""
+
+
+def test_routes_by_weights_agree_over_modules_and_over_senders(tmp_path: Path) -> None:
+    model = modgraph.loads(WEIGHTED).build()
+    modgraph.export(model, tmp_path / "m.onnx")
+    agree(model, tmp_path / "m.onnx", (1, 3))

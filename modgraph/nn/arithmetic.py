@@ -1,0 +1,100 @@
+"""Arithmetic, comparison and choice: of values that stand over each other, or of a value and a number."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.nn.elementwise import divide, power
+
+
+def _compared(compare: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    """A comparison as a number, one where it holds."""
+
+    def function(left: Any, right: Any) -> Tensor:
+        return compare(left, right).to((left if isinstance(left, Tensor) else right).dtype)
+
+    return function
+
+
+def _minimum(left: Tensor, right: Any) -> Tensor:
+    return torch.minimum(left, right) if isinstance(right, Tensor) else left.clamp(max=right)
+
+
+def _maximum(left: Tensor, right: Any) -> Tensor:
+    return torch.maximum(left, right) if isinstance(right, Tensor) else left.clamp(min=right)
+
+
+class Arithmetic(nn.Module):
+    """left ∘ right, one of them perhaps a constant.
+
+    `left_lacks` and `right_lacks` are the axes of the result that a value does not have, counted from the last: within
+    an example it is repeated along them, never across the batch.
+    """
+
+    OPERATORS: dict[str, Any] = {
+        "+": operator.add,
+        "-": operator.sub,
+        "*": operator.mul,
+        "/": divide,
+        "**": power,
+        "minimum": _minimum,
+        "maximum": _maximum,
+        "<": _compared(operator.lt),
+        "<=": _compared(operator.le),
+        ">": _compared(operator.gt),
+        ">=": _compared(operator.ge),
+        "==": _compared(operator.eq),
+        "!=": _compared(operator.ne),
+    }
+
+    def __init__(
+        self,
+        symbol: str,
+        left_lacks: tuple[int, ...] = (),
+        right_lacks: tuple[int, ...] = (),
+        left: float | None = None,
+        right: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.function = self.OPERATORS[symbol]
+        self.lacks = (left_lacks, right_lacks)
+        self.left = left
+        self.right = right
+
+    def forward(self, *values: Tensor) -> Tensor:
+        remaining = iter(values)
+        left = next(remaining) if self.left is None else self.left
+        right = next(remaining) if self.right is None else self.right
+        result: Tensor = self.function(*map(_widened, (left, right), self.lacks))
+        return result
+
+
+class Where(nn.Module):
+    """The second value where the first, a condition, is not zero, the third elsewhere, which may be a number.
+
+    `lacks` has for each value the axes of the result that it does not have, counted from the last. No gradient flows to
+    the side not taken.
+    """
+
+    def __init__(self, lacks: tuple[tuple[int, ...], ...], otherwise: float | None = None) -> None:
+        super().__init__()
+        self.lacks = lacks
+        self.otherwise = otherwise
+
+    def forward(self, *values: Tensor) -> Tensor:
+        condition, chosen, *other = map(_widened, values, self.lacks)
+        return torch.where(condition != 0, chosen, *(other or [self.otherwise]))
+
+
+def _widened(value: Any, lacks: tuple[int, ...]) -> Any:
+    """A value with the axes that it lacks, counted from the last; batch statistics and constants as they are."""
+    if not isinstance(value, Tensor) or value.dim() == 0:
+        return value
+    for axis in reversed(lacks):
+        value = value.unsqueeze(axis)
+    return value

@@ -1,0 +1,147 @@
+"""Functions of each number, and of two.
+
+Where a gradient is zero, since a mask or a choice let nothing of a result through, it stays zero, even where the
+derivative is infinite: 0 · ∞ would be no number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def _selected(gradient: Tensor, flowing: Tensor) -> Tensor:
+    """A gradient where one arrives, zero elsewhere."""
+    return torch.where(gradient == 0, 0.0, flowing)
+
+
+class _Log(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.log()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        return _selected(gradient, gradient / x)
+
+
+class _Sqrt(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        result = x.sqrt()
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        (result,) = ctx.saved_tensors
+        return _selected(gradient, gradient / (2 * result))
+
+
+class _Quotient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, left: Tensor | float, right: Tensor) -> Tensor:
+        ctx.left = left if not isinstance(left, Tensor) else None
+        ctx.save_for_backward(left if isinstance(left, Tensor) and ctx.needs_input_grad[1] else None, right)
+        ctx.shapes = getattr(left, "shape", None), right.shape
+        return left / right
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        left, right = ctx.saved_tensors
+        of_left = of_right = None
+        if ctx.needs_input_grad[0]:
+            of_left = _selected(gradient, gradient / right).sum_to_size(ctx.shapes[0])
+        if ctx.needs_input_grad[1]:
+            left = ctx.left if left is None else left
+            of_right = _selected(gradient, -gradient * (left / right) / right).sum_to_size(ctx.shapes[1])
+        return of_left, of_right
+
+
+class _Power(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, exponent: float) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.exponent = exponent
+        result: Tensor = x**exponent
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        return _selected(gradient, gradient * ctx.exponent * x ** (ctx.exponent - 1)), None
+
+
+def _learns(*values: Any) -> bool:
+    """Whether a gradient may be asked for, of what is traced for export never."""
+    return torch.is_grad_enabled() and any(isinstance(each, Tensor) and each.requires_grad for each in values)
+
+
+def log(x: Tensor) -> Tensor:
+    """The natural logarithm."""
+    result: Tensor = _Log.apply(x) if _learns(x) else x.log()  # type: ignore[no-untyped-call]
+    return result
+
+
+def sqrt(x: Tensor) -> Tensor:
+    """The square root."""
+    result: Tensor = _Sqrt.apply(x) if _learns(x) else x.sqrt()  # type: ignore[no-untyped-call]
+    return result
+
+
+def divide(left: Any, right: Any) -> Tensor:
+    """left / right, one of them perhaps a number."""
+    if isinstance(right, Tensor) and _learns(left, right):
+        result: Tensor = _Quotient.apply(left, right)  # type: ignore[no-untyped-call]
+        return result
+    quotient: Tensor = left / right
+    return quotient
+
+
+def power(left: Any, right: Any) -> Tensor:
+    """left ** right, one of them perhaps a number."""
+    if isinstance(right, float) and right < 1 and right != 0 and _learns(left):  # whose derivative at zero is infinite
+        result: Tensor = _Power.apply(left, right)  # type: ignore[no-untyped-call]
+        return result
+    plain: Tensor = left**right
+    return plain
+
+
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "exp": torch.exp,
+    "log": log,
+    "sqrt": sqrt,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "abs": torch.abs,
+    "sign": torch.sign,
+    "erf": torch.erf,
+}
+
+
+class Elementwise(nn.Module):
+    """A function of each number, by its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.function = FUNCTIONS[name]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+class Clamp(nn.Module):
+    """Each number, but no less than `least` and no more than `largest`, where there are such bounds."""
+
+    def __init__(self, least: float | None, largest: float | None) -> None:
+        super().__init__()
+        self.least = least
+        self.largest = largest
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.clamp(self.least, self.largest)

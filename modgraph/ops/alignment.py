@@ -1,0 +1,103 @@
+"""Values that stand over each other: axes of one name, plain ones from the last; what one lacks is repeated."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from modgraph.declare import Signature, Use
+from modgraph.declare.words import shown_count
+from modgraph.ops.op import Op
+from modgraph.tape import Tape, Value
+from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
+
+
+def aligned(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tuple[int, ...]]]:
+    """The type of what values give together, and for each the axes it lacks, counted from the last of the result's.
+
+    Raises `Misfit` where they do not fit under an operator or op of this name.
+    """
+    for at, type_ in enumerate(found):
+        if type_.dtype != "float":
+            raise Misfit(f"arithmetic is for float values, not {type_}", "", at)
+    shapes = [type_.shape for type_ in found]
+    shape = shapes[0]
+    for each in shapes[1:]:
+        shape = _together(shape, each, sign)
+    shape = once_each(shape)
+    over_batch = all(type_.per == "batch" for type_ in found)
+    return TensorType("float", shape, per="batch" if over_batch else "example"), [
+        _lacks(each, shape) for each in shapes
+    ]
+
+
+def _together(left: Shape, right: Shape, sign: str) -> Shape:
+    """The shape that two give."""
+    inner, outer = sorted((left, right), key=len)
+    positions = laid(inner, outer)
+    if positions is None:
+        reason = f'the shapes {shown(left)} and {shown(right)} do not fit together under "{sign}"'
+        raise Misfit(reason, _way_out(left, right))
+    result = list(outer)
+    for axis, at in zip(inner, positions, strict=True):
+        result[at] = broadcast(result[at], axis)
+    return tuple(result)
+
+
+def _lacks(shape: Shape, whole: Shape) -> tuple[int, ...]:
+    """The axes of the whole that a shape does not have."""
+    positions = laid(shape, whole)
+    if positions is None:
+        raise Misfit(f"{shown(shape)} stands nowhere in {shown(whole)}", "")
+    return tuple(at - len(whole) for at in range(len(whole)) if at not in positions)
+
+
+def _way_out(left: Shape, right: Shape) -> str:
+    """What to do where two values fit but for the names of their axes."""
+    for one, other in zip(reversed(left), reversed(right), strict=False):
+        if one.size == other.size and one.name != other.name and one.name and other.name:
+            meant = f'-> rename({other.name}="{one.name}")' if "." not in one.name + other.name else "rename one"
+            meant = "give them one name where they are declared" if one.is_padded else meant
+            return f'"{one.name}" and "{other.name}" are axes of unlike things; if the same is meant: {meant}'
+    return ""
+
+
+class Pairwise(Op):
+    """Base of what is computed of two values, or of a value and a constant, element by element.
+
+    Axes of one name stand over each other, plain ones from the last; what one value lacks is repeated.
+    """
+
+    symbol: ClassVar[str]
+
+    @property
+    def constants(self) -> tuple[float | None, float | None]:
+        """What stands for the left and for the right value, where it is a constant."""
+        return None, None
+
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        return ("left", "right") if count == 2 else super().slots_of(count)
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        values = self.constants.count(None)
+        if values == 0:
+            raise Misfit("with two constants it takes no value", "leave one of left and right out")
+        if len(found) != values:
+            raise Misfit(f"it takes {shown_count(values, 'operand')} here, not {len(found)}")
+        axes = Axes(self)
+        type_, lacks = aligned(found, self.symbol)
+        axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
+        return Signature(self, found, axes, (type_,))
+
+    def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
+        (count,) = use.results
+        if len(operands) == 1:
+            return (self.with_constant(use.tape, count, *operands),)
+        return (self.of_two(use.tape, count, *operands),)
+
+    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
+        """A value and a constant, on the tape."""
+        return tape.function(x, "nothing")
+
+    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
+        """Two values, on the tape."""
+        return tape.add(count, left, right)

@@ -1,0 +1,147 @@
+"""The lesser and the larger of two values, comparison, and choice by a condition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modgraph.declare import Operand, Signature, TorchModule, Use, setting
+from modgraph.ops.alignment import Pairwise, aligned
+from modgraph.ops.op import Op
+from modgraph.tape import FLAG, Tape, Value
+from modgraph.types import Axes, Misfit, TensorType
+
+COMPARED_MODULE = TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", right="right")
+
+
+class _Compared(Pairwise):
+    """Base of what compares two values, or a value and a constant."""
+
+    right: float | None = setting(None, doc="a constant instead of the second operand")
+
+    @property
+    def constants(self) -> tuple[float | None, float | None]:
+        return None, self.right
+
+
+class Minimum(_Compared):
+    """The lesser of two values, element by element."""
+
+    name = symbol = "minimum"
+    example = "input x: float[5, 6] y = (x, x ** 2) -> minimum output y"
+    module = COMPARED_MODULE
+
+    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
+        return tape.function(x)
+
+    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
+        return tape.make(count, left, right, keeps=[left, right])
+
+
+class Maximum(Minimum):
+    """The larger of two values, element by element."""
+
+    name = symbol = "maximum"
+    example = "input x: float[5, 6] y = x -> maximum(0.5) output y"
+    module = COMPARED_MODULE
+
+
+class Comparison(_Compared):
+    """Base of comparisons: one where it holds, zero elsewhere, without gradient."""
+
+    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
+        return tape.make(count, x, learns=False)
+
+    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
+        return tape.make(count, left, right, learns=False)
+
+
+class Less(Comparison):
+    """One where the first value is less than the second, zero elsewhere, without gradient."""
+
+    name, symbol = "less", "<"
+    synonyms = ("lt", "less_than")
+    example = "input x: float[5, 6] y = x < 0.5 output y"
+    module = COMPARED_MODULE
+
+
+class LessEqual(Comparison):
+    """One where the first value is at most the second, zero elsewhere, without gradient."""
+
+    name, symbol = "less_equal", "<="
+    synonyms = ("le", "at_most")
+    example = "input x: float[5, 6] y = x <= 0 output y"
+    module = COMPARED_MODULE
+
+
+class Greater(Comparison):
+    """One where the first value is more than the second, zero elsewhere, without gradient."""
+
+    name, symbol = "greater", ">"
+    synonyms = ("gt", "greater_than")
+    example = "input x: float[5, 6] y = x > x ** 2 output y"
+    module = COMPARED_MODULE
+
+
+class GreaterEqual(Comparison):
+    """One where the first value is at least the second, zero elsewhere, without gradient."""
+
+    name, symbol = "greater_equal", ">="
+    synonyms = ("ge", "at_least")
+    example = "input x: float[5, 6] y = x >= 0 output y"
+    module = COMPARED_MODULE
+
+
+class Equal(Comparison):
+    """One where two values are equal, zero elsewhere, without gradient."""
+
+    name, symbol = "equal", "=="
+    synonyms = ("eq", "equals")
+    example = "input x: float[5, 6] y = (x -> relu) == 0 output y"
+    module = COMPARED_MODULE
+
+
+class NotEqual(Comparison):
+    """One where two values differ, zero where they are equal, without gradient."""
+
+    name, symbol = "not_equal", "!="
+    synonyms = ("ne", "differs")
+    example = "input x: float[5, 6] y = (x -> relu) != x output y"
+    module = COMPARED_MODULE
+
+
+COMPARISONS: dict[str, type[Comparison]] = {
+    op.symbol: op for op in (Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual)
+}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+class Where(Op):
+    """One value where a condition is not zero, another elsewhere: `(x > 0, a, b) -> where`.
+
+    The values stand over each other as in arithmetic. No gradient flows to the side that is not taken.
+    """
+
+    name = "where"
+    synonyms = ("if_else", "masked_fill", "switch_case")
+    example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
+    operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
+    module = TorchModule("modgraph.nn.Where", "lacks", otherwise="otherwise")
+
+    otherwise: float | None = setting(None, doc="a constant instead of the third value")
+
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        return super().slots_of(count)[:count]
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        wanted = 3 if self.otherwise is None else 2
+        if len(found) != wanted:
+            three, two = "(condition, a, b) -> where", "(condition, a) -> where(otherwise=0)"
+            raise Misfit(f"it takes {wanted} operands here, not {len(found)}", f"write {three} or {two}")
+        axes = Axes(self)
+        type_, lacks = aligned(found, self.name)
+        axes.bound["lacks"] = tuple(lacks)
+        return Signature(self, found, axes, (type_,))
+
+    def on_tape(self, use: Use, condition: Value, *values: Value) -> tuple[Value, ...]:
+        flags = use.tape.make(condition.count, condition, width=FLAG, learns=False)
+        return (use.tape.make(use.result, *values, keeps=[flags]),)

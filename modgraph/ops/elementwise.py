@@ -1,0 +1,102 @@
+"""Functions of each number of a value, that of mathematics."""
+
+from __future__ import annotations
+
+from modgraph.declare import TorchModule, setting
+from modgraph.ops.op import Op
+from modgraph.types import Axes, Misfit
+
+FUNCTION = TorchModule("modgraph.nn.Elementwise", "name")
+
+
+class Exp(Op):
+    """e to the power of x."""
+
+    name = "exp"
+    synonyms = ("exponential",)
+    example = "input x: float[5, 6] y = x -> exp output y"
+    module = FUNCTION
+    keeps = "result"
+
+
+class Log(Op):
+    """The natural logarithm; where nothing depends on it, no gradient flows, even at zero."""
+
+    name = "log"
+    synonyms = ("logarithm",)
+    example = "input x: float[5, 6] y = x ** 2 + 0.1 -> log output y"
+    module = FUNCTION
+
+
+class Sqrt(Op):
+    """The square root; where nothing depends on it, no gradient flows, even at zero."""
+
+    name = "sqrt"
+    synonyms = ("square_root",)
+    example = "input x: float[5, 6] y = x ** 2 + 0.1 -> sqrt output y"
+    module = FUNCTION
+    keeps = "result"
+
+
+class Sin(Op):
+    """The sine of x, in radians."""
+
+    name = "sin"
+    synonyms = ("sine",)
+    example = "input x: float[5, 6] y = x -> sin output y"
+    module = FUNCTION
+
+
+class Cos(Op):
+    """The cosine of x, in radians."""
+
+    name = "cos"
+    example = "input x: float[5, 6] y = x -> cos output y"
+    module = FUNCTION
+
+
+class Abs(Op):
+    """x where it is positive, −x elsewhere."""
+
+    name = "abs"
+    synonyms = ("absolute", "fabs")
+    example = "input x: float[5, 6] y = x -> abs output y"
+    module = FUNCTION
+
+
+class Sign(Op):
+    """−1, 0 or 1, without gradient."""
+
+    name = "sign"
+    synonyms = ("sgn",)
+    example = "input x: float[5, 6] y = x -> sign output y"
+    module = FUNCTION
+    keeps = "nothing"
+
+
+class Erf(Op):
+    """The error function: 2/√π times the integral of exp(−t²) from 0 to x."""
+
+    name = "erf"
+    example = "input x: float[5, 6] y = x -> erf output y"
+    module = FUNCTION
+
+
+class Clamp(Op):
+    """x, but no less than `min` and no more than `max`; either may be left out. Beyond them there is no gradient."""
+
+    name = "clamp"
+    synonyms = ("clip", "clip_by_value", "hardtanh")
+    example = "input x: float[5, 6] y = x -> clamp(min=-0.5, max=1) output y"
+    module = TorchModule("modgraph.nn.Clamp", "min", "max")
+
+    min: float | None = setting(None, doc="the least value")
+    max: float | None = setting(None, doc="the largest value")
+
+    def check(self, axes: Axes) -> None:
+        if self.min is None and self.max is None:
+            raise Misfit("it has no bound", "say one or both: clamp(min=0, max=1)")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise Misfit(
+                f"its min, {self.min}, is more than its max, {self.max}", "min comes first: clamp(min=0, max=1)"
+            )
