@@ -1,5 +1,6 @@
 """What a declaration is: settings, operands, results and weights, said once, and registries of all."""
 
+from modgraph.declare.along import axis_setting, position_of
 from modgraph.declare.declaration import Declaration, Operand, TorchModule, tokens
 from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, Record, Role
 from modgraph.declare.registry import Registered, Registry, load_extensions
@@ -29,10 +30,12 @@ __all__ = [
     "TorchModule",
     "Use",
     "Weight",
+    "axis_setting",
     "constant",
     "load_extensions",
     "normal",
     "numbers",
+    "position_of",
     "product",
     "setting",
     "shown_briefly",

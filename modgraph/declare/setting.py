@@ -24,13 +24,16 @@ def setting(
     choices: tuple[str, ...] = (),
     path: bool = False,
     axis: bool = False,
+    extent: str = "",
     doc: str = "",
 ) -> Any:
     """A setting of a declaration, with the values it takes (`min`, `max` inclusive, `below` exclusive).
 
-    Of a recipe it may be the `path` of a file or folder, or several; of an op the name of an `axis`.
+    Of a recipe it may be the `path` of a file or folder, or several; of an op the name of an `axis`, or the `extent` of
+    one: a pool is then as long as it has modules, and the setting of that name is called after its axis.
     """
-    metadata = {"min": min, "max": max, "below": below, "choices": choices, "path": path, "axis": axis, "doc": doc}
+    metadata: dict[str, Any] = {"min": min, "max": max, "below": below, "choices": choices}
+    metadata |= {"path": path, "axis": axis, "extent": extent, "doc": doc}
     return dataclasses.field(default=default, metadata=metadata)
 
 

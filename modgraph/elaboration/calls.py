@@ -42,10 +42,10 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
             site.tell(errors.DuplicateArgument(span=argument.span, callee=declaration.name, name=setting.name))
             sound = False
         else:
-            pool = _pool_meant(argument.value, site) if setting.bounds["axis"] else None
-            if pool is not None and "length" in settings:
-                values.setdefault("length", pool.size)
             argument = _axis_named(argument, site) if setting.bounds["axis"] else argument
+            if setting.bounds["extent"] and isinstance(argument.value, PoolEntity):
+                values[setting.bounds["extent"]] = argument.value.axis.name
+                argument = replace(argument, value=argument.value.size)
             values[setting.name] = argument.value
             sound = _accepts(setting, argument, declaration, site) and sound
     for setting in settings.values():
@@ -65,23 +65,19 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
 def _axis_named(argument: CallArgument, site: Site) -> CallArgument:
     """An argument that may name an axis: of a pool's modules by the pool or its name, of a block's input by the word
     that the block has for it."""
-    value = argument.value
-    several = isinstance(value, tuple)
-    return replace(argument, value=tuple(_axis_of(each, site) for each in value) if several else _axis_of(value, site))
+    return replace(argument, value=axis_called(argument.value, site))
 
 
-def _pool_meant(value: Any, site: Site) -> PoolEntity | None:
-    """The pool that a value is or names."""
+def axis_called(value: Any, site: Site) -> Any:
+    """The name of an axis by what a spec calls it, or the names of several; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(axis_called(each, site) for each in value)
     if isinstance(value, str):
-        value = site.scope.find(value, lambda known: isinstance(known, PoolEntity))
-    return value if isinstance(value, PoolEntity) else None
-
-
-def _axis_of(value: Any, site: Site) -> Any:
-    pool = _pool_meant(value, site)
-    name = value if pool is None else pool.axis.name
-    known = site.call.axes.get(name) if site.call is not None and isinstance(name, str) else None
-    return known.name if known is not None and known.name else name
+        value = site.scope.find(value, lambda known: isinstance(known, PoolEntity)) or value
+    if isinstance(value, PoolEntity):
+        value = value.axis.name
+    known = site.call.axes.get(value) if site.call is not None and isinstance(value, str) else None
+    return known.name if known is not None and known.name else value
 
 
 def _as_list(given: list[CallArgument], settings: dict[str, Setting]) -> list[CallArgument]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.diagnostics import Span, did_you_mean
+from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import ADD, MULTIPLY, apply_op
 from modgraph.elaboration.entities import (
@@ -15,29 +15,30 @@ from modgraph.elaboration.entities import (
     OpUse,
     Poison,
     PoolEntity,
-    RouterEntity,
     Template,
     Tensor,
     TensorTuple,
     described,
 )
-from modgraph.elaboration.routes import apply_every_module, apply_route
+from modgraph.elaboration.routes import apply_every_module, apply_route, apply_weighted
+from modgraph.elaboration.sending import ByRouter, ByWeights, Means, apply_sum, means_of
 from modgraph.elaboration.site import Site
 from modgraph.ops.along_axis import Mean, Sum
 from modgraph.ops.shape import Stack
 from modgraph.syntax import ast
-from modgraph.vocabulary import find_router
 
 
 def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
     head = site.evaluate(expression.head)
     match head:
-        case Template():
+        case Template() if expression.sent is None:
             return Template((*head.stages, *expression.stages), site.scope)
         case ModuleEntity():
-            first = ast.Stage(span=expression.head.span, term=expression.head)
+            first = ast.Stage(span=expression.head.span, term=expression.head, sent=expression.sent)
             return Template((first, *expression.stages), site.scope)
         case Tensor() | TensorTuple() | Poison():
+            if expression.sent is not None:
+                head = _summed(head, expression.sent, expression.head.span, site)
             return apply_stages(head, expression.stages, site)
         case Family() if head.of_values:
             return apply_stages(head, expression.stages, site)
@@ -61,16 +62,31 @@ def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, 
 
 def _apply_stage(value: Any, stage: ast.Stage, site: Site) -> Any:
     term = site.callable(stage.term)
-    router = _router_of(stage, site)
-    if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(router, Poison):
+    means = None if stage.sent is None else means_of(stage.sent, site)
+    if isinstance(value, Poison) or isinstance(term, Poison) or isinstance(means, Poison):
         return POISON
     if isinstance(value, Family):
-        return _apply_to_family(term, router, value, stage, site)
+        return _apply_to_family(term, means, value, stage, site)
     tensors = value.tensors if isinstance(value, TensorTuple) else (value,)
-    return _apply_to_tensors(term, router, tensors, stage, site)
+    return _apply_to_tensors(term, means, tensors, stage, site)
 
 
-def _apply_to_family(term: Any, router: Any, family: Family, stage: ast.Stage, site: Site) -> Any:
+def _summed(value: Any, sent: ast.Sent, span: Span, site: Site) -> Any:
+    """`x by w over AXIS`: a weighted sum of what stands there, without a pool."""
+    means = means_of(sent, site)
+    if isinstance(value, Poison) or isinstance(means, Poison):
+        return POISON
+    if isinstance(means, ByWeights) and isinstance(value, Tensor):
+        return apply_sum(value, means, sent.span, site)
+    if isinstance(means, ByRouter):
+        found, way_out = f'"{means.router.path}" is a router', f"send it through a pool: x -> p by {means.router.path}"
+        site.tell(errors.WrongKind(span=sent.by.span, needed="a value", found=found, way_out=way_out))
+    else:
+        site.tell(errors.NotValue(span=span, what="what is summed", found=described(value)))
+    return POISON
+
+
+def _apply_to_family(term: Any, means: Means | None, family: Family, stage: ast.Stage, site: Site) -> Any:
     """Mean and sum run over the members of a family, stack gives them an axis called after it; other ops take all."""
     members = tuple(family.members.values())
     match term:
@@ -82,7 +98,7 @@ def _apply_to_family(term: Any, router: Any, family: Family, stage: ast.Stage, s
         case OpUse(op=Stack(axis="")):
             return site.apply(replace(term, op=Stack(axis=family.name)), members, stage.span)
         case _:
-            return _apply_to_tensors(term, router, members, stage, site)
+            return _apply_to_tensors(term, means, members, stage, site)
 
 
 def _sum_of(members: tuple[Tensor, ...], span: Span, site: Site) -> Any:
@@ -93,57 +109,25 @@ def _sum_of(members: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     return total
 
 
-def _apply_to_tensors(term: Any, router: Any, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site) -> Any:
+def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site) -> Any:
     if isinstance(term, PoolEntity):
-        return _apply_pool(term, router, tensors, stage, site)
-    if router is not None:
+        return _apply_pool(term, means, tensors, stage, site)
+    if isinstance(means, ByRouter):
         found = f"this is {described(term)}"
         site.tell(errors.WrongKind(span=stage.term.span, needed="a pool", found=found))
         return POISON
-    return site.apply(term, tensors, stage.span)
+    value = site.apply(term, tensors, stage.span)
+    if means is None or stage.sent is None or isinstance(value, Poison):
+        return value
+    if isinstance(value, Tensor):
+        return apply_sum(value, means, stage.sent.span, site)
+    site.tell(errors.NotValue(span=stage.term.span, what="what is summed", found=described(value)))
+    return POISON
 
 
-def _router_of(stage: ast.Stage, site: Site) -> Any:
-    """The router of `pool by router`, or `by router(operands…)`: with it, its extra operands."""
-    if stage.router is None:
-        return None
-    called = stage.router.callee if isinstance(stage.router, ast.Call) else stage.router
-    arguments = stage.router.arguments if isinstance(stage.router, ast.Call) else ()
-    if isinstance(called, ast.Name) and site.scope.find(called.name) is None:
-        _tell_no_router(called, site)
-        return POISON
-    router = site.evaluate(called)
-    others = tuple(site.tensor(argument.value, "an operand of a router") for argument in arguments)
-    if POISON in others:
-        return POISON
-    if not isinstance(router, RouterEntity | Poison):
-        found = f"this is {described(router)}"
-        site.tell(
-            errors.WrongKind(
-                span=stage.router.span, needed="a router", found=found, way_out="declare it: router NAME = …"
-            )
-        )
-        return POISON
-    return router if isinstance(router, Poison) else (router, others)
-
-
-def _tell_no_router(called: ast.Name, site: Site) -> None:
-    """Of a name behind `by` that stands for nothing here, or for a kind of router."""
-    if find_router(called.name) is None:
-        known = site.visible(called.span, lambda value: isinstance(value, RouterEntity))
-        suggestion = (
-            did_you_mean(called.name, known, "the routers here: {known}") if known else "declare it: router NAME = …"
-        )
-        site.tell(errors.UnknownName(span=called.span, name=called.name, suggestion=suggestion))
-        return
-    found, way_out = (
-        f'"{called.name}" is a kind of router',
-        f"give it a name: router r = {called.name}, and x -> pool by r",
-    )
-    site.tell(errors.WrongKind(span=called.span, needed="a router", found=found, way_out=way_out))
-
-
-def _apply_pool(pool: PoolEntity, router: Any, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site) -> Any:
+def _apply_pool(
+    pool: PoolEntity, means: Means | None, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site
+) -> Any:
     if len(tensors) != 1:
         reason = f"it routes one value, not {len(tensors)}"
         site.tell(errors.DoesNotFit(span=stage.span, who=f'pool "{pool.path}"', reason=reason))
@@ -151,7 +135,10 @@ def _apply_pool(pool: PoolEntity, router: Any, tensors: tuple[Tensor, ...], stag
     if site.region:
         site.tell(errors.NotInRegion(span=stage.span, what=f'the pool "{pool.path}"'))
         return POISON
-    if router is None:
-        return apply_every_module(pool, tensors[0], stage.span, site)
-    chosen, others = router
-    return apply_route(pool, chosen, others, tensors[0], stage.span, site)
+    match means:
+        case None:
+            return apply_every_module(pool, tensors[0], stage.span, site)
+        case ByRouter(router, others):
+            return apply_route(pool, router, others, tensors[0], stage.span, site)
+        case ByWeights():
+            return apply_weighted(pool, tensors[0], means, stage.span, site)

@@ -19,9 +19,11 @@ from modgraph.elaboration.entities import (
     origins,
 )
 from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.sending import ByWeights
 from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers.every_module import EveryModule
+from modgraph.routers.weighted import Weighted
 from modgraph.syntax import ast
 from modgraph.types import Misfit, TensorType
 
@@ -65,9 +67,29 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
     return _route(node, router, (value,), span, site)
 
 
+def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span, site: Site) -> Any:
+    """A value through a pool by weights, over an axis that is the pool's unless another is named."""
+    site.context.used.add(pool.path)
+    node = _pool_node(pool, value.type, span, site)
+    if isinstance(node, Poison):
+        return POISON
+    name, _ = site.naming.next("weighted")
+    router = RouterEntity(name, Weighted(over=_summed(means, node)), False, span)
+    return _route(node, router, (value, means.weights), span, site)
+
+
+def _summed(means: ByWeights, pool: PoolNode) -> str | int:
+    """Which axis of the weights is summed: that of the modules by its name."""
+    shape = means.weights.type.shape
+    if means.over is None:
+        return pool.axis.name
+    place = isinstance(means.over, int) and -len(shape) <= means.over < 0
+    return pool.axis.name if place and shape[int(means.over)] == pool.axis else means.over
+
+
 def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     who = f'pool "{pool.name}"'
-    if not isinstance(router.router, EveryModule):
+    if not isinstance(router.router, EveryModule | Weighted):
         who = f'router "{router.path}" over {who}'
     try:
         signature = bind_route(router.router, pool, *(value.type for value in values))

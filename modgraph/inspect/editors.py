@@ -32,6 +32,7 @@ CONTROL = (
     "or",
     "not",
     "by",
+    "over",
 )
 CONSTANTS = ("true", "false")
 TYPES = ("float", "token", "class")

@@ -271,7 +271,12 @@ def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
     gathers = pool.alike and all(op.gathers or not op.all_weights() for op in ops)
     affine = all(op.affine for op in ops)
     return PoolFacts(
-        size=pool.size, affine=affine, gathers=gathers, weights=_weights(pool.region(0).graph), in_scan=in_scan
+        size=pool.size,
+        affine=affine,
+        axis=pool.axis.name,
+        gathers=gathers,
+        weights=_weights(pool.region(0).graph),
+        in_scan=in_scan,
     )
 
 

@@ -38,6 +38,7 @@ from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard
 from modgraph.nn.situation import StopGradient, TrainingOrInference
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
 from modgraph.nn.top_k import NoisyTopK
+from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 
 __all__ = [
     "DRAW",
@@ -111,6 +112,9 @@ __all__ = [
     "Transpose",
     "TruncatedKernel",
     "Unmerge",
+    "Weighted",
+    "WeightedDense",
+    "WeightedFactorised",
     "Where",
     "choice_of",
     "choosing",

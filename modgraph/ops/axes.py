@@ -6,8 +6,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from modgraph.declare import Operand, TorchModule, Use, setting
-from modgraph.ops.along_axis import axis_setting, position_of
+from modgraph.declare import Operand, TorchModule, Use, axis_setting, position_of, setting
 from modgraph.ops.op import Op
 from modgraph.ops.shape import named_axis
 from modgraph.tape import Value
@@ -128,18 +127,18 @@ class Unmerge(Op):
 
 
 class NewAxis(Op):
-    """Repeat a value along a new axis: `new_axis("sender", length=3)`, or along that of a pool's modules,
+    """Repeat a value along a new axis: `new_axis(3, axis="sender")`, or along that of a pool's modules,
     `new_axis(expert)`. It stands before all others, or where `at` says; without a name it is a plain one."""
 
     name = "new_axis"
     synonyms = ("unsqueeze", "expand_dims", "broadcast_to", "expand", "tile", "add_axis")
-    example = 'input x: float[5, 6] y = x -> new_axis("copy", length=3, at=-2) output y'
+    example = 'input x: float[5, 6] y = x -> new_axis(3, axis="copy", at=-2) output y'
     operands = (Operand("x", "..."),)
     module = TorchModule("modgraph.nn.NewAxis", "place", "length")
     affine = True
 
-    axis: str = setting("", axis=True, doc="what the new axis is called")
-    length: int = setting(1, min=1, doc="how long it is; of a pool's axis, as many as there are modules")
+    length: int = setting(1, min=1, extent="axis", doc="how long it is; of a pool, how many it has")
+    axis: str = setting("", axis=True, doc="what it is called")
     at: int | None = setting(None, max=-1, doc="its place in the result, counted from the last; the first if not given")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

@@ -6,8 +6,7 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, sizes
-from modgraph.ops.along_axis import axis_setting, position_of
+from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, sizes
 from modgraph.ops.op import Op
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each

@@ -7,7 +7,7 @@ from itertools import pairwise
 from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Use, Weight, setting, uniform
 from modgraph.ops.op import Op
 from modgraph.tape import Tape, Value
-from modgraph.types import Axes, Misfit, derived
+from modgraph.types import Axes, Axis, Misfit, derived
 
 __all__ = ["Linear", "ModulatedLinear", "ModulatedMLP"]
 VECTORS = (Operand("x", "... D"),)
@@ -15,23 +15,30 @@ ACTIVATIONS = {"relu": "result", "gelu": "operand", "tanh": "result", "silu": "o
 
 
 class Linear(Op):
-    """Map the last axis by a learned matrix: y = x Wᵀ + b."""
+    """Map the last axis by a learned matrix: y = x Wᵀ + b.
+
+    `linear(expert)` of a pool has as many results as there are modules, along the pool's axis: scores.
+    """
 
     name = "linear"
     synonyms = ("dense", "fc", "fully_connected", "affine", "projection", "proj")
     example = "input x: float[5, 6] y = x -> linear(3) output y"
     operands = VECTORS
-    results = ("... width",)
+    results = ("... W",)
     weights = (
-        Weight("weight", "width D", uniform("D")),
-        Weight("bias", "width", uniform("D"), when="bias"),
+        Weight("weight", "W D", uniform("D")),
+        Weight("bias", "W", uniform("D"), when="bias"),
     )
     module = TorchModule("modgraph.nn.Linear", "D", "width", bias="bias")
     affine = True
     gathers = True
 
-    width: int = setting(min=1, doc="length of the result's last axis")
+    width: int = setting(min=1, extent="named", doc="length of the result's last axis; of a pool, how many it has")
     bias: bool = setting(True, doc="add a learned vector")
+    named: str = setting("", doc="what that axis is called")
+
+    def check(self, axes: Axes) -> None:
+        axes.bound["W"] = Axis(self.width, self.named)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.product(use.result, x, *use.weights.values()),)

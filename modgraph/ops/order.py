@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Signature, TorchModule, Use, setting
-from modgraph.ops.along_axis import AlongAxis, Reduction, axis_setting
+from modgraph.declare import Signature, TorchModule, Use, axis_setting, setting
+from modgraph.ops.along_axis import AlongAxis, Reduction
 from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, floats
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, product, setting
-from modgraph.ops.along_axis import position_of
+from modgraph.declare import Operand, Signature, TorchModule, Use, position_of, product, setting
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
 from modgraph.tape import Value

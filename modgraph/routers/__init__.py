@@ -1,6 +1,14 @@
 """The routers of the language: one declaration each, without torch."""
 
-from modgraph.routers import agreement, categorical, every_module, noisy_top_k, softmax_top_k, truncated_kernel
+from modgraph.routers import (
+    agreement,
+    categorical,
+    every_module,
+    noisy_top_k,
+    softmax_top_k,
+    truncated_kernel,
+    weighted,
+)
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 
 __all__ = [
@@ -14,4 +22,5 @@ __all__ = [
     "noisy_top_k",
     "softmax_top_k",
     "truncated_kernel",
+    "weighted",
 ]

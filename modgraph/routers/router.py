@@ -20,6 +20,7 @@ class PoolFacts:
 
     size: int
     affine: bool
+    axis: str = ""  # of its modules, by name
     gathers: bool = False  # modules of one kind, whose weights can be taken by index
     weights: int = 0  # of one module
     in_scan: bool = False  # used once for each step of a sequence, where nothing may depend on how many chose a module
@@ -69,6 +70,7 @@ class Router(Declaration):
     chooses_along: ClassVar[Literal["modules"] | None] = "modules"  # None: every module takes part in every decision
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
+    masks_each: ClassVar[bool] = False  # its torch forms take a mask for each operand, where others take the first's
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
 
     @property

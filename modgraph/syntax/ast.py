@@ -94,17 +94,28 @@ class Attribute(Expression):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sent(Tree):
+    """`by` a router or weights, perhaps `over` the axis that is summed."""
+
+    by: Expression
+    over: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stage(Tree):
-    """What stands right of an arrow: one term, perhaps `by` a router."""
+    """What stands right of an arrow: one term, and how the value is sent to it or summed behind it."""
 
     term: Expression
-    router: Expression | None = None
+    sent: Sent | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pipeline(Expression):
+    """A value, perhaps summed, and the stages that it goes through."""
+
     head: Expression
     stages: tuple[Stage, ...]
+    sent: Sent | None = None
 
 
 # ---------------------------------------------------------------- statements

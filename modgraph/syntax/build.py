@@ -182,10 +182,14 @@ class Builder:
     # ------------------------------------------------------------ expressions
 
     def pipeline(self, children: Children) -> ast.Pipeline:
-        return make(ast.Pipeline, children, head=children[0], stages=trees(children, ast.Stage))
+        summed = children[1] if isinstance(children[1], ast.Sent) else None
+        return make(ast.Pipeline, children, head=children[0], stages=trees(children, ast.Stage), sent=summed)
 
     def stage(self, children: Children) -> ast.Stage:
-        return make(ast.Stage, children, term=children[0], router=children[2] if len(children) > 1 else None)
+        return make(ast.Stage, children, term=children[0], sent=children[1] if len(children) > 1 else None)
+
+    def sent(self, children: Children) -> ast.Sent:
+        return make(ast.Sent, children, by=children[1], over=children[3] if len(children) > 2 else None)
 
     def sum(self, children: Children) -> ast.Expression:
         """A left-leaning chain of operators of one rank."""

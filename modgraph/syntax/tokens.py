@@ -34,6 +34,8 @@ class PlacedToken(str):
 
 
 ENDS = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB LBRACE RBRACE".split())  # what a statement follows
+COMPLETE = frozenset("NAME RPAR RSQB".split())  # what a value ends with
+AXIS = frozenset("NAME STRING MINUS MOVED OVER WHERE".split())  # what the name of an axis begins with
 IN_PATH = frozenset("MOVED NAME DOT INTEGER DECIMAL ARROW".split())
 HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, though they are reserved
 
@@ -41,11 +43,14 @@ HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, tho
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
     """The tokens of a text, stray characters reported; it ends where there are too many of them.
 
-    `moved` is a keyword where a statement may begin and a name follows, which no other statement does; `where` behind
-    the condition of `grow … when`.
+    `moved` is a keyword where a statement may begin and a name follows, which no other statement does; `over` behind
+    something complete, with an axis behind it, which no name could stand between; `where` behind the condition of
+    `grow … when`.
     """
     before, declares, grows = "", False, False
     for token, following in _with_next(_cut(source, report)):
+        if token.type == "OVER" and not (before in COMPLETE and following in AXIS):
+            token = token.as_name()
         begins = token.type == "MOVED" and before in ENDS and following in ("NAME", "MOVED", *HEADS)
         if (token.type == "MOVED" and not begins) or (declares and token.type in HEADS and following == "DOT"):
             token = token.as_name()

@@ -37,6 +37,8 @@ def _value(setting: Setting, rng: Random) -> Any:
         return rng.choice(AXES)
     if str in setting.kinds and setting.bounds["choices"]:
         return rng.choice(setting.bounds["choices"])
+    if setting.kinds == (str,):
+        return rng.choice(AXES)
     if float in setting.kinds:
         return rng.choice((0.001, 0.1, 0.5, 0.9)) + (low or 0) * (high is None)
     if high is not None and low is None:

@@ -46,9 +46,9 @@ NUMPY: dict[str, Callable[[Array], Any]] = {
     "x -> merge(-3, -2, -1)": lambda x: x.reshape(3, 48),
     "x -> unmerge([3, 2])": lambda x: x.reshape(3, 2, 4, 3, 2),
     "x -> unmerge([2, 1, 2], axis=-2)": lambda x: x.reshape(3, 2, 2, 1, 2, 6),
-    "x -> new_axis(length=2)": lambda x: np.stack([x, x], 1),
+    "x -> new_axis(2)": lambda x: np.stack([x, x], 1),
     "x -> new_axis(at=-1)": lambda x: x[..., None],
-    'x -> new_axis("copy", length=3, at=-2)': lambda x: np.stack([x, x, x], -2),
+    'x -> new_axis(3, axis="copy", at=-2)': lambda x: np.stack([x, x, x], -2),
 }
 
 
@@ -88,7 +88,7 @@ ENDS = {
     "kth_largest": 'y -> kth_largest(3, axis="time")',
     "sort_order": '((y -> sort_order(axis="time", descending=true)) < 2, y, 0 * y) -> where -> sum(axis="time")',
     "positions": '(y -> positions(axis="time")) * (y -> transpose(-1, "time")) -> transpose -> sum(axis="time")',
-    "merge": 'y -> unmerge([2, 2]) -> new_axis("a", length=2) -> merge -> mean(axis="time") -> mean',
+    "merge": 'y -> unmerge([2, 2]) -> new_axis(2, axis="a") -> merge -> mean(axis="time") -> mean',
 }
 
 
@@ -182,7 +182,7 @@ def test_an_axis_keeps_its_identity(text: str) -> None:
         ("x -> merge", '"time" has no fixed length'),
         ("x -> unmerge([3, 2])", "3 · 2 is 6, and the axis has 4"),
         ('x -> unmerge([2, 2], into=["a"])', "have 1 names"),
-        ('x -> new_axis("time")', 'the axis "time" occurs twice'),
+        ('x -> new_axis(axis="time")', 'the axis "time" occurs twice'),
         ("x -> new_axis(at=-5)", "the first is at=-3"),
         ("x -> kth_largest(5)", "there is no value 5"),
         ("(x, x) -> min", "-> minimum"),

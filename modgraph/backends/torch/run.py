@@ -63,7 +63,7 @@ def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]
                 (length,) = lengths.values()
                 steps.append(Step(node.name, operands, compute, length=length))
             else:
-                each = isinstance(node, OpNode) and node.op.masks_each
+                each = graph.signature(node).declaration.masks_each
                 steps.append(Step(node.name, operands, compute, _padding(graph, node, lengths), each))
     return steps
 

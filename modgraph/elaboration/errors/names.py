@@ -47,7 +47,7 @@ class WrongKind(Diagnostic):
     code = "MG218"
     message = "{needed} is needed here, and {found}"
     help = "{way_out}"
-    example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p by x output y }"
+    example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p by p output y }"
     needed: str
     found: str
     way_out: str = ""

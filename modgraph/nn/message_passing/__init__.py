@@ -7,6 +7,7 @@ from modgraph.nn.message_passing.agreement import AgreementMessagePassing
 from modgraph.nn.message_passing.base import MessagePassing
 from modgraph.nn.message_passing.kernel import KernelMessagePassing
 from modgraph.nn.message_passing.selected import SelectedMessagePassing, SlotsMessagePassing
+from modgraph.nn.message_passing.weighted import WeightedMessagePassing
 
 __all__ = [
     "AgreementMessagePassing",
@@ -14,4 +15,5 @@ __all__ = [
     "MessagePassing",
     "SelectedMessagePassing",
     "SlotsMessagePassing",
+    "WeightedMessagePassing",
 ]

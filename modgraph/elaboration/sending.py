@@ -1,0 +1,109 @@
+"""What a value is sent or summed by: a router, or weights over an axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from modgraph.diagnostics import did_you_mean
+from modgraph.elaboration import errors
+from modgraph.elaboration.apply import apply_op
+from modgraph.elaboration.calls import axis_called
+from modgraph.elaboration.entities import POISON, OpUse, Poison, RouterEntity, Tensor, described
+from modgraph.elaboration.site import Site
+from modgraph.ops.contraction import Contract
+from modgraph.syntax import ast
+from modgraph.vocabulary import find_router
+
+
+@dataclass(frozen=True)
+class ByRouter:
+    """A router, and its operands beside the value that is sent."""
+
+    router: RouterEntity
+    others: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class ByWeights:
+    """Weights, and the axis that is summed: by its name or counted from their last; None where it was left out."""
+
+    weights: Tensor
+    over: str | int | None
+    tree: ast.Sent
+
+
+Means = ByRouter | ByWeights
+
+
+def means_of(sent: ast.Sent, site: Site) -> Means | Poison:
+    """What stands behind `by`; poison after a told mistake."""
+    called = sent.by.callee if isinstance(sent.by, ast.Call) else sent.by
+    if isinstance(called, ast.Name) and site.scope.find(called.name) is None and _tell_unknown(called, site):
+        return POISON
+    found = site.evaluate(called) if isinstance(called, ast.Name | ast.Attribute | ast.Index) else None
+    if isinstance(found, RouterEntity):
+        return _by_router(found, sent, site)
+    if called is not sent.by or found is None:
+        found = site.evaluate(sent.by)
+    if isinstance(found, Poison):
+        return POISON
+    if isinstance(found, Tensor):
+        return _by_weights(found, sent, site)
+    way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
+    facts: Any = {"needed": "a router or weights", "found": f"this is {described(found)}", "way_out": way_out}
+    site.tell(errors.WrongKind(span=sent.by.span, **facts))
+    return POISON
+
+
+def _by_router(router: RouterEntity, sent: ast.Sent, site: Site) -> Means | Poison:
+    if sent.over is not None:
+        found, way_out = "a router decides what is summed", f"leave it out: x -> pool by {router.path}"
+        site.tell(errors.WrongKind(span=sent.over.span, needed="nothing", found=found, way_out=way_out))
+        return POISON
+    arguments = sent.by.arguments if isinstance(sent.by, ast.Call) else ()
+    others = [site.tensor(argument.value, "an operand of a router") for argument in arguments]
+    if POISON in others:
+        return POISON
+    return ByRouter(router, tuple(each for each in others if isinstance(each, Tensor)))
+
+
+def _by_weights(weights: Tensor, sent: ast.Sent, site: Site) -> ByWeights:
+    match sent.over:
+        case None:
+            return ByWeights(weights, None, sent)
+        case ast.Name(name=name) | ast.Literal(value=str(name)):
+            return ByWeights(weights, axis_called(name, site), sent)
+        case place:
+            return ByWeights(weights, int(site.constant(place, "the place of an axis")), sent)
+
+
+def _tell_unknown(called: ast.Name, site: Site) -> bool:
+    """Tell of a name behind `by` that stands for nothing here, or for a kind of router."""
+    if find_router(called.name) is None:
+        known = site.visible(called.span, lambda value: isinstance(value, RouterEntity))
+        suggestion = (
+            did_you_mean(called.name, known, "the routers here: {known}") if known else "declare it: router NAME = …"
+        )
+        site.tell(errors.UnknownName(span=called.span, name=called.name, suggestion=suggestion))
+        return True
+    found, way_out = (
+        f'"{called.name}" is a kind of router',
+        f"give it a name: router r = {called.name}, and x -> pool by r",
+    )
+    site.tell(errors.WrongKind(span=called.span, needed="a router", found=found, way_out=way_out))
+    return True
+
+
+def apply_sum(value: Tensor, means: ByWeights, span: Any, site: Site) -> Any:
+    """`x by w over AXIS`: Σ w x, the sum of products over an axis that both have."""
+    over = means.over
+    if over is None:
+        shared = [axis.name for axis in means.weights.type.shape if axis.name and axis in value.type.shape]
+        if len(shared) != 1:
+            found = f"{means.weights.type} and {value.type} share {' and '.join(shared) if shared else 'no named axis'}"
+            way_out = f"say which is summed: by … over {shared[0] if shared else -1}"
+            site.tell(errors.WrongKind(span=span, needed="one axis to sum over", found=found, way_out=way_out))
+            return POISON
+        (over,) = shared
+    return apply_op(OpUse(Contract(axis=over)), (means.weights, value), span, site)

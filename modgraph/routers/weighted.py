@@ -1,0 +1,146 @@
+"""Routes by weights: the one primitive of routing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from string import ascii_lowercase
+from typing import Any
+
+from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, sizes
+from modgraph.routers.on_tape import TapedPool
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
+from modgraph.tape import Value
+from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each, shown
+
+MODULE = "m"  # the letter of the axis of modules; others have those behind it
+
+
+@dataclass(frozen=True)
+class Letters:
+    """The axes of a route by weights, a letter each: of what is routed, of the weights, the one that is summed, and
+    those of the result before a module's own."""
+
+    senders: str
+    weights: str
+    over: str
+    axes: dict[str, Axis]
+
+    @property
+    def result(self) -> str:
+        """What is routed keeps its axes, and those of the weights follow; the modules', where they have none, last."""
+        letters = dict.fromkeys(self.senders + self.weights + MODULE)
+        return "".join(letter for letter in letters if letter != self.over)
+
+
+class Weighted(Router):
+    """Send a value through modules and sum over an axis of the weights: y = Σ_over w ⊙ f_j(x).
+
+    Over the pool's axis each sender gets a weighted sum of what the modules make of it; over one of the senders' axes
+    each module gets one of its messages. Axes of the weights that the value has too are aligned, by name, or plain ones
+    by their order from the last; others stay, behind those of the value. An axis that the weights lack weighs alike. A
+    value that has the pool's axis last of its own is dealt row by row: module j takes row j. Padding counts as zero.
+    What the weights themselves multiply is counted in MACs only where senders are summed.
+    """
+
+    name = "weighted"
+    synonyms = ("weighted_sum", "soft_routing")
+    example = "input x: float[5, 6] pool p[3] = linear(4) w = x -> linear(p) -> softmax y = x -> p by w output y"
+    operands = (Operand("tokens", "..."), Operand("weights", "..."))
+    module = TorchModule("modgraph.nn.Weighted", "senders_", "weights_", "over_", "rows_")
+    reference = "modgraph.nn.message_passing.WeightedMessagePassing"
+    one_for_each = "pair"
+    chooses_along = None
+    senders = False
+    masks_each = True
+
+    over: int | str = axis_setting(-1)
+
+    def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
+        if len(others) != 1 or any(each.dtype != "float" or each.per == "batch" for each in (tokens, *others)):
+            raise Misfit("it takes two float values, what is routed and its weights", "write x -> pool by w")
+        (weights,) = others
+        axes, outer = Axes(self), self.outer(pool, tokens)
+        rows = outer[-1:] == (pool.axis,)
+        axes.lead, axes.bound["N"], axes.bound["rows_"] = outer[: len(outer) - rows], 1, rows
+        letters = self._letters(pool, axes.lead, weights)
+        axes.bound["letters"] = letters
+        axes.bound |= {"senders_": letters.senders, "weights_": letters.weights, "over_": letters.over}
+        axes.bound["summed"] = tuple(letters.axes[letter] for letter in letters.result if letter not in letters.senders)
+        axes.bound["message"] = pool.result.shape
+        kept = tuple(letters.axes[letter] for letter in letters.result)
+        value = pool.result.with_shape(once_each((*kept, *pool.result.shape)))
+        return Signature(self, (tokens, weights), axes, (value,))
+
+    def _letters(self, pool: PoolTypes, senders: tuple[Axis, ...], weights: TensorType) -> Letters:
+        """A letter for each axis, the same for those that are aligned. Raises `Misfit`."""
+        if self.over == pool.axis.name and pool.axis not in weights.shape:
+            reason = f'the weights {shown(weights.shape)} have no axis of the modules of "{pool.name}"'
+            raise Misfit(reason, f"make one, x -> linear({pool.name}), or say what is summed: by w over AXIS", 1)
+        if pool.axis in senders:
+            raise Misfit(f"the axis {pool.axis} must stand last before a message, to be dealt row by row", operand=0)
+        free = iter(ascii_lowercase.replace(MODULE, ""))
+        first = [next(free) for _ in senders]
+        axes: dict[str, Axis] = {MODULE: pool.axis, **dict(zip(first, senders, strict=True))}
+        second = list(self._aligned(pool, dict(zip(first, senders, strict=True)), weights))
+        for at, axis in enumerate(weights.shape):
+            second[at] = second[at] or next(free)
+            axes[second[at]] = met(axes.get(second[at], axis), axis)
+        over = second[position_of(self.over, weights, "by w over")]
+        if over == MODULE and self.over != pool.axis.name:
+            raise Misfit("its modules are summed by their axis' name", f'write over "{pool.axis.name}"')
+        if over not in (*first, MODULE):
+            reason = f'neither the value nor the pool "{pool.name}" has the axis {axes[over]} of the weights'
+            raise Misfit(reason, "sum the weights over it first: w -> sum(axis=…)", 1)
+        return Letters("".join(first), "".join(second), over, axes)
+
+    def _aligned(self, pool: PoolTypes, senders: dict[str, Axis], weights: TensorType) -> Iterator[str]:
+        """For each axis of the weights the letter of the same axis elsewhere, or nothing."""
+        plain = [letter for letter, axis in senders.items() if not axis.name]
+        found: list[str] = []
+        for axis in reversed(weights.shape):
+            if axis == pool.axis:
+                found.append(MODULE)
+            elif axis.name:
+                found.append(next((letter for letter, other in senders.items() if other == axis), ""))
+            elif plain and may_meet(senders[plain[-1]], axis):
+                found.append(plain.pop())
+            elif plain:
+                reason = f"the weights have an axis of length {axis}, and the value one of {senders[plain[-1]]}"
+                raise Misfit(reason, f"weights for {shown(tuple(senders.values()))} begin with these axes", 1)
+            else:
+                found.append("")
+        return reversed(found)
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (*(signature.axes.lead or ()), *signature.operands[1].shape)
+
+    def macs(self, over_: str, summed: Any, message: Any) -> int:
+        return 0 if over_ == MODULE else prod(sizes((*summed, *message)))
+
+    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
+        tape, tokens, weights = use.tape, use.cleared(tokens), use.cleared(others[0], 1)
+        letters, rows = use.signature.axes["letters"], use.signature.axes["rows_"]
+        message = tokens.count / use.lead / (pool.size if rows else 1)
+        if form == "factorised":
+            sums = tape.product(use.result / pool.result * message, tokens, weights)
+            each = use.result / pool.result / pool.size
+            values = pool.rows(sums, each) if rows or MODULE in letters.weights else pool.all(sums, each)
+            offset = pool.rows(tape.drawn(pool.size * message), 1)
+            total = tape.make(weights.count / max(1, _length(letters)), weights)
+            return (tape.add(values.count, values, tape.times(values.count, total, offset)),)
+        messages = pool.rows(tokens, use.lead) if rows else pool.all(tokens, use.lead)
+        return (tape.product(use.result, messages, weights),)
+
+    def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
+        reason = "every module runs on every sender, and their results are summed"
+        dense = Lowering("dense", "modgraph.nn.WeightedDense", reason)
+        if not pool.affine or self.over == pool.axis:
+            return (dense, self.reference_form)
+        reason = "the modules are affine, so senders are summed before the modules run"
+        return (Lowering("factorised", "modgraph.nn.WeightedFactorised", reason), dense, self.reference_form)
+
+
+def _length(letters: Letters) -> int:
+    return letters.axes[letters.over].size or 1

@@ -1,0 +1,188 @@
+"""Routes by weights: every form against sums written out in numpy, over random axes, paddings and sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import Tensor
+
+import modgraph
+from modgraph.backends.torch import Model
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import RouteNode
+
+few = settings(max_examples=40, deadline=None)
+BATCH, WIDTH = 2, 3
+SIZES = {"time": 4, "slot": 2, "p": 3}
+LENGTHS = {"time": (3, 0), "slot": (2, 1)}
+MODULES = ("linear(2)", "linear(2) -> tanh", "[linear(2), linear(2) -> tanh, linear(2)]")
+
+
+@dataclass(frozen=True)
+class Case:
+    """The axes of senders and of their weights, by name or length, what is summed, the modules, and whether each takes
+    a row of its own."""
+
+    senders: tuple[str, ...]
+    weights: tuple[str, ...]
+    over: str
+    modules: str
+    rows: bool = False
+
+    @property
+    def routed(self) -> tuple[str, ...]:
+        return (*self.senders, "p") if self.rows else self.senders
+
+    @property
+    def text(self) -> str:
+        senders, weights = (", ".join(axes) for axes in ((*self.routed, str(WIDTH)), self.weights))
+        pool = f"pool p = {self.modules}" if self.modules.startswith("[") else f"pool p[3] = {self.modules}"
+        given = f"{pool} input x: float[{senders}] input w: float[{weights}]"
+        return f"model m() {{ {given} y = x -> p by w over {self.place} output y }}"
+
+    @property
+    def place(self) -> str:
+        return self.over if self.over.isalpha() else str(self.weights.index(self.over) - len(self.weights))
+
+    @property
+    def result(self) -> list[str]:
+        return [axis for axis in dict.fromkeys((*self.senders, *self.weights, "p")) if axis != self.over]
+
+
+def size(axis: str) -> int:
+    return SIZES.get(axis) or int(axis)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Senders along named and plain axes; weights along some of these, the modules' and their own, in any order."""
+    senders = tuple(draw(st.permutations(draw(st.lists(st.sampled_from(["time", "5"]), unique=True)))))
+    over = draw(st.sampled_from([*senders, "p"]))
+    others = [axis for axis in (*senders, "p") if axis != over]
+    weights = {over, *draw(st.lists(st.sampled_from([*others, "slot"]), unique=True))}
+    if "5" in senders:
+        weights.add("5")
+    modules, rows = draw(st.sampled_from(MODULES)), draw(st.booleans())
+    return Case(senders, tuple(draw(st.permutations(sorted(weights)))), over, modules, rows)
+
+
+def padding(axes: tuple[str, ...], trailing: int = 0) -> NDArray[np.bool_]:
+    """Where a value with such axes is padding: [B, …]."""
+    found = np.zeros((BATCH, *map(size, axes), *[1] * trailing), bool)
+    for at, axis in enumerate(axes):
+        if axis in LENGTHS:
+            past = np.arange(size(axis)) >= np.array(LENGTHS[axis])[:, None]
+            places = (size(axis) if each == at else 1 for each in range(len(axes)))
+            found |= past.reshape(BATCH, *places, *[1] * trailing)
+    return found
+
+
+def written_out(case: Case, model: Model, x: NDArray[Any], w: NDArray[Any]) -> NDArray[Any]:
+    """Σ w f_j(x) over every sender, module and weight, one after another; zero in padding."""
+    experts = [model.get_submodule(f"p.{j}") for j in range(3)]
+    with torch.no_grad():
+        messages = np.stack([expert(torch.from_numpy(x)).numpy() for expert in experts])
+    axes = list(dict.fromkeys((*case.senders, *case.weights, "p")))
+    total = np.zeros((BATCH, *map(size, case.result), 2))
+    unreal = padding(case.senders, 0), padding(case.weights, 0)
+    for example, *indices in product(range(BATCH), *(range(size(axis)) for axis in axes)):
+        at = dict(zip(axes, indices, strict=True))
+        sender, weight = (tuple([example, *(at[axis] for axis in of)]) for of in (case.senders, case.weights))
+        if not unreal[0][sender] and not unreal[1][weight]:
+            own = (at["p"],) if case.rows else ()
+            total[(example, *(at[axis] for axis in case.result))] += w[weight] * messages[(at["p"], *sender, *own)]
+    return total
+
+
+def inputs_of(case: Case, filling: float) -> dict[str, Tensor]:
+    """A batch whose padding is filled so."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(BATCH, *map(size, case.routed), WIDTH))
+    w = rng.normal(size=(BATCH, *map(size, case.weights)))
+    given = {"x": np.where(padding(case.routed, 1), filling, x), "w": np.where(padding(case.weights), filling, w)}
+    lengths = {f"{axis}_length": np.array(LENGTHS[axis]) for axis in {*case.senders, *case.weights} & LENGTHS.keys()}
+    return {name: torch.from_numpy(value) for name, value in (given | lengths).items()}
+
+
+def results_of(case: Case, form: str, filling: float) -> tuple[Model, list[Tensor]]:
+    """The value of a route in one of its forms, and gradients of all that it reads."""
+    model = modgraph.loads(case.text).build(seed=1, lowering=form).double()
+    inputs = inputs_of(case, filling)
+    x, w = inputs["x"].requires_grad_(), inputs["w"].requires_grad_()
+    y = model.compute(inputs).outputs["y"]
+    (y * torch.arange(1.0, y.numel() + 1).reshape(y.shape).cos()).sum().backward()
+    return model, [y.detach(), *(each.grad for each in (x, w, *model.parameters()) if each.grad is not None)]
+
+
+def forms_of(case: Case) -> list[str]:
+    (part, *_) = modgraph.loads(case.text).ir.parts()
+    (route,) = part.graph.of_kind(RouteNode)
+    return [each.form for each in part.graph.router_of(route).router.lowerings(part.facts_of(route))]
+
+
+@few
+@given(case=cases())
+def test_every_form_is_the_sum_written_out(case: Case) -> None:
+    expected: list[Tensor] | None = None
+    assert forms_of(case)[-1] == "message_passing"
+    for form in reversed(forms_of(case)):
+        model, found = results_of(case, form, 0.0)
+        inputs = {name: value.detach().numpy() for name, value in inputs_of(case, 0.0).items()}
+        np.testing.assert_allclose(found[0], written_out(case, model, inputs["x"], inputs["w"]), atol=1e-12)
+        expected = expected or found
+        assert len(found) == len(expected)
+        for ours, definition in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, definition, atol=1e-10, rtol=1e-10)
+
+
+@few
+@given(case=cases(), filling=st.sampled_from([float("nan"), float("inf")]))
+def test_what_stands_in_padding_reaches_nothing(case: Case, filling: float) -> None:
+    for form in forms_of(case):
+        (_, expected), (_, found) = results_of(case, form, 0.0), results_of(case, form, filling)
+        for ours, with_zeros in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, with_zeros, atol=0, rtol=0)
+
+
+def test_affine_modules_run_on_sums_where_senders_are_summed() -> None:
+    of = {
+        over: forms_of(Case(("time",), ("time", "p"), over, modules))
+        for over, modules in (("time", MODULES[0]), ("p", MODULES[0]))
+    }
+    assert of == {"time": ["factorised", "dense", "message_passing"], "p": ["dense", "message_passing"]}
+    assert forms_of(Case(("time",), ("time", "p"), "time", MODULES[1])) == ["dense", "message_passing"]
+
+
+MISTAKES = {
+    "x -> p by w over q": "there is no axis",
+    "x -> p by v": 'have no axis of the modules of "p"',
+    "x -> p by v over -1": "begin with these axes",
+    "z -> p by v over -1": "neither the value nor",
+    "x -> p by r over p": "a router decides what is summed",
+    "x by r": "send it through a pool: x -> p by r",
+    "x by v": "say which is summed",
+    "x -> p by 3": "a router or weights",
+    "(x, x) by w": "what is summed",
+    "x -> p by u": "begin with these axes",
+}
+
+
+@pytest.mark.parametrize("value", MISTAKES)
+def test_mistakes_are_told(value: str) -> None:
+    given = (
+        "input x: float[5, 6] input z: float[time, 6] input w: float[5, p] input v: float[5, 2] input u: float[4, p]"
+    )
+    text = f"model m() {{ pool p[3] = linear(6) router r = linear(k=1) {given} y = {value} output y }}"
+    with pytest.raises(ModgraphError) as caught:
+        modgraph.loads(text)
+    told = str(caught.value)
+    assert MISTAKES[value] in told
+    assert told.count("error[") == 1
