@@ -8,12 +8,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from modgraph.ir import Graph, verify
 from modgraph.passes import Pass
+
+if TYPE_CHECKING:
+    from tests.traces import Trace
 
 # Several tests run beside each other: threads of one would only wait for those of another, and burn time as they do.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -86,6 +89,24 @@ def verifying(run: Callable[[Any, Graph], Graph]) -> Callable[[Any, Graph], Grap
         return after
 
     return verified
+
+
+@pytest.fixture(scope="session")
+def traces(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder for traces, which all processes that run tests share."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "traces"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def trace_once(traces: Path) -> Iterator[Trace]:
+    """Traces a model once if it is met again. Exports of the test do the same."""
+    from tests.traces import shared_traces
+
+    with shared_traces(traces) as remembered:
+        yield remembered
 
 
 @pytest.fixture

@@ -19,6 +19,17 @@ ROUTERS_IN_SCAN = {
     if router.example.startswith(STARTS_WITH) and router.example.endswith("output y")
 }
 
+
+def routers_in_one_scan() -> str:
+    """The routers of `ROUTERS_IN_SCAN` beside each other in one scan, each a block with an output of its own."""
+    names = list(ROUTERS_IN_SCAN)
+    blocks = [f"block with_{name}() {{ {Router.registry[name].example} }}" for name in names]
+    steps = [f"{name} = x -> with_{name} yield {name}" for name in names]
+    outputs = [f"output of_{name}" for name in names]
+    scan = ["scan xs as x {", *steps, "} as", ", ".join(f"of_{name}" for name in names)]
+    return "\n".join([*blocks, "model routers() { input xs: float[time, 5, 6]", *scan, *outputs, "}"])
+
+
 TRANSFORMER = """
 model tiny(dim=8, depth=2, sparse=[1]) {
   input  image: float[3, 8, 8]

@@ -5,7 +5,7 @@ from modgraph.nn.agreement import (
     AgreementDense,
     AgreementFactorised,
 )
-from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Softmax, Sum
+from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.categorical import (
     Categorical,
@@ -23,6 +23,7 @@ from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool
 from modgraph.nn.kernel import KernelDense, KernelFactorised, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
+from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import cleared, valid, valid_along
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
@@ -33,8 +34,9 @@ from modgraph.nn.selected import (
     SelectedPerModule,
 )
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
-from modgraph.nn.shape import Concat, Flatten, Split, Stack
+from modgraph.nn.shape import Concat, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
+from modgraph.nn.situation import StopGradient, TrainingOrInference
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
 from modgraph.nn.top_k import NoisyTopK
 from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
@@ -58,6 +60,7 @@ __all__ = [
     "Conv2d",
     "CosineTopK",
     "CrossEntropy",
+    "CumulativeSum",
     "Dropout",
     "Elementwise",
     "Entropy",
@@ -71,6 +74,7 @@ __all__ = [
     "Importance",
     "KernelDense",
     "KernelFactorised",
+    "KthLargest",
     "Last",
     "Linear",
     "LinearTopK",
@@ -79,12 +83,16 @@ __all__ = [
     "Max",
     "MaxPool2d",
     "Mean",
+    "Merge",
+    "Min",
     "ModulatedLinear",
     "ModulatedMLP",
+    "NewAxis",
     "NoisyTopK",
     "PatchEmbed",
     "Pool",
     "Position",
+    "Positions",
     "Scale",
     "Select",
     "SelectedGathered",
@@ -97,12 +105,17 @@ __all__ = [
     "SlotsMasked",
     "SlotsPerModule",
     "Softmax",
+    "SortOrder",
     "Split",
     "Stack",
+    "StopGradient",
     "Sum",
     "Tokens",
     "TopKMask",
+    "TrainingOrInference",
+    "Transpose",
     "TruncatedKernel",
+    "Unmerge",
     "Weighted",
     "WeightedDense",
     "WeightedFactorised",

@@ -4,6 +4,7 @@ from modgraph.ops import (
     activation,
     along_axis,
     arithmetic,
+    axes,
     choice,
     compared,
     contraction,
@@ -12,8 +13,10 @@ from modgraph.ops import (
     linear,
     loss,
     normalisation,
+    order,
     sequence,
     shape,
+    situation,
 )
 from modgraph.ops.op import Op
 
@@ -22,6 +25,7 @@ __all__ = [
     "activation",
     "along_axis",
     "arithmetic",
+    "axes",
     "choice",
     "compared",
     "contraction",
@@ -30,6 +34,8 @@ __all__ = [
     "linear",
     "loss",
     "normalisation",
+    "order",
     "sequence",
     "shape",
+    "situation",
 ]

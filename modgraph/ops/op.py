@@ -15,7 +15,7 @@ class Op(Declaration):
 
     `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
-    `training_only` says that it is the identity outside training.
+    `outside_training` is the operand, by its name, that it is outside training, if it is one of them.
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
@@ -28,7 +28,7 @@ class Op(Declaration):
 
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
-    training_only: ClassVar[bool] = False
+    outside_training: ClassVar[str] = ""
     masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     compares: ClassVar[Comparison | None] = None
@@ -51,6 +51,10 @@ class Op(Declaration):
         sources = (*operands, *use.weights.values())
         stays = self.keeps == "result"
         return tuple(use.tape.make(count, *sources, keeps=kept, keeps_result=stays) for count in use.results)
+
+    def grown(self, axis: Axis, longer: Axis) -> Op:
+        """The op where a pool has grown, and with it the axis of its modules."""
+        return self
 
     def keeps_largest(self, signature: Signature) -> bool:
         """Whether along the last axis the largest value stays where it is: what it gives are still logits."""

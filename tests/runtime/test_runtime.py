@@ -22,17 +22,18 @@ from modgraph_runtime.integrity import trailer
 import modgraph
 from modgraph.cli import main
 from tests.examples import SEQUENCE
+from tests.traces import shared_traces
 
 
 @pytest.fixture(scope="module")
-def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundles(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
     """A folder with smn.onnx (class names included), words.onnx and some arrays."""
     folder = tmp_path_factory.mktemp("bundles")
     names = {"classes": {"label": [f"d{digit}" for digit in range(10)]}, "preprocessing": {"image": "ink is 1"}}
-    modgraph.export(
-        modgraph.load("specs/smn.mod", iterations=1).build(), folder / "smn.onnx", routing=True, description=names
-    )
-    modgraph.export(modgraph.loads(SEQUENCE).build(), folder / "words.onnx")
+    smn = modgraph.load("specs/smn.mod", iterations=1).build()
+    with shared_traces(traces):
+        modgraph.export(smn, folder / "smn.onnx", routing=True, description=names)
+        modgraph.export(modgraph.loads(SEQUENCE).build(), folder / "words.onnx")
     image = np.random.default_rng(0).random((5, 1, 28, 28))
     np.savez(folder / "x.npz", image=image, label=np.zeros(5, int))
     return folder

@@ -47,6 +47,20 @@ def _nothing(op: Any, x: Any, **_: Any) -> Any:
     return op.Identity(x)
 
 
+class AtItsEnd:
+    """A rule that is tried only at nodes of the kind that its pattern ends with, where it would be at every node."""
+
+    def __init__(self, rule: RewriteRule) -> None:
+        self.rule = rule
+        self.end = rule._target_pattern.output_nodes[0].op  # one of several: a match begins with the first
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rule, name)
+
+    def try_rewrite(self, model: Any, graph: Any, node: onnx_ir.Node, **options: Any) -> Any:
+        return self.rule.try_rewrite(model, graph, node, **options) if self.end.matches(node.op_type) else None
+
+
 EXACT_ZERO = Constant(0, rel_tol=0, abs_tol=0)
 EXACT_ONE = Constant(1, rel_tol=0, abs_tol=0)
 NO_OPERATION = (
@@ -98,8 +112,9 @@ LAYERS = (
     rules.remove_optional_bias_from_conv_rule,
     rules.remove_optional_bias_from_gemm_rule,
 )
+EVERY: Any = [AtItsEnd(rule) for rule in (*NO_OPERATION, *SHAPES, *TYPES, *BOUNDS, *LAYERS)]
 RULES = Sequential(
-    RewritePass(RewriteRuleSet([*NO_OPERATION, *SHAPES, *TYPES, *BOUNDS, *LAYERS])),
+    RewritePass(RewriteRuleSet(EVERY)),
     common.RemoveUnusedNodesPass(),
     common.RemoveUnusedOpsetsPass(),
 )

@@ -13,14 +13,13 @@ import pytest
 from modgraph_runtime import Bundle
 
 import modgraph
-from modgraph.backends.onnx import bundle
 from modgraph.cli import main
 from modgraph.training import load_run
 from modgraph.training.bundle_metrics import evaluate_bundle
 from modgraph.training.run import finish, started
-from tests.backends.onnx.conftest import remembering
 from tests.backends.onnx.test_scan import randomised
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
+from tests.traces import shared_traces
 
 RECIPE = """
 model: {{dim: 16, depth: 2, width: 8, experts: 4}}
@@ -44,8 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
     with started("specs/gmoe_digits.mod", str(folder / "digits.yaml"), small, str(folder / "run")) as engine:
         finish(engine)
     for name, more in (("float", []), ("int8", ["--int8"])):
-        with contextlib.redirect_stdout(io.StringIO()) as told, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(bundle, "trace", remembering(traces))
+        with contextlib.redirect_stdout(io.StringIO()) as told, shared_traces(traces):
             assert main(["export", str(folder / "run"), "-o", str(folder / f"{name}.onnx"), "--routing", *more]) == 0
         (folder / f"{name}.txt").write_text(told.getvalue())
     return folder
@@ -129,6 +127,7 @@ def test_whatever_multiplies_with_weights_stays_close(name: str, tmp_path: Path)
     assert b"MatMulInteger" in (tmp_path / "m.onnx").read_bytes()
 
 
+@pytest.mark.usefixtures("trace_once")
 def test_a_weight_that_is_read_in_several_ways_is_rounded_where_it_multiplies(tmp_path: Path) -> None:
     report = modgraph.export(modgraph.load("specs/smn.mod", iterations=1).build(), tmp_path / "smn.onnx", int8=True)
     assert report.change is not None

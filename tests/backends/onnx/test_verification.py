@@ -25,8 +25,8 @@ from modgraph.declare import Operand, Record, Role, TorchModule, Weight, normal,
 from modgraph.ir import RouteNode, facts_of
 from modgraph.passes import Lower
 from modgraph.routers import Router
-from tests.backends.onnx.conftest import Trace
 from tests.examples import ROUTER_EXAMPLES, SEQUENCE
+from tests.traces import Trace
 
 SMALL = "model m() { input x: float[4] y = x -> linear(3) output y }"
 ROUTED = """model m() { input x: float[5, 4] pool p[3] = linear(4) -> tanh router r = best_of(last=LAST)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
@@ -19,21 +21,13 @@ from modgraph.files import write_atomically
 Trace = Callable[[Model, Examples], Traced]
 
 
-@pytest.fixture(scope="session")
-def traces(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """A folder for traces, which all processes that run tests share."""
-    own = tmp_path_factory.getbasetemp()
-    folder = (own if worker_id == "master" else own.parent) / "traces"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-@pytest.fixture
-def trace_once(traces: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
-    """Traces a model once if it is met again. Exports of the test do the same."""
-    remembered = remembering(traces)
-    monkeypatch.setattr(bundle, "trace", remembered)
-    return remembered
+@contextmanager
+def shared_traces(folder: Path) -> Iterator[Trace]:
+    """Exports trace a model once, if it is met again by any test."""
+    with pytest.MonkeyPatch.context() as patch:
+        remembered = remembering(folder)
+        patch.setattr(bundle, "trace", remembered)
+        yield remembered
 
 
 def remembering(folder: Path) -> Trace:
@@ -43,10 +37,12 @@ def remembering(folder: Path) -> Trace:
 
     def remembered(model: Model, examples: Examples) -> Traced:
         path = folder / _name(model, examples)
-        if not path.exists():
-            traced = trace(model, examples)
-            write_atomically(path.with_suffix(".json"), json.dumps([traced.tensors_in, traced.tensors_out]).encode())
-            write_atomically(path, traced.proto.SerializeToString())
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a process that wants it too waits for it
+            if not path.exists():
+                traced = trace(model, examples)
+                path.with_suffix(".json").write_text(json.dumps([traced.tensors_in, traced.tensors_out]))
+                write_atomically(path, traced.proto.SerializeToString())
         return Traced(onnx.load(path), *json.loads(path.with_suffix(".json").read_text()))
 
     return remembered
