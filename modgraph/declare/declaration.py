@@ -45,14 +45,14 @@ class TorchModule:
         self.named = named
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(setting,))
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
 class _Declared:
     """Makes every class below it a frozen dataclass, which one without fields of its own is already."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__annotations__:
-            dataclass(frozen=True)(cls)
+            dataclass(frozen=True, kw_only=True)(cls)
 
 
 class Declaration(_Declared, Registered):

@@ -8,7 +8,7 @@ import types
 import typing
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from modgraph.declare.words import shown_briefly, shown_value
 
@@ -45,13 +45,14 @@ class Setting:
     kinds: tuple[type, ...]
     default: Any
     bounds: dict[str, Any]
-    item: type = int  # of a list
+    items: tuple[type, ...] = (int,)  # what a list holds
 
     @classmethod
     def of(cls, field: dataclasses.Field[Any], hint: Any) -> Setting:
         options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
         kinds = tuple(typing.get_origin(option) or option for option in options if option is not type(None))
-        items = [typing.get_args(option)[0] for option in options if typing.get_origin(option) is tuple]
+        lists = [typing.get_args(option)[0] for option in options if typing.get_origin(option) is tuple]
+        items = [typing.get_args(item) or (item,) for item in lists]
         return cls(field.name, kinds, field.default, dict(field.metadata), *items)
 
     @property
@@ -66,6 +67,8 @@ class Setting:
         if isinstance(value, str):
             return self._choice_problem(value)
         for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, str):
+                continue
             if isinstance(number, float) and not math.isfinite(number):
                 return f"must be a finite number, not {number}"
             if bounds.get("min") is not None and number < bounds["min"]:
@@ -84,7 +87,7 @@ class Setting:
 
     def convert(self, value: Any) -> Any:
         """A whole number where a real one is meant becomes one."""
-        if isinstance(value, tuple) and self.item is float:
+        if isinstance(value, tuple) and float in self.items:
             return tuple(map(float, value))
         return float(value) if float in self.kinds and type(value) is int else value
 
@@ -94,14 +97,15 @@ class Setting:
         if isinstance(value, int):
             return int in self.kinds or float in self.kinds
         if isinstance(value, tuple):
-            kinds = (int, float) if self.item is float else (self.item,)
+            kinds = (int, *self.items) if float in self.items else self.items
             return tuple in self.kinds and all(type(item) in kinds for item in value)
         return isinstance(value, self.kinds)
 
     def described(self) -> str:
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
         items = {int: "whole numbers", float: "numbers", str: "strings"}
-        return " or ".join(words.get(kind, f"a list of {items[self.item]}") for kind in self.kinds)
+        listed = f"a list of {' or '.join(items[item] for item in self.items)}"
+        return " or ".join(words.get(kind, listed) for kind in self.kinds)
 
 
 class Configurable:
@@ -110,10 +114,17 @@ class Configurable:
     @classmethod
     @cache
     def settings(cls) -> dict[str, Setting]:
-        """The settings by name, in order."""
+        """The settings by name, in order, those that must be given before the others."""
         hints = typing.get_type_hints(cls)
         fields = dataclasses.fields(typing.cast(Any, cls))
+        fields = tuple(sorted(fields, key=lambda field: field.default is not MISSING))
         return {field.name: Setting.of(field, hints[field.name]) for field in fields}
+
+    def with_extent(self, axis: str, size: int | None) -> Self:
+        """The same with another size for the axis of a name, where a setting says how long that is."""
+        extents = ((name, known.bounds.get("extent")) for name, known in self.settings().items())
+        found = {name: size for name, of in extents if of and getattr(self, of) == axis}
+        return dataclasses.replace(typing.cast(Any, self), **found) if found else self
 
     def values(self) -> dict[str, Any]:
         """The settings that are not at their default, by name."""

@@ -32,6 +32,7 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
     sound = POISON not in common.values()
     if declaration.takes_names:
         given = _as_names(given, declaration, site)
+    given = _as_list(given, settings)
     positional = iter(settings.items())
     for argument in given:
         setting = _setting_for(argument, declaration, positional, site)
@@ -68,13 +69,27 @@ def _axis_named(argument: CallArgument, site: Site) -> CallArgument:
 
 
 def axis_called(value: Any, site: Site) -> Any:
-    """The name of an axis by what a spec calls it; anything else as it is."""
+    """The name of an axis by what a spec calls it, or the names of several; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(axis_called(each, site) for each in value)
     if isinstance(value, str):
         value = site.scope.find(value, lambda known: isinstance(known, PoolEntity)) or value
     if isinstance(value, PoolEntity):
         value = value.axis.name
     known = site.call.axes.get(value) if site.call is not None and isinstance(value, str) else None
     return known.name if known is not None and known.name else value
+
+
+def _as_list(given: list[CallArgument], settings: dict[str, Setting]) -> list[CallArgument]:
+    """The arguments without a name of an op whose first setting is a list of axes, as that list."""
+    first = next(iter(settings.values()), None)
+    listed = [argument for argument in given if argument.name is None]
+    if first is None or not (first.bounds["axis"] and tuple in first.kinds) or not listed:
+        return given
+    values = tuple(argument.value for argument in listed)
+    value = POISON if POISON in values else values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
+    rest = [argument for argument in given if argument.name is not None]
+    return [CallArgument(first.name, value, listed[0].span), *rest]
 
 
 def _as_names(given: list[CallArgument], declaration: type[Declaration], site: Site) -> list[CallArgument]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.ir.graph import Graph, Part
-from modgraph.ir.node import InputNode, Node, PoolNode, TargetNode
+from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, TargetNode
 from modgraph.ir.rewrite import rewritten
 from modgraph.types import Axis
 
@@ -24,9 +24,13 @@ def grow(graph: Graph, pool: str, by: int) -> Graph:
         match node:
             case PoolNode() if node.axis == axis:
                 return replace(node, size=node.size + by, grown=node.grown + by)
+            case OpNode():
+                return replace(node, op=node.op.with_extent(axis.name, longer.size))
             case InputNode() | TargetNode():
                 (type_,) = node.types
                 return replace(node, types=(type_.with_shape([longer if a == axis else a for a in type_.shape]),))
+            case OpNode():
+                return replace(node, op=node.op.grown(axis, longer))
             case _:
                 return node
 

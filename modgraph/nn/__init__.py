@@ -5,7 +5,7 @@ from modgraph.nn.agreement import (
     AgreementDense,
     AgreementFactorised,
 )
-from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Softmax, Sum
+from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.categorical import (
     Categorical,
@@ -15,6 +15,7 @@ from modgraph.nn.categorical import (
     SlotsMasked,
     SlotsPerModule,
 )
+from modgraph.nn.choice import Chosen, MaskedSoftmax, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
@@ -22,6 +23,7 @@ from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool
 from modgraph.nn.kernel import KernelDense, KernelFactorised, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
+from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import cleared, valid, valid_along
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
@@ -32,8 +34,9 @@ from modgraph.nn.selected import (
     SelectedPerModule,
 )
 from modgraph.nn.sequence import Attention, ClassToken, Position, Select
-from modgraph.nn.shape import Concat, Flatten, Split, Stack
+from modgraph.nn.shape import Concat, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
+from modgraph.nn.situation import StopGradient, TrainingOrInference
 from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
 from modgraph.nn.top_k import NoisyTopK
 from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
@@ -49,6 +52,7 @@ __all__ = [
     "AvgPool2d",
     "BatchNorm2d",
     "Categorical",
+    "Chosen",
     "Clamp",
     "ClassToken",
     "Concat",
@@ -56,6 +60,7 @@ __all__ = [
     "Conv2d",
     "CosineTopK",
     "CrossEntropy",
+    "CumulativeSum",
     "Dropout",
     "Elementwise",
     "Entropy",
@@ -69,19 +74,25 @@ __all__ = [
     "Importance",
     "KernelDense",
     "KernelFactorised",
+    "KthLargest",
     "Last",
     "Linear",
     "LinearTopK",
     "LogSoftmax",
+    "MaskedSoftmax",
     "Max",
     "MaxPool2d",
     "Mean",
+    "Merge",
+    "Min",
     "ModulatedLinear",
     "ModulatedMLP",
+    "NewAxis",
     "NoisyTopK",
     "PatchEmbed",
     "Pool",
     "Position",
+    "Positions",
     "Scale",
     "Select",
     "SelectedGathered",
@@ -94,11 +105,17 @@ __all__ = [
     "SlotsMasked",
     "SlotsPerModule",
     "Softmax",
+    "SortOrder",
     "Split",
     "Stack",
+    "StopGradient",
     "Sum",
     "Tokens",
+    "TopKMask",
+    "TrainingOrInference",
+    "Transpose",
     "TruncatedKernel",
+    "Unmerge",
     "Weighted",
     "WeightedDense",
     "WeightedFactorised",

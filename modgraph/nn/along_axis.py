@@ -8,13 +8,13 @@ from torch import Tensor, nn
 from modgraph.nn.padding import cleared
 
 
-class _AlongAxis(nn.Module):
+class AlongAxis(nn.Module):
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
         self.axis = axis
 
 
-class Softmax(_AlongAxis):
+class Softmax(AlongAxis):
     """Softmax along an axis; zero in padding."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
@@ -23,7 +23,7 @@ class Softmax(_AlongAxis):
         return _among_real(x, real).softmax(self.axis).masked_fill(~real, 0.0)
 
 
-class LogSoftmax(_AlongAxis):
+class LogSoftmax(AlongAxis):
     """Log-softmax along an axis; zero in padding."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
@@ -37,14 +37,14 @@ def _among_real(x: Tensor, real: Tensor) -> Tensor:
     return x.masked_fill(~real, torch.finfo(x.dtype).min)
 
 
-class Sum(_AlongAxis):
+class Sum(AlongAxis):
     """The sum along an axis, padding left out."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         return cleared(x, real).sum(self.axis)
 
 
-class Mean(_AlongAxis):
+class Mean(AlongAxis):
     """The mean along an axis, padding left out; the mean of nothing is zero."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
@@ -53,7 +53,7 @@ class Mean(_AlongAxis):
         return cleared(x, real).sum(self.axis) / real.sum(self.axis).clamp(min=1)
 
 
-class Max(_AlongAxis):
+class Max(AlongAxis):
     """The largest value along an axis, padding left out; the largest of nothing is zero."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
@@ -63,7 +63,17 @@ class Max(_AlongAxis):
         return torch.where(real.any(self.axis), largest, 0.0)
 
 
-class Last(_AlongAxis):
+class Min(AlongAxis):
+    """The least value along an axis, padding left out; the least of nothing is zero."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is None:
+            return x.amin(self.axis)
+        least = cleared(x, real, torch.inf).amin(self.axis)
+        return torch.where(real.any(self.axis), least, 0.0)
+
+
+class Last(AlongAxis):
     """The last value along an axis, padding left out; the last of nothing is zero."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:

@@ -1,6 +1,8 @@
-"""Joining and cutting."""
+"""Joining, cutting and moving axes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -36,11 +38,61 @@ class Stack(nn.Module):
 
 
 class Split(nn.Module):
-    """Cuts the last axis into equal parts."""
+    """Cuts the last axis into parts of these lengths."""
 
-    def __init__(self, parts: int) -> None:
+    def __init__(self, lengths: Sequence[int]) -> None:
         super().__init__()
-        self.parts = parts
+        self.lengths = [*lengths]
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        return x.chunk(self.parts, dim=-1)
+        return torch.split(x, self.lengths, dim=-1)
+
+
+class Transpose(nn.Module):
+    """The last axes in another order, which has their places counted from the last."""
+
+    def __init__(self, order: Sequence[int]) -> None:
+        super().__init__()
+        self.order = [*order]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.permute(*range(x.dim() - len(self.order)), *self.order)
+
+
+class Merge(nn.Module):
+    """Neighbouring axes, the first and the last counted from the last of all, as one."""
+
+    def __init__(self, first: int, last: int) -> None:
+        super().__init__()
+        self.first = first
+        self.last = last
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(self.first, self.last)
+
+
+class Unmerge(nn.Module):
+    """One axis as several of these lengths."""
+
+    def __init__(self, axis: int, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.axis = axis
+        self.sizes = [*sizes]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.unflatten(x, self.axis, self.sizes)
+
+
+class NewAxis(nn.Module):
+    """A value repeated along a new axis, whose place in the result is counted from the last."""
+
+    def __init__(self, place: int, length: int) -> None:
+        super().__init__()
+        self.place = place
+        self.length = length
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.unsqueeze(self.place)
+        shape = [-1] * x.dim()
+        shape[self.place] = self.length
+        return x.expand(shape)

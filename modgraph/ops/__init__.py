@@ -4,6 +4,8 @@ from modgraph.ops import (
     activation,
     along_axis,
     arithmetic,
+    axes,
+    choice,
     compared,
     contraction,
     elementwise,
@@ -11,8 +13,10 @@ from modgraph.ops import (
     linear,
     loss,
     normalisation,
+    order,
     sequence,
     shape,
+    situation,
 )
 from modgraph.ops.op import Op
 
@@ -21,6 +25,8 @@ __all__ = [
     "activation",
     "along_axis",
     "arithmetic",
+    "axes",
+    "choice",
     "compared",
     "contraction",
     "elementwise",
@@ -28,6 +34,8 @@ __all__ = [
     "linear",
     "loss",
     "normalisation",
+    "order",
     "sequence",
     "shape",
+    "situation",
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from modgraph.declare import Signature, TorchModule, Use, axis_setting, position_of
 from modgraph.ops.op import Op
 from modgraph.tape import INDEX, Value
-from modgraph.types import Axes, Axis, TensorType
+from modgraph.types import Axes, Axis, Misfit, TensorType
 
 
 class AlongAxis(Op):
@@ -55,7 +57,7 @@ class LogSoftmax(_Normalisation):
     module = TorchModule("modgraph.nn.LogSoftmax", "position")
 
 
-class _Reduction(AlongAxis):
+class Reduction(AlongAxis):
     """Reduce one axis, padding left out; by default the tokens of [N, D]."""
 
     axis: int | str = axis_setting(-2)
@@ -68,7 +70,7 @@ class _Reduction(AlongAxis):
         return (use.tape.make(use.result, use.cleared(x), passes=True),)
 
 
-class Mean(_Reduction):
+class Mean(Reduction):
     """The mean over an axis."""
 
     name = "mean"
@@ -82,7 +84,7 @@ class Mean(_Reduction):
         return (use.tape.make(total.count, total, keeps_more=use.mask() and INDEX),)
 
 
-class Sum(_Reduction):
+class Sum(Reduction):
     """The sum over an axis."""
 
     name = "sum"
@@ -92,12 +94,19 @@ class Sum(_Reduction):
     affine = True
 
 
-class Max(_Reduction):
+class Max(Reduction):
     """The largest value along an axis."""
 
     name = "max"
+    synonyms = ("amax", "reduce_max")
     example = "input x: float[5, 6] y = x -> max output y"
     module = TorchModule("modgraph.nn.Max", "position")
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        if len(found) == 2:
+            of_two = "minimum" if self.name == "min" else "maximum"
+            raise Misfit("it takes one value, along an axis", f"the {self.name} of two: (a, b) -> {of_two}")
+        return super().bind(*found, **known)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         x = use.cleared(x)
@@ -105,7 +114,16 @@ class Max(_Reduction):
         return (use.tape.cleared(largest, use.rows) if use.mask() else largest,)
 
 
-class Last(_Reduction):
+class Min(Max):
+    """The least value along an axis."""
+
+    name = "min"
+    synonyms = ("amin", "reduce_min")
+    example = "input x: float[5, 6] y = x -> min output y"
+    module = TorchModule("modgraph.nn.Min", "position")
+
+
+class Last(Reduction):
     """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
 
     name = "last"

@@ -21,7 +21,7 @@ class Linear(Op):
     """
 
     name = "linear"
-    synonyms = ("dense", "fc", "fully_connected", "affine", "projection", "proj", "matmul")
+    synonyms = ("dense", "fc", "fully_connected", "affine", "projection", "proj")
     example = "input x: float[5, 6] y = x -> linear(3) output y"
     operands = VECTORS
     results = ("... W",)

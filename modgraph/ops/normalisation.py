@@ -108,7 +108,7 @@ class Dropout(Op):
     operands = (Operand("x", "..."),)
     results = ("...",)
     module = TorchModule("modgraph.nn.Dropout", "rate")
-    training_only = True
+    outside_training = "x"
 
     rate: float = setting(0.1, min=0, below=1, doc="probability of zero")
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from modgraph.declare import Declaration, Registry, Role, Signature, Use
 from modgraph.ops.comparison import Comparison
 from modgraph.tape import Value
+from modgraph.types import Axis
 
 
 class Op(Declaration):
@@ -14,7 +15,7 @@ class Op(Declaration):
 
     `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
-    `training_only` says that it is the identity outside training.
+    `outside_training` is the operand, by its name, that it is outside training, if it is one of them.
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
@@ -27,7 +28,7 @@ class Op(Declaration):
 
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
-    training_only: ClassVar[bool] = False
+    outside_training: ClassVar[str] = ""
     masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     compares: ClassVar[Comparison | None] = None
@@ -51,9 +52,21 @@ class Op(Declaration):
         stays = self.keeps == "result"
         return tuple(use.tape.make(count, *sources, keeps=kept, keeps_result=stays) for count in use.results)
 
+    def grown(self, axis: Axis, longer: Axis) -> Op:
+        """The op where a pool has grown, and with it the axis of its modules."""
+        return self
+
     def keeps_largest(self, signature: Signature) -> bool:
         """Whether along the last axis the largest value stays where it is: what it gives are still logits."""
         return False
+
+    def chosen(self, signature: Signature) -> tuple[Axis, int] | None:
+        """Of a choice, the axis along which it is made, and how many there are at most."""
+        return None
+
+    def zero_with(self) -> tuple[int, ...]:
+        """The operands, by place, wherever one of which is zero the result is zero too."""
+        return ()
 
     def longest(self, signature: Signature) -> dict[str, int]:
         """How long axes of any length may be here at most, by name."""

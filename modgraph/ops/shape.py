@@ -22,12 +22,14 @@ from modgraph.types import (
     shown,
 )
 
+MOST_PARTS = 256
+
 
 class Flatten(Op):
     """Put everything an example holds into one axis."""
 
     name = "flatten"
-    synonyms = ("reshape", "view")
+    synonyms = ("ravel",)
     example = "input x: float[5, 6] y = x -> flatten output y"
     module = TorchModule("modgraph.nn.Flatten", "rank")
     affine = True
@@ -99,29 +101,38 @@ class Stack(Op):
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         if len({type_.per for type_ in found}) != 1:
             raise Misfit("it takes values of each example or values over the batch, not both")
-        new = _named(len(found), self.axis) if self.axis else Axis(len(found))
+        new = named_axis(len(found), self.axis) if self.axis else Axis(len(found))
         return (found[0].with_shape(once_each((new, *(axes.lead or ())))),)
 
 
 class Split(Op):
-    """Cut the last axis into `parts` of equal length: `a, b = x -> split(2)`."""
+    """Cut the last axis into so many parts of equal length, or into parts of given lengths:
+    `a, b = x -> split(2)`, `a, b = x -> split([16, 48])`."""
 
     name = "split"
-    synonyms = ("chunk",)
-    example = "input x: float[5, 6] y, z = x -> split(2) output y output z"
+    synonyms = ("chunk", "unstack", "unbind")
+    example = "input x: float[5, 6] y, z = x -> split([2, 4]) output y output z"
     operands = VECTORS
-    module = TorchModule("modgraph.nn.Split", "parts")
+    module = TorchModule("modgraph.nn.Split", "lengths")
 
-    parts: int = setting(min=2, max=256, doc="number of parts")
+    parts: int | tuple[int, ...] = setting(min=1, doc="number of parts, or the length of each")
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return use.tape.parts(x, *use.results)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         last = axes.fixed("D")
-        if last % self.parts:
-            raise Misfit(f"{self.parts} parts do not divide an axis of {last}", "choose parts that do")
-        return (floats(*found[0].shape[:-1], last // self.parts),) * self.parts
+        count = self.parts if isinstance(self.parts, int) else len(self.parts)
+        if not 2 <= count <= MOST_PARTS:
+            raise Misfit(f"it cuts into 2 parts to {MOST_PARTS}, not {count}", "for example: split(2), split([2, 4])")
+        if isinstance(self.parts, int) and last % count:
+            advice = f"choose parts that do, or say how long each is: split([{last - 1}, 1])"
+            raise Misfit(f"{count} parts do not divide an axis of {last}", advice)
+        lengths = (last // count,) * count if isinstance(self.parts, int) else self.parts
+        if sum(lengths) != last:
+            raise Misfit(f"{' + '.join(map(str, lengths))} is {sum(lengths)}, and the axis has {last}")
+        axes.bound["lengths"] = lengths
+        return tuple(floats(*found[0].shape[:-1], length) for length in lengths)
 
 
 class Rename(Op):
@@ -150,7 +161,7 @@ class Rename(Op):
             if shape[at].is_padded:
                 reason = f'the axis "{old}" has no fixed length, and its padding would be forgotten'
                 raise Misfit(reason, "reduce it, or give it a number in the input's type")
-            shape[at] = _named(shape[at].size, new)
+            shape[at] = named_axis(shape[at].size, new)
         return (x.with_shape(once_each(tuple(shape))),)
 
     def check(self, axes: Axes) -> None:
@@ -158,7 +169,7 @@ class Rename(Op):
             raise Misfit("it takes axes and their new names", 'for example: rename(expert="sender")')
 
 
-def _named(size: int | None, name: str) -> Axis:
+def named_axis(size: int | None, name: str) -> Axis:
     """An axis called by a user, or by the path of a pool. Raises `Misfit` for what is no name."""
     if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
         raise Misfit(

@@ -29,8 +29,8 @@ def written(name: str, settings: dict[str, Any]) -> str:
 def _value(setting: Setting, rng: Random) -> Any:
     low, high = setting.bounds.get("min"), setting.bounds.get("max")
     if tuple in setting.kinds:
-        words = AXES if setting.item is str else SMALL
-        return tuple(setting.item(rng.choice(words)) for _ in range(rng.randint(1, 3)))
+        words = AXES if str in setting.items else SMALL
+        return tuple(setting.items[0](rng.choice(words)) for _ in range(rng.randint(1, 3)))
     if bool in setting.kinds:
         return rng.random() < 0.5
     if setting.bounds["axis"] and (int not in setting.kinds or rng.random() < 0.3):

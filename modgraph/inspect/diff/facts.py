@@ -89,7 +89,7 @@ def declared(entry: Entry) -> type[Declaration] | None:
 def names_axes(kind: str, is_: str, setting: str) -> bool:
     """Whether a setting of an op or router has names of axes."""
     known = _settings(kind, is_).get(setting)
-    return known is not None and bool(known.bounds.get("axis") or known.item is str)
+    return known is not None and bool(known.bounds.get("axis") or str in known.items)
 
 
 def _label(name: str) -> str:

@@ -1,0 +1,172 @@
+"""Ops that move, join, cut and add axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from modgraph.declare import Operand, TorchModule, Use, axis_setting, position_of, setting
+from modgraph.ops.op import Op
+from modgraph.ops.shape import named_axis
+from modgraph.tape import Value
+from modgraph.types import Axes, Axis, Misfit, TensorType, once_each, shown
+
+LISTED = "axes, by name or counted from the last: -1, -2, …; the last two if none are given"
+
+
+def _places(axes: tuple[str | int, ...], x: TensorType, who: str) -> list[int]:
+    """Where the axes that an op was given stand, counted from the last. Raises `Misfit`."""
+    given = axes or (-2, -1)
+    if len(given) < 2:
+        raise Misfit("it takes two axes or more", f'for example: {who}(-2, -1), or by name, {who}("time", -1)')
+    found = [position_of(axis, x, who) for axis in given]
+    if len(set(found)) < len(found):
+        raise Misfit("an axis is given twice", "give each once")
+    return found
+
+
+class _OfAxes(Op):
+    """Base of what works on several axes, which are given one after another."""
+
+    operands = (Operand("x", "..."),)
+    affine = True
+
+    axes: tuple[str | int, ...] = setting((), max=-1, axis=True, doc=LISTED)
+
+
+class Transpose(_OfAxes):
+    """Lay axes in the order in which they are given: `transpose("expert", "time")`, `transpose(-1, -2)`.
+
+    They take the places that they had among them, the first given the outermost; all others stay where they are.
+    Without any, the last two change places.
+    """
+
+    name = "transpose"
+    synonyms = ("permute", "swapaxes", "swap_axes", "moveaxis", "movedim", "rearrange")
+    example = "input x: float[5, 6] y = x -> transpose output y"
+    module = TorchModule("modgraph.nn.Transpose", "order")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        (x,) = found
+        given = _places(self.axes or (-1, -2), x, self.name)
+        order = [*range(-len(x.shape), 0)]
+        for place, at in zip(sorted(given), given, strict=True):
+            order[place] = at
+        axes.bound["order"] = tuple(order)
+        return (x.with_shape([x.shape[at] for at in order]),)
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return use.tape.parts(x, x.count, strided=True)
+
+
+class Merge(_OfAxes):
+    """Make one axis of neighbouring ones, its places in their order: `merge("expert", "slot", into="row")`.
+
+    Without a name it is a plain one. By default of the last two.
+    """
+
+    name = "merge"
+    synonyms = ("flatten_axes", "collapse", "combine_axes")
+    example = 'input x: float[4, 5, 6] y = x -> merge(-3, -2, into="row") output y'
+    module = TorchModule("modgraph.nn.Merge", "first", "last")
+
+    into: str = setting("", axis=True, doc="what the axis is called")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        (x,) = found
+        given = _places(self.axes, x, self.name)
+        first, last, rank = given[0], given[-1], len(x.shape)
+        if given != [*range(first, last + 1)]:
+            names = ", ".join(str(x.shape[at]) for at in given)
+            raise Misfit(f"{names} do not stand side by side in {shown(x.shape)}", "lay them so first: -> transpose(…)")
+        merged = x.shape[first + rank : last + rank + 1]
+        new = axis_called(prod(fixed_length(axis) for axis in merged), self.into)
+        axes.bound["first"], axes.bound["last"] = first, last
+        return (x.with_shape(once_each((*x.shape[: first + rank], new, *x.shape[last + rank + 1 :]))),)
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.view(x),)
+
+
+class Unmerge(Op):
+    """Make several axes of one: `unmerge([4, 8], into=["head", ""])`, the last of them the innermost."""
+
+    name = "unmerge"
+    synonyms = ("unflatten", "split_axis", "unflatten_axes")
+    example = 'input x: float[5, 6] y = x -> unmerge([2, 3], into=["head", ""]) output y'
+    operands = (Operand("x", "..."),)
+    module = TorchModule("modgraph.nn.Unmerge", "position", "sizes")
+    affine = True
+
+    sizes: tuple[int, ...] = setting(min=1, doc="the lengths of the new axes, whose product is that of the old")
+    axis: int | str = axis_setting(-1)
+    into: tuple[str, ...] = setting((), axis=True, doc='what they are called, "" a plain one')
+
+    def check(self, axes: Axes) -> None:
+        if not self.sizes:
+            raise Misfit("it takes the lengths of the new axes", "for example: unmerge([4, 8])")
+        if self.into and len(self.into) != len(self.sizes):
+            raise Misfit(
+                f"{len(self.sizes)} axes have {len(self.into)} names", 'a plain one is called "": into=["a", ""]'
+            )
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        (x,) = found
+        position = position_of(self.axis, x, self.name)
+        at, length = position + len(x.shape), fixed_length(x.shape[position])
+        if prod(self.sizes) != length:
+            raise Misfit(f"{' · '.join(map(str, self.sizes))} is {prod(self.sizes)}, and the axis has {length}", "")
+        names = self.into or ("",) * len(self.sizes)
+        new = [axis_called(size, name) for size, name in zip(self.sizes, names, strict=True)]
+        axes.bound["position"] = position
+        return (x.with_shape(once_each((*x.shape[:at], *new, *x.shape[at + 1 :]))),)
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.view(x),)
+
+
+class NewAxis(Op):
+    """Repeat a value along a new axis: `new_axis(3, axis="sender")`, or along that of a pool's modules,
+    `new_axis(expert)`. It stands before all others, or where `at` says; without a name it is a plain one."""
+
+    name = "new_axis"
+    synonyms = ("unsqueeze", "expand_dims", "broadcast_to", "expand", "tile", "add_axis")
+    example = 'input x: float[5, 6] y = x -> new_axis(3, axis="copy", at=-2) output y'
+    operands = (Operand("x", "..."),)
+    module = TorchModule("modgraph.nn.NewAxis", "place", "length")
+    affine = True
+
+    length: int = setting(1, min=1, extent="axis", doc="how long it is; of a pool, how many it has")
+    axis: str = setting("", axis=True, doc="what it is called")
+    at: int | None = setting(None, max=-1, doc="its place in the result, counted from the last; the first if not given")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        (x,) = found
+        rank = len(x.shape) + 1
+        place = -rank if self.at is None else self.at
+        if place < -rank:
+            raise Misfit(f"there is no place {place} among {rank} axes", f"the first is at={-rank}")
+        axes.bound["place"] = place
+        shape = (*x.shape[: place + rank], axis_called(self.length, self.axis), *x.shape[place + rank :])
+        return (x.with_shape(once_each(shape)),)
+
+    def grown(self, axis: Axis, longer: Axis) -> Op:
+        same = self.axis and axis == Axis(self.length, self.axis)
+        return replace(self, length=longer.size or 1) if same else self
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.view(x, use.result, passes=False),)
+
+
+def axis_called(size: int, name: str) -> Axis:
+    """A new axis, a plain one without a name. Raises `Misfit` for what is no name."""
+    return named_axis(size, name) if name else Axis(size)
+
+
+def fixed_length(axis: Axis) -> Any:
+    """How long an axis is. Raises `Misfit` for one of any length."""
+    if axis.size is None:
+        reason = f'the axis "{axis}" has no fixed length, and its padding would be forgotten'
+        raise Misfit(reason, "reduce it, or give it a number in the input's type")
+    return axis.size

@@ -1,0 +1,82 @@
+"""Ops along one axis that go by places or by order: running sums, ranks, the k-th value, positions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modgraph.declare import Signature, TorchModule, Use, axis_setting, setting
+from modgraph.ops.along_axis import AlongAxis, Reduction
+from modgraph.tape import FLAG, INDEX, Value
+from modgraph.types import Axes, Axis, Misfit, TensorType, floats
+
+
+class CumulativeSum(AlongAxis):
+    """At each place along an axis the sum up to there, the place itself included; padding adds nothing."""
+
+    name = "cumulative_sum"
+    synonyms = ("cumsum", "running_sum", "prefix_sum")
+    example = "input x: float[5, 6] y = x -> cumulative_sum output y"
+    module = TorchModule("modgraph.nn.CumulativeSum", "position")
+    affine = True
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.function(use.cleared(x), "nothing"),)
+
+
+class SortOrder(AlongAxis):
+    """For each place its rank along an axis, from 0, without gradient: of equal values the one that stands first is
+    first, and padding comes last. So `x -> sort_order(descending=true) < k` is one for the k largest."""
+
+    name = "sort_order"
+    synonyms = ("argsort", "rank", "ranks", "sort")
+    example = "input x: float[5, 6] y = x -> sort_order(descending=true) output y"
+    module = TorchModule("modgraph.nn.SortOrder", "position", "descending")
+
+    descending: bool = setting(False, doc="the largest value first")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.make(x.count, x, learns=False),)
+
+
+class KthLargest(Reduction):
+    """The k-th largest value along an axis, padding left out, with a gradient to its place: of equal values the one
+    that stands first is larger. Of fewer than k values it is the least, of none zero."""
+
+    name = "kth_largest"
+    synonyms = ("kthvalue", "kth_value", "top_k_value", "quantile")
+    example = "input x: float[5, 6] y = x -> kth_largest(2) output y"
+    module = TorchModule("modgraph.nn.KthLargest", "position", "k")
+
+    k: int = setting(min=1, doc="1 for the largest, 2 for the next, …")
+    axis: int | str = axis_setting(-1)
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        results = super().infer(axes, found)
+        axis = found[0].shape[axes["position"]]
+        if not axis.name and axis.size is not None and self.k > axis.size:
+            raise Misfit(f"there is no value {self.k} along an axis of {axis.size}", f"the least is k={axis.size}")
+        return results
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        value = use.tape.make(use.result, x, keeps=[x], keeps_more=use.result * INDEX)
+        if not use.mask():
+            return (value,)
+        return (use.tape.make(use.result, value, keeps_more=use.rows * FLAG),)
+
+
+class Positions(AlongAxis):
+    """0, 1, 2, … along an axis of a value, which is all that the result has; without gradient."""
+
+    name = "positions"
+    synonyms = ("arange", "iota", "position_ids")
+    example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"
+    module = TorchModule("modgraph.nn.Positions", "position", "rank")
+
+    def result(self, x: TensorType, position: int) -> TensorType:
+        return replace(floats(x.shape[position]), per=x.per)
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return ()
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.make(use.result, x, learns=False),)

@@ -1,0 +1,45 @@
+"""What differs between learning and use: gradients that stop, values of training alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modgraph.declare import Operand, TorchModule, Use
+from modgraph.ops.op import Op
+from modgraph.tape import Value
+from modgraph.types import Axes, Misfit, TensorType
+
+
+class StopGradient(Op):
+    """The value itself, through which no gradient flows."""
+
+    name = "stop_gradient"
+    synonyms = ("detach", "no_grad", "stopgrad")
+    example = "input x: float[5, 6] y = x * (x -> stop_gradient) output y"
+    module = TorchModule("modgraph.nn.StopGradient")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (replace(x, learns=False, is_weight=False),)
+
+
+class TrainingOrInference(Op):
+    """The first value in training, the second in inference: `(a, b) -> training_or_inference`.
+
+    An export takes the second, and leaves out what only the first needs.
+    """
+
+    name = "training_or_inference"
+    synonyms = ("train_or_eval", "in_train_phase", "is_training")
+    example = "input x: float[5, 6] y = (x -> relu, x) -> training_or_inference output y"
+    operands = (Operand("training", "..."), Operand("inference", "..."))
+    module = TorchModule("modgraph.nn.TrainingOrInference")
+    outside_training = "inference"
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        training, inference = found
+        if not training.meets(inference):
+            raise Misfit(f"in training it would be {training}, in inference {inference}", "give both one type")
+        return (inference,)
+
+    def on_tape(self, use: Use, training: Value, inference: Value) -> tuple[Value, ...]:
+        return (use.tape.view(training),)

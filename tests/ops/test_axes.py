@@ -1,0 +1,258 @@
+"""Ops along an axis and on axes: against numpy, their gradients, blind to padding, and in ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from modgraph_runtime import Bundle
+from numpy.typing import NDArray
+from torch import Tensor
+
+import modgraph
+from modgraph import ModgraphError
+from modgraph.ir import OpNode, grow, weights_of
+from modgraph.passes import INFERENCE, apply_passes
+
+Array = NDArray[np.float64]
+
+
+def ranks(x: Array, axis: int, descending: bool = False) -> Array:
+    """By definition: how many stand before each."""
+    x = np.moveaxis(-x if descending else x, axis, -1)
+    less = (x[..., None, :] < x[..., :, None]).sum(-1)
+    earlier = np.tril(x[..., :, None] == x[..., None, :], -1).sum(-1)
+    return np.moveaxis(less + earlier, -1, axis).astype(float)
+
+
+NUMPY: dict[str, Callable[[Array], Any]] = {
+    "x -> cumulative_sum": lambda x: np.cumsum(x, -1),
+    "x -> cumulative_sum(axis=-3)": lambda x: np.cumsum(x, 1),
+    "x -> min(axis=-3)": lambda x: x.min(1),
+    "x -> sort_order": lambda x: ranks(x, -1),
+    "x -> sort_order(axis=-2, descending=true)": lambda x: ranks(x, -2, descending=True),
+    "x -> kth_largest(1)": lambda x: x.max(-1),
+    "x -> kth_largest(3, axis=-2)": lambda x: -np.sort(-x, -2)[..., 2, :],
+    "x -> positions(axis=-2)": lambda x: np.broadcast_to(np.arange(4.0), (3, 4)),
+    "x -> transpose": lambda x: np.swapaxes(x, -1, -2),
+    "x -> transpose(-1, -3)": lambda x: np.swapaxes(x, -1, -3),
+    "x -> transpose(-1, -3, -2)": lambda x: x.transpose(0, 3, 1, 2),
+    "x -> merge": lambda x: x.reshape(3, 2, 24),
+    "x -> merge(-3, -2)": lambda x: x.reshape(3, 8, 6),
+    "x -> merge(-3, -2, -1)": lambda x: x.reshape(3, 48),
+    "x -> unmerge([3, 2])": lambda x: x.reshape(3, 2, 4, 3, 2),
+    "x -> unmerge([2, 1, 2], axis=-2)": lambda x: x.reshape(3, 2, 2, 1, 2, 6),
+    "x -> new_axis(2)": lambda x: np.stack([x, x], 1),
+    "x -> new_axis(at=-1)": lambda x: x[..., None],
+    'x -> new_axis(3, axis="copy", at=-2)': lambda x: np.stack([x, x, x], -2),
+}
+
+
+def model_of(text: str) -> modgraph.Model:
+    return modgraph.loads(f"model m() {{ input x: float[2, 4, 6] y = {text} output y }}").build().double()
+
+
+def test_each_is_what_numpy_says() -> None:
+    outputs = " ".join(f"y{at} = {text} output y{at}" for at, text in enumerate(NUMPY))
+    model = modgraph.loads(f"model m() {{ input x: float[2, 4, 6] {outputs} }}").build().double()
+    x = np.random.default_rng(0).integers(0, 4, (3, 2, 4, 6)) + 0.5  # with ties
+    found = model(torch.from_numpy(x))
+    assert isinstance(found, dict)
+    for value, (text, function) in zip(found.values(), NUMPY.items(), strict=True):
+        np.testing.assert_allclose(value.numpy(), function(x), rtol=1e-12, err_msg=text)
+
+
+@pytest.mark.parametrize("text", [text for text in NUMPY if "order" not in text and "positions" not in text])
+def test_a_gradient_is_that_of_finite_differences(text: str) -> None:
+    x = torch.rand(1, 2, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert torch.autograd.gradcheck(model_of(text), [x.requires_grad_()], fast_mode=True)
+
+
+def test_of_equal_values_the_first_is_the_kth_largest_sooner_and_gets_the_gradient() -> None:
+    model = modgraph.loads("model m() { input x: float[4] y = x -> kth_largest(2) output y }").build()
+    x = torch.tensor([[1.0, 5.0, 5.0, 5.0]], requires_grad=True)
+    found = model(x)
+    assert isinstance(found, Tensor)
+    found.sum().backward()
+    assert found.tolist() == [5.0]
+    assert x.grad is not None and x.grad.tolist() == [[0, 0, 1, 0]]
+
+
+ENDS = {
+    "cumulative_sum": 'y -> cumulative_sum(axis="time") -> last(axis="time")',
+    "min": 'y -> min(axis="time")',
+    "kth_largest": 'y -> kth_largest(3, axis="time")',
+    "sort_order": '((y -> sort_order(axis="time", descending=true)) < 2, y, 0 * y) -> where -> sum(axis="time")',
+    "positions": '(y -> positions(axis="time")) * (y -> transpose(-1, "time")) -> transpose -> sum(axis="time")',
+    "merge": 'y -> unmerge([2, 2]) -> new_axis(2, axis="a") -> merge -> mean(axis="time") -> mean',
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_padding_changes_neither_values_nor_gradients(name: str) -> None:
+    text = f"model m() {{ input x: float[time, 3] y = x -> linear(4) z = {ENDS[name]} output z }}"
+    length, found = torch.tensor([5, 2, 0]), []
+    real = (torch.arange(5) < length[:, None])[..., None]
+    x = torch.randn(3, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for padding in (0.0, 9.0, torch.inf, torch.nan):
+        model = modgraph.loads(text).build().double().train()
+        z = model(torch.where(real, x, padding), time_length=length)
+        assert isinstance(z, Tensor)
+        (z**2).sum().backward()
+        values = model.eval()(torch.where(real, x, padding), time_length=length)
+        torch.testing.assert_close(values, z, atol=0, rtol=0)
+        found.append([z.detach(), *(weight.grad for weight in model.parameters() if weight.grad is not None)])
+    torch.testing.assert_close(found, [found[0]] * 4, atol=0, rtol=0)
+    assert all(torch.isfinite(each).all() for each in found[0])
+    alone = model(x[1:2, :2])
+    assert isinstance(alone, Tensor)
+    torch.testing.assert_close(found[0][0][1], alone[0].detach())
+
+
+IN_RUNTIME = """model m() { input x: float[time, 4] input v: float[6, 4]
+  order = x -> sort_order(axis="time") down = v -> sort_order(axis=-2, descending=true)
+  third = x -> kth_largest(3, axis="time") second = v -> kth_largest(2)
+  total = x -> cumulative_sum(axis="time") -> last(axis="time") place = x -> positions(axis="time")
+  turned = x -> transpose(-1, "time") least = x -> min(axis="time")
+  output order output down output third output second output total output place output turned output least }"""
+
+
+def test_runtime_orders_equal_values_and_padding_alike(tmp_path: Path) -> None:
+    model = modgraph.loads(IN_RUNTIME).build().eval()
+    modgraph.export(model, tmp_path / "m.onnx")
+    draw = torch.Generator().manual_seed(0)
+    batch = {
+        "x": torch.randint(3, (8, 11, 4), generator=draw).float(),
+        "v": torch.randint(3, (8, 6, 4), generator=draw).float(),
+        "time_length": torch.arange(8) + 1,
+    }
+    found = Bundle(tmp_path / "m.onnx").run({name: each.numpy() for name, each in batch.items()})
+    for name, expected in model.compute(batch).outputs.items():
+        np.testing.assert_array_equal(found[name], expected.numpy(), err_msg=name)
+    np.testing.assert_array_equal(found["down"], ranks(batch["v"].double().numpy(), -2, descending=True))
+
+
+# ---------------------------------------------------------------- names of axes
+
+
+AXES = {
+    "h -> transpose(expert, -3)": "float[expert=3, time, 4]",
+    'h -> transpose("expert", "time")': "float[expert=3, time, 4]",
+    'h -> transpose("time", "expert")': "float[time, expert=3, 4]",
+    "h -> transpose": "float[time, 4, expert=3]",
+    "h -> transpose(axes=[-1, -2])": "float[time, 4, expert=3]",
+    "h -> merge": "float[time, 12]",
+    'h -> merge(expert, -1, into="row")': "float[time, row=12]",
+    'h -> merge -> unmerge([3, 4], into=["expert", ""])': "float[time, expert=3, 4]",
+    "x -> new_axis(expert, at=-2)": "float[time, expert=3, 4]",
+    "(x -> new_axis(expert, at=-2)) + h": "float[time, expert=3, 4]",
+    "x -> new_axis(expert, at=-2) -> expert": "float[time, expert=3, 4]",
+    "x -> new_axis": "float[1, time, 4]",
+    'x -> positions(axis="time")': "float[time]",
+    "h -> sort_order(axis=expert)": "float[time, expert=3, 4]",
+    "h -> kth_largest(2, axis=expert)": "float[time, 4]",
+}
+
+
+def type_of(text: str) -> str:
+    body = f"input x: float[time, 4] pool expert[3] = linear(4) h = x -> expert y = {text} output y"
+    graph = modgraph.loads(f"model m() {{ {body} }}").ir
+    return str(graph.type_of(graph.outputs["y"]))
+
+
+@pytest.mark.parametrize("text", AXES)
+def test_an_axis_keeps_its_identity(text: str) -> None:
+    assert type_of(text) == AXES[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('h -> transpose("place", "time")', 'no axis "place"'),
+        ("h -> transpose(-1, -1)", "given twice"),
+        ("h -> transpose(-1)", "two axes or more"),
+        ("h -> transpose(1, 2)", "must be at most -1"),
+        ("h -> transpose(h, -1)", "list of strings or whole numbers"),
+        ("h -> merge(-1, -2)", "side by side"),
+        ("h -> merge(-3, -1)", "-> transpose"),
+        ("x -> merge", '"time" has no fixed length'),
+        ("x -> unmerge([3, 2])", "3 · 2 is 6, and the axis has 4"),
+        ('x -> unmerge([2, 2], into=["a"])', "have 1 names"),
+        ('x -> new_axis(axis="time")', 'the axis "time" occurs twice'),
+        ("x -> new_axis(at=-5)", "the first is at=-3"),
+        ("x -> kth_largest(5)", "there is no value 5"),
+        ("(x, x) -> min", "-> minimum"),
+        ("x -> split([1, 2])", "1 \\+ 2 is 3"),
+        ("x -> split(1)", "2 parts to"),
+        ("(x, x -> linear(3)) -> training_or_inference", "outer axes"),
+    ],
+)
+def test_what_does_not_fit_is_told(text: str, words: str) -> None:
+    with pytest.raises(ModgraphError, match=words):
+        type_of(text)
+
+
+def test_a_new_axis_of_a_pool_grows_with_it() -> None:
+    body = "input x: float[4] pool expert[3] = linear(4) y = x -> new_axis(expert) -> expert -> mean output y"
+    grown = grow(modgraph.loads(f"model m() {{ {body} }}").ir, "expert", 2)
+    assert next(str(node.types[0]) for node in grown.of_kind(OpNode)) == "float[expert=5, 4]"
+    longer = modgraph.loads(f"model m() {{ {body.replace('y =', 'grow expert[1] y =')} }}").ir
+    assert next(str(node.types[0]) for node in longer.of_kind(OpNode)) == "float[expert=4, 4]"
+
+
+def test_parts_may_be_of_unequal_length() -> None:
+    model = modgraph.loads(
+        "model m() { input x: float[5, 600] a, b, c = x -> split([1, 300, 299]) output a output b output c }"
+    ).build()
+    x = torch.randn(2, 5, 600)
+    found = model(x)
+    assert isinstance(found, dict)
+    torch.testing.assert_close(torch.cat([*found.values()], dim=-1), x)
+    assert [each.shape[-1] for each in found.values()] == [1, 300, 299]
+
+
+# ---------------------------------------------------------------- training and inference
+
+
+def test_no_gradient_flows_through_what_stops_it() -> None:
+    model = modgraph.loads("model m() { input x: float[2] y = x * (x -> stop_gradient) output y }").build()
+    x = torch.tensor([[2.0, -3.0]], requires_grad=True)
+    found = model(x)
+    assert isinstance(found, Tensor)
+    found.sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad, x.detach())
+
+
+@pytest.mark.parametrize("where", ["", "scan"])
+def test_an_export_takes_the_second_and_leaves_out_what_only_the_first_needs(where: str, tmp_path: Path) -> None:
+    use = 'y = (v -> linear(3, name="only") -> dropout, v) -> training_or_inference'
+    inside = f"scan x as v {{ {use} yield y }} as z" if where else f"v = x {use} z = y"
+    model = modgraph.loads(f"model m() {{ input x: float[time, 3] {inside} output z }}").build()
+    x = torch.randn(2, 4, 3)
+    trained, used = model.train()(x), model.eval()(x)
+    assert isinstance(trained, Tensor) and isinstance(used, Tensor)
+    torch.testing.assert_close(used, x)
+    assert not torch.equal(trained, x)
+    inferred = apply_passes(model.graph, INFERENCE)
+    assert not list(weights_of(inferred))
+    assert not any(isinstance(node, OpNode) for part in inferred.parts() for node in part.graph)
+    modgraph.export(model, tmp_path / "m.onnx")
+    lengths = {"time_length": np.array([4, 4])} if "time_length" in inferred.input_types else {}
+    np.testing.assert_array_equal(Bundle(tmp_path / "m.onnx").run({"x": x.numpy(), **lengths})["z"], x.numpy())
+
+
+WORDS = "exp matmul lstm unsqueeze topk cumsum argsort clip detach permute expand_dims reshape einsum kthvalue"
+
+
+@pytest.mark.parametrize("word", f"{WORDS} view amin lt flatten_axes arange abs argmax squeeze std pow".split())
+def test_a_word_of_another_framework_is_answered(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from modgraph.cli import main
+
+    known = main(["explain", word]) == 0
+    told = capsys.readouterr()
+    assert known or "it is called" in told.err or "write, for example" in told.err, told.err
