@@ -37,7 +37,7 @@ def test_the_layout_keeps_the_tree_and_is_final(text: str) -> None:
     assert formatted(once) == once
 
 
-@pytest.mark.parametrize("path", sorted(Path("specs").glob("*.mod")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(Path("specs").rglob("*.mod")), ids=lambda path: path.stem)
 def test_the_specs_are_in_the_layout(path: Path) -> None:
     assert main(["fmt", "--check", str(path)]) == 0
 
