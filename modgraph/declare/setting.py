@@ -8,7 +8,7 @@ import types
 import typing
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 from modgraph.declare.words import shown_briefly, shown_value
 
@@ -119,6 +119,12 @@ class Configurable:
         fields = dataclasses.fields(typing.cast(Any, cls))
         fields = tuple(sorted(fields, key=lambda field: field.default is not MISSING))
         return {field.name: Setting.of(field, hints[field.name]) for field in fields}
+
+    def with_extent(self, axis: str, size: int | None) -> Self:
+        """The same with another size for the axis of a name, where a setting says how long that is."""
+        extents = ((name, known.bounds.get("extent")) for name, known in self.settings().items())
+        found = {name: size for name, of in extents if of and getattr(self, of) == axis}
+        return dataclasses.replace(typing.cast(Any, self), **found) if found else self
 
     def values(self) -> dict[str, Any]:
         """The settings that are not at their default, by name."""

@@ -24,6 +24,8 @@ def grow(graph: Graph, pool: str, by: int) -> Graph:
         match node:
             case PoolNode() if node.axis == axis:
                 return replace(node, size=node.size + by, grown=node.grown + by)
+            case OpNode():
+                return replace(node, op=node.op.with_extent(axis.name, longer.size))
             case InputNode() | TargetNode():
                 (type_,) = node.types
                 return replace(node, types=(type_.with_shape([longer if a == axis else a for a in type_.shape]),))

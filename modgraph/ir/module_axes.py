@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from modgraph.ir.graph import Graph
-from modgraph.ir.node import PoolNode, RouteNode, RouterNode
+from modgraph.ir.graph import Graph, Part
+from modgraph.ir.node import OpNode, PoolNode, RouteNode
+from modgraph.types import Shape
 
 
 @dataclass(frozen=True)
 class ModuleAxis:
-    """The place of the modules' axis in a router's weight, the router, and the pools that it serves."""
+    """The place of the modules' axis in the weight of a router or an op, and the pools along it."""
 
     axis: int
-    router: RouterNode
-    pools: tuple[PoolNode, ...] = ()
+    pools: tuple[PoolNode, ...]
 
     @property
     def old(self) -> int:
@@ -23,14 +24,23 @@ class ModuleAxis:
 
 
 def module_axes(graph: Graph) -> dict[str, ModuleAxis]:
-    """The weights of routers that have one, by name, in scans too."""
-    found: dict[str, ModuleAxis] = {}
-    for part in graph.parts():
-        for route in part.graph.of_kind(RouteNode):
-            router, pool = part.graph.router_of(route), part.graph.pool_of(route)
-            for weight, axes in part.graph.signature(route).weight_axes().items():
-                if pool.axis in axes:
-                    name = f"{router.name}.{weight}"
-                    known = found.get(name) or ModuleAxis(axes.index(pool.axis), router)
-                    found[name] = replace(known, pools=(*known.pools, pool))
-    return found
+    """The weights that have one, by name, in scans too."""
+    along: dict[str, tuple[PoolNode, ...]] = {}
+    for pool in graph.pools().values():
+        along[pool.axis.name] = (*along.get(pool.axis.name, ()), pool)
+    return {
+        name: ModuleAxis([axis.name for axis in axes].index(modules), along[modules])
+        for part in graph.parts()
+        for name, axes in _weights(part)
+        for modules in [next((axis.name for axis in axes if axis.name in along), "")]
+        if modules
+    }
+
+
+def _weights(part: Part) -> Iterator[tuple[str, Shape]]:
+    """The weights of ops and routers by name, and their axes."""
+    for node in part.graph:
+        if isinstance(node, OpNode | RouteNode):
+            owner = node.owner if isinstance(node, OpNode) else part.graph.router_of(node).name
+            for weight, axes in part.graph.signature(node).weight_axes().items():
+                yield f"{owner}.{weight}", axes

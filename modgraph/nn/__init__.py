@@ -15,6 +15,7 @@ from modgraph.nn.categorical import (
     SlotsMasked,
     SlotsPerModule,
 )
+from modgraph.nn.choice import Chosen, MaskedSoftmax, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
@@ -51,6 +52,7 @@ __all__ = [
     "AvgPool2d",
     "BatchNorm2d",
     "Categorical",
+    "Chosen",
     "Clamp",
     "ClassToken",
     "Concat",
@@ -77,6 +79,7 @@ __all__ = [
     "Linear",
     "LinearTopK",
     "LogSoftmax",
+    "MaskedSoftmax",
     "Max",
     "MaxPool2d",
     "Mean",
@@ -108,6 +111,7 @@ __all__ = [
     "StopGradient",
     "Sum",
     "Tokens",
+    "TopKMask",
     "TrainingOrInference",
     "Transpose",
     "TruncatedKernel",

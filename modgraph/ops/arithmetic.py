@@ -48,6 +48,9 @@ class Multiply(Arithmetic):
     example = "input x: float[5, 6] y = 2 * x output y"
     module = ARITHMETIC_MODULE
 
+    def zero_with(self) -> tuple[int, ...]:
+        return (0, 1)
+
     def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
         return tape.times(count, left, right)
 
@@ -64,6 +67,9 @@ class Divide(Arithmetic):
         if self.left is None:
             return tape.function(x, "nothing")
         return tape.function(tape.function(x, "result"), "nothing")
+
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,) if self.left is None else ()
 
     def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
         return tape.quotient(count, left, right)

@@ -62,6 +62,14 @@ class Op(Declaration):
         """Whether along the last axis the largest value stays where it is: what it gives are still logits."""
         return False
 
+    def chosen(self, signature: Signature) -> tuple[Axis, int] | None:
+        """Of a choice, the axis along which it is made, and how many there are at most."""
+        return None
+
+    def zero_with(self) -> tuple[int, ...]:
+        """The operands, by place, wherever one of which is zero the result is zero too."""
+        return ()
+
     def longest(self, signature: Signature) -> dict[str, int]:
         """How long axes of any length may be here at most, by name."""
         return {}

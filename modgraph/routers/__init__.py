@@ -3,6 +3,7 @@
 from modgraph.routers import (
     agreement,
     categorical,
+    chosen,
     every_module,
     noisy_top_k,
     softmax_top_k,
@@ -18,6 +19,7 @@ __all__ = [
     "Router",
     "agreement",
     "categorical",
+    "chosen",
     "every_module",
     "noisy_top_k",
     "softmax_top_k",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.declare import Record, Role, Signature, Use, setting, tokens
+from modgraph.declare import Operand, Record, Role, Signature, Use, setting, tokens
 from modgraph.routers.on_tape import TapedPool, chosen, senders
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
 from modgraph.tape import Value
@@ -37,7 +37,7 @@ SELECTED = ChoiceForms(
 class TopK(Router):
     """Send each token to the k modules with the largest scores. Routers below it say what a score is."""
 
-    operands = (tokens("tokens"),)
+    operands: ClassVar[tuple[Operand, ...]] = (tokens("tokens"),)
     records: ClassVar[tuple[Record, ...]] = (
         Record("gates", "... N M", Role.GATES),
         Record("scores", "... N M", Role.LOGITS),

@@ -130,7 +130,9 @@ def newest(folder: Path, read: Callable[[Path], R], best: bool = False, origin: 
         try:
             found = read(path_of(folder, steps[-1]))
             step = found.facts.get("best_step") if best else None
-            return _of_run(folder, read(path_of(folder, step)) if isinstance(step, int) else found, origin)
+            if isinstance(step, int) and step != found.step:
+                found = read(path_of(folder, step))
+            return _of_run(folder, found, origin)
         except ModgraphError:
             if steps_in(folder)[-1:] == steps[-1:]:
                 raise

@@ -226,13 +226,14 @@ class RunDirectory:
 
     def graph_now(self) -> Graph:
         """The graph of its best checkpoint, or its newest, or the one that it began with. Raises `ModgraphError`."""
+        return self.now()[0]
+
+    def now(self) -> tuple[Graph, CheckpointRecord | None]:
+        """Its graph now, and the record of the checkpoint that it is of, None before the first. Raises
+        `ModgraphError`."""
         began = self.read_graph()
         record = newest_record(self.checkpoints, began.hash())
-        return began if record is None or record.graph is None else record.graph
-
-    def newest(self) -> CheckpointRecord | None:
-        """The record of the checkpoint that its model is of, None before the first. Raises `ModgraphError`."""
-        return newest_record(self.checkpoints, self.read_graph().hash())
+        return began if record is None or record.graph is None else record.graph, record
 
     def read_imports(self) -> dict[str, str]:
         """Texts of the files that the spec imports; none in runs of before they were kept. Raises `ModgraphError`."""

@@ -57,9 +57,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _is_of(content: Mapping[str, Any], run: RunDirectory) -> bool:
     """Whether a trace is of the model that a run has now."""
-    newest = run.newest()
+    graph, newest = run.now()
     step = None if newest is None else newest.step
-    return content.get("step") == step and content.get("graph") == run.graph_now().hash()
+    return content.get("step") == step and content.get("graph") == graph.hash()
 
 
 def keep_trace(run: RunDirectory, content: Mapping[str, Any], pictures: Mapping[str, bytes], force: bool) -> None:

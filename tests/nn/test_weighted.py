@@ -152,6 +152,63 @@ def test_what_stands_in_padding_reaches_nothing(case: Case, filling: float) -> N
             torch.testing.assert_close(ours, with_zeros, atol=0, rtol=0)
 
 
+GATES = {
+    "product": "(scores -> softmax) * choice",
+    "among": "(scores, choice) -> masked_softmax",
+    "quotient": "choice * scores / 2",
+    "choice": "choice",
+}
+CHOSEN = """model m() {
+  input x: float[AXES3]
+  pool p[4] = linear(2) -> tanh
+  input scores: float[AXESp]
+  choice = scores -> top_k(K)
+  w = GATES
+  y = x -> p by w
+  output y
+  output w
+}"""
+
+
+@few
+@given(
+    axes=st.sampled_from([(), ("5",), ("time",), ("time", "5")]),
+    k=st.integers(1, 4),
+    gates=st.sampled_from(list(GATES)),
+    filling=st.sampled_from([0.0, float("nan"), float("-inf")]),
+    seed=st.integers(0, 99),
+)
+def test_a_choice_is_computed_alone_and_as_if_every_module_ran(
+    axes: tuple[str, ...], k: int, gates: str, filling: float, seed: int
+) -> None:
+    """With ties, modules that nobody chooses, and padding: values, and gradients of all that is read."""
+    text = CHOSEN.replace("AXES", "".join(f"{axis}, " for axis in axes)).replace("K", str(k))
+    program, rng = modgraph.loads(text.replace("GATES", GATES[gates])), np.random.default_rng(seed)
+    (route,) = program.ir.of_kind(RouteNode)
+    assert program.ir.router_of(route).router.name == "chosen"
+    scores = rng.integers(0, 3, (BATCH, *map(size, axes), 4)).astype(float)
+    filled = {"x": rng.normal(size=(BATCH, *map(size, axes), WIDTH)), "scores": scores}
+    filled = {name: np.where(padding(axes, 1), filling, value) for name, value in filled.items()}
+    unreal = torch.from_numpy(padding(axes, 1))
+    for form in ("grouped", "per_module", "message_passing"):
+        model = program.build(seed=1, lowering=form).double()
+        inputs = {name: torch.from_numpy(value).requires_grad_() for name, value in filled.items()}
+        lengths = {"time_length": torch.tensor(LENGTHS["time"])} if "time" in axes else {}
+        read = [*inputs.values(), *model.parameters()]
+        found = model.compute({**inputs, **lengths}).outputs
+        weights = found["w"].masked_fill(unreal, 0)
+        assert (weights != 0).sum(-1).max() <= k
+        messages = model.get_submodule("p").all(inputs["x"].masked_fill(unreal, 0))
+        expected = (messages * weights.unsqueeze(-1)).sum(-2)
+        torch.testing.assert_close(found["y"], expected, atol=1e-12, rtol=0)
+        ours, theirs = (
+            torch.autograd.grad(y.square().sum(), read, retain_graph=True, materialize_grads=True)
+            for y in (found["y"], expected)
+        )
+        for gradient, wanted in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(gradient, wanted, atol=1e-10, rtol=0)
+
+
 def test_affine_modules_run_on_sums_where_senders_are_summed() -> None:
     of = {
         over: forms_of(Case(("time",), ("time", "p"), over, modules))

@@ -22,6 +22,18 @@ from modgraph.training.stages import staged, take_weights, trained_weights, whol
 from tests.small_runs import final_weights
 from tests.training.test_state import copied, equal, stop_before, written
 
+BY_WEIGHTS = """
+model small(modules=3) {{
+  input  x: float[4, 4]
+  target y: class[3]
+  pool   p[modules] = linear(5)
+  h = x -> linear(6)
+  scores = h -> linear(p)
+  z = h -> p by ({gates}) -> mean -> linear(3)
+  output z
+  loss cross_entropy(z, y)
+}}
+"""
 SPEC = """
 model small(modules=3) {{
   input  x: float[4, 4]
@@ -33,25 +45,26 @@ model small(modules=3) {{
   loss cross_entropy(z, y)
 }}
 """
+OF_SCORES = {"scores.linear.weight": 0, "scores.linear.bias": 0}
 ROUTERS = {
-    "noisy_top_k(k=2)": {"r.weight": 0, "r.noise_weight": 0},
-    "cosine(2, width=4, noise=0.1)": {"r.keys": 1},
+    SPEC.format(router="router r = noisy_top_k(k=2)"): {"r.weight": 0, "r.noise_weight": 0},
+    SPEC.format(router="router r = cosine(2, width=4, noise=0.1)"): {"r.keys": 1},
+    BY_WEIGHTS.format(gates="scores -> softmax"): OF_SCORES,
+    BY_WEIGHTS.format(gates="(scores, scores -> top_k(2)) -> masked_softmax"): OF_SCORES,
 }
 
 
-def spec_of(folder: Path, router: str) -> Path:
-    spec = written(folder, SPEC.format(router=router))
+def spec_of(folder: Path, text: str) -> Path:
+    spec = written(folder, text)
     data = dict(np.load(folder / "data.npz"))
     np.savez(folder / "data.npz", x=np.random.default_rng(1).standard_normal((50, 4, 4)), y=data["y"])
     return spec
 
 
-@pytest.mark.parametrize("router", ROUTERS)
-def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goes_on(
-    tmp_path: Path, router: str
-) -> None:
-    axes = ROUTERS[router]
-    with started(str(spec_of(tmp_path, f"router r = {router}")), None, {}, str(tmp_path / "run")) as engine:
+@pytest.mark.parametrize("text", ROUTERS, ids=["noisy", "cosine", "softmax", "choice"])
+def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goes_on(tmp_path: Path, text: str) -> None:
+    axes = ROUTERS[text]
+    with started(str(spec_of(tmp_path, text)), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 5)
         for size, by in ((3, 1), (4, 2)):
             weights, optimizer = copied(engine.checkpoint())
@@ -76,7 +89,7 @@ def test_a_router_grows_by_rows_whose_optimizer_begins_while_that_of_the_old_goe
 
 
 def test_a_run_with_staged_weights_is_resumed_bit_for_bit(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, "router r = noisy_top_k(k=2)")
+    spec = spec_of(tmp_path, SPEC.format(router="router r = noisy_top_k(k=2)"))
     for name, cut in (("whole", None), ("cut", 12)):
         with started(str(spec), None, {}, str(tmp_path / name)) as engine:
             stop_before(engine, 5)
@@ -92,7 +105,7 @@ def test_a_run_with_staged_weights_is_resumed_bit_for_bit(tmp_path: Path) -> Non
 
 
 def test_of_a_frozen_router_only_what_is_new_learns(tmp_path: Path) -> None:
-    spec = spec_of(tmp_path, "frozen { router r = cosine(2, width=4) }")
+    spec = spec_of(tmp_path, SPEC.format(router="frozen { router r = cosine(2, width=4) }"))
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 5)
         before = engine.checkpoint().weights["r.keys"].clone()

@@ -1,4 +1,4 @@
-"""Routers with their modules in another order: every module of a pool can be reached, whatever the examples are."""
+"""Choices with modules in another order: every module of a pool can be reached, whatever the examples are."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ import torch
 from onnx import numpy_helper
 
 from modgraph.backends.torch import Model
-from modgraph.ir import Graph, module_axes
+from modgraph.ir import Graph, RouteNode, module_axes
 
 Axes = Mapping[str, int]  # of modules, by the name of a router's weight
 
 
 def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[str, int]:
-    """The weights of routers that select, of some pools or all, which have an axis of modules; and its place."""
-    return {
-        name: of.axis
-        for name, of in module_axes(graph).items()
-        if of.router.router.chooses_along is not None
-        and (pools is None or any(pool.name in pools for pool in of.pools))
+    """The weights with an axis of the modules of pools that a router selects from, some or all; and its place."""
+    selected = {
+        part.graph.pool_of(route).name
+        for part in graph.parts()
+        for route in part.graph.of_kind(RouteNode)
+        if part.graph.router_of(route).router.chooses_along is not None
     }
+    turned = selected if pools is None else selected & {*pools}
+    return {name: of.axis for name, of in module_axes(graph).items() if any(pool.name in turned for pool in of.pools)}
 
 
 @contextmanager
 def permuted(model: Model, axes: Axes, by: int) -> Iterator[None]:
-    """Within it, routers with these weights choose module j + `by` where they would choose j, counted around."""
+    """Within it, what has these weights chooses module j + `by` where it would choose j, counted around."""
     weights = {name: (model.get_parameter(name), axis) for name, axis in axes.items()}
     with torch.no_grad():
         before = {name: weight.clone() for name, (weight, _) in weights.items()}

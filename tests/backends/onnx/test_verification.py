@@ -119,16 +119,22 @@ IN_SCAN = LAYERS.replace(
 )
 
 
+BY_CHOICE = LAYERS.replace("router a = categorical(1)", "module a = linear(first)").replace(
+    "first by a", "first by (xs -> a -> top_k)"
+)
+
+
 def lopsided(spec: str) -> Model:
     """The first router always chooses its second module."""
     model = modgraph.loads(spec).build()
-    model.a.bias.data[:, 1] = 50
+    (bias,) = (each for name, each in model.named_parameters() if name.startswith("a.") and name.endswith("bias"))
+    bias.data[..., 1] = 50
     model.b.weight.data.normal_(generator=torch.Generator().manual_seed(0))
     return model
 
 
 @pytest.mark.usefixtures("trace_once")
-@pytest.mark.parametrize("spec", [LAYERS, IN_SCAN])
+@pytest.mark.parametrize("spec", [LAYERS, IN_SCAN, BY_CHOICE])
 def test_a_module_that_no_example_reaches_is_reached_with_modules_in_another_order(tmp_path: Path, spec: str) -> None:
     model = lopsided(spec)
     before = {name: value.clone() for name, value in model.state_dict().items()}

@@ -1,0 +1,62 @@
+"""Choices, and what is made of them: ones and zeros along an axis."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.nn.padding import cleared
+from modgraph.nn.top_k import top_k_mask
+
+
+class TopKMask(nn.Module):
+    """One at the k largest along an axis, of equal ones the first."""
+
+    def __init__(self, position: int, k: int) -> None:
+        super().__init__()
+        self.position = position
+        self.k = k
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """x of any shape gives the same shape; padding is never chosen."""
+        x = x.detach() if real is None else x.detach().masked_fill(~real, -torch.inf)
+        chosen = top_k_mask(x.movedim(self.position, -1), self.k).movedim(-1, self.position)
+        return cleared(chosen.to(x.dtype), real)
+
+
+class MaskedSoftmax(nn.Module):
+    """The softmax along an axis among what is chosen."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__()
+        self.position = position
+
+    def forward(self, x: Tensor, choice: Tensor, real: Tensor | None = None) -> Tensor:
+        """x and choice of one shape give that shape; zero where nothing is chosen."""
+        chosen = choice != 0 if real is None else (choice != 0) & real
+        found = x.masked_fill(~chosen, torch.finfo(x.dtype).min).softmax(self.position)
+        return found.masked_fill(~chosen, 0.0)
+
+
+class ChosenRecords(NamedTuple):
+    gates: Tensor
+    scores: Tensor
+    selected: Tensor
+
+
+class Chosen(nn.Module):
+    """A router that is told its gates, its choice, and what this ranks modules by."""
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = k
+
+    def forward(
+        self, tokens: Tensor, weights: Tensor, scores: Tensor, choice: Tensor, real: Tensor | None = None
+    ) -> ChosenRecords:
+        """Tokens [..., N, D], all else [..., N, M], or without N for a single one; padding gets zeros."""
+        given = (each if each.dim() == tokens.dim() else each.unsqueeze(-2) for each in (weights, scores, choice))
+        weights, scores, choice = (cleared(each, real) for each in given)
+        return ChosenRecords(cleared(weights, choice != 0), scores.detach(), choice)
