@@ -129,14 +129,14 @@ class Where(Op):
     synonyms = ("if_else", "masked_fill", "switch_case")
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
-    module = TorchModule("modgraph.nn.Where", "lacks", chosen="chosen", otherwise="otherwise")
-    constant_for = ("", "chosen", "otherwise")
+    module = TorchModule("modgraph.nn.Where", "lacks", chosen="then", otherwise="otherwise")
+    constant_for = ("", "then", "otherwise")
 
     otherwise: float | None = setting(None, doc="a constant instead of the third value")
-    chosen: float | None = setting(None, doc="a constant instead of the second value")
+    then: float | None = setting(None, doc="a constant instead of the second value")
 
     def slots_of(self, count: int) -> tuple[str, ...]:
-        given = (True, self.chosen is None, self.otherwise is None)
+        given = (True, self.then is None, self.otherwise is None)
         return tuple(operand.name for operand, is_value in zip(self.operands, given, strict=True) if is_value)
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
