@@ -23,7 +23,7 @@ from modgraph.elaboration.sending import ByWeights
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import Support, support_of
 from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
-from modgraph.routers.chosen import Chosen
+from modgraph.routers.chosen import Chosen, ChosenSenders
 from modgraph.routers.every_module import EveryModule
 from modgraph.routers.weighted import Weighted
 from modgraph.syntax import ast
@@ -80,21 +80,22 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     support = _support(means.weights, value, node, site) if over == node.axis.name else None
     if support is None:
         return _route(node, RouterEntity(name, Weighted(over=over), False, span), (value, means.weights), span, site)
-    router = RouterEntity(name, Chosen(k=support.k), False, span)
-    if not _can_choose(node, router, span, site):
+    kind = Chosen if support.axis == node.axis else ChosenSenders
+    router = RouterEntity(name, kind(k=support.k), False, span)
+    if kind is Chosen and not _can_choose(node, router, span, site):
         return POISON
     told = (Tensor(each, means.weights.type) for each in (support.scores, support.choice))
     return _route(node, router, (value, means.weights, *told), span, site)
 
 
 def _support(weights: Tensor, value: Tensor, pool: PoolNode, site: Site) -> Support | None:
-    """A choice among a pool's modules, for each sender, that the weights are zero beyond; of vectors alone."""
+    """A choice among a pool's modules or its senders that the weights are zero beyond; of vectors alone."""
     outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
     of_vectors = len(pool.message.shape) == len(pool.result.shape) == 1
     if not of_vectors or pool.axis in outer or not shapes_meet(weights.type.shape, (*outer, pool.axis)):
         return None
     support = support_of(weights.result, site.graph)
-    return support if support is not None and support.axis == pool.axis else None
+    return support if support is not None and support.place in (-1, -2)[: 1 + bool(outer)] else None
 
 
 def _summed(means: ByWeights, pool: PoolNode) -> str | int:

@@ -15,6 +15,7 @@ class Support:
     choice: Result
     scores: Result
     axis: Axis
+    place: int  # of that axis, counted from the last
     k: int
 
 
@@ -25,7 +26,8 @@ def support_of(weights: Result, graph: Graph) -> Support | None:
     operands = list(graph.inputs(node.name).values())
     chosen = node.op.chosen(graph.signature(node))
     if chosen is not None:
-        return Support(weights, operands[0], *chosen)
+        place, k = chosen
+        return Support(weights, operands[0], node.types[0].shape[place], place, k)
     for place in node.op.zero_with():
         if place < len(operands) and graph.type_of(operands[place]).shape == node.types[0].shape:
             found = support_of(operands[place], graph)

@@ -125,10 +125,10 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
     messages = decisions * router.router.senders_in(signature)
     modules = [_module_macs(region.graph, lengths) for region in pool.regions]
     every = sum(modules) * (pool.size if pool.alike else 1)
-    active = max(modules) * router.router.active_modules(pool.size)
+    active = decisions * router.router.active_messages(signature, pool.size) * max(modules)
     routing = decisions * signature.axes.call(router.router.macs)
     return [
-        (pool.name, messages * every, messages * min(every, active)),
+        (pool.name, messages * every, min(messages * every, active)),
         (router.name, routing, routing),
     ]
 

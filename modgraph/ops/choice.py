@@ -35,8 +35,8 @@ class TopK(Op):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.operands[0].shape[signature.axes["position"]],)
 
-    def chosen(self, signature: Signature) -> tuple[Axis, int]:
-        return signature.operands[0].shape[signature.axes["position"]], self.k
+    def chosen(self, signature: Signature) -> tuple[int, int]:
+        return signature.axes["position"], self.k
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.drawn(use.result),)

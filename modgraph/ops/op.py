@@ -62,8 +62,8 @@ class Op(Declaration):
         """Whether along the last axis the largest value stays where it is: what it gives are still logits."""
         return False
 
-    def chosen(self, signature: Signature) -> tuple[Axis, int] | None:
-        """Of a choice, the axis along which it is made, and how many there are at most."""
+    def chosen(self, signature: Signature) -> tuple[int, int] | None:
+        """Of a choice, the place of the axis along which it is made, from the last, and how many there are at most."""
         return None
 
     def zero_with(self) -> tuple[int, ...]:

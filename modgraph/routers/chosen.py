@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import ClassVar
+
 from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, tokens
 from modgraph.routers.on_tape import TapedPool, chosen, senders
-from modgraph.routers.router import PoolTypes
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 from modgraph.routers.top_k import TopK
 from modgraph.tape import FLAG, Value
 from modgraph.types import TensorType
@@ -19,7 +22,7 @@ class Chosen(TopK):
     """
 
     name = "chosen"
-    synonyms = ("sparse", "hard_routing")
+    synonyms: ClassVar[tuple[str, ...]] = ("sparse", "hard_routing")
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) s = x -> linear(p) "
         "w = (s, s -> top_k(2)) -> masked_softmax y = x -> p by w output y"
@@ -39,6 +42,43 @@ class Chosen(TopK):
         return super().bind_pool(pool, tokens, *others)
 
     def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
+        return self.routed(use, pool, form, tokens, others, self.k)
+
+    def routed(
+        self, use: Use, pool: TapedPool, form: str, tokens: Value, others: tuple[Value, ...], reached: float
+    ) -> tuple[Value, ...]:
+        """The same where each sender reaches so many modules."""
         tokens, (weights, scores, choice) = use.cleared(tokens), map(use.cleared, others)
         gates = use.tape.make(weights.count, weights, keeps_more=weights.count * FLAG)
-        return chosen(form, use, pool, tokens, gates, senders(use), self.k, self.k), gates, scores, choice
+        return chosen(form, use, pool, tokens, gates, senders(use), reached, self.k), gates, scores, choice
+
+
+class ChosenSenders(Chosen):
+    """Send to each module the k tokens of a choice, weighted; the weights beyond it count as zero.
+
+    What `x -> pool by w` means where w is a value times a `top_k` over the tokens (expert choice: Zhou et al., 2022).
+    """
+
+    name = "chosen_senders"
+    synonyms = ("expert_choice",)
+    example = (
+        "input x: float[5, 6] pool p[3] = linear(4) s = x -> linear(p) "
+        "w = (s -> softmax) * (s -> top_k(2, axis=-2)) y = x -> p by w output y"
+    )
+    chooses_along = "senders"
+
+    def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
+        return Router.bind_pool(self, pool, tokens, *others)
+
+    def active_modules(self, size: int) -> int:
+        return size
+
+    def active_messages(self, signature: Signature, size: int) -> int:
+        return min(self.k, int(self.senders_in(signature))) * size
+
+    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
+        reached = min(1.0, self.k / float(use.axis("N"))) * pool.size
+        return self.routed(use, pool, form, tokens, others, reached)
+
+    def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
+        return super().lowerings(replace(pool, gathers=False))  # a token may be chosen by every module

@@ -67,7 +67,9 @@ class Router(Declaration):
     one_for_each: ClassVar[Literal["sender", "module", "pair"]] = "sender"  # what a route's value has vectors for
     records: ClassVar[tuple[Record, ...]] = ()
     reference: ClassVar[str]
-    chooses_along: ClassVar[Literal["modules"] | None] = "modules"  # None: every module takes part in every decision
+    chooses_along: ClassVar[Literal["modules", "senders"] | None] = (
+        "modules"  # None: every module takes part in every decision
+    )
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
     masks_each: ClassVar[bool] = False  # its torch forms take a mask for each operand, where others take the first's
@@ -144,6 +146,10 @@ class Router(Declaration):
     def active_modules(self, size: int) -> int:
         """How many of a pool's modules one sender reaches."""
         return size
+
+    def active_messages(self, signature: Signature, size: int) -> int:
+        """How many messages one decision sends through a pool of a size, outer axes left out."""
+        return int(self.senders_in(signature)) * self.active_modules(size)
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         """The forms that can compute a route over this pool, the best first."""

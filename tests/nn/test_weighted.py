@@ -154,7 +154,7 @@ def test_what_stands_in_padding_reaches_nothing(case: Case, filling: float) -> N
 
 GATES = {
     "product": "(scores -> softmax) * choice",
-    "among": "(scores, choice) -> masked_softmax",
+    "among": "(scores, choice) -> masked_softmax(axis=ALONG)",
     "quotient": "choice * scores / 2",
     "choice": "choice",
 }
@@ -162,7 +162,7 @@ CHOSEN = """model m() {
   input x: float[AXES3]
   pool p[4] = linear(2) -> tanh
   input scores: float[AXESp]
-  choice = scores -> top_k(K)
+  choice = scores -> top_k(K, axis=ALONG)
   w = GATES
   y = x -> p by w
   output y
@@ -174,18 +174,21 @@ CHOSEN = """model m() {
 @given(
     axes=st.sampled_from([(), ("5",), ("time",), ("time", "5")]),
     k=st.integers(1, 4),
+    along=st.sampled_from([-1, -2]),
     gates=st.sampled_from(list(GATES)),
     filling=st.sampled_from([0.0, float("nan"), float("-inf")]),
     seed=st.integers(0, 99),
 )
 def test_a_choice_is_computed_alone_and_as_if_every_module_ran(
-    axes: tuple[str, ...], k: int, gates: str, filling: float, seed: int
+    axes: tuple[str, ...], k: int, along: int, gates: str, filling: float, seed: int
 ) -> None:
     """With ties, modules that nobody chooses, and padding: values, and gradients of all that is read."""
+    along = along if axes else -1
     text = CHOSEN.replace("AXES", "".join(f"{axis}, " for axis in axes)).replace("K", str(k))
-    program, rng = modgraph.loads(text.replace("GATES", GATES[gates])), np.random.default_rng(seed)
+    text = text.replace("GATES", GATES[gates]).replace("ALONG", str(along))
+    program, rng = modgraph.loads(text), np.random.default_rng(seed)
     (route,) = program.ir.of_kind(RouteNode)
-    assert program.ir.router_of(route).router.name == "chosen"
+    assert program.ir.router_of(route).router.name == ("chosen" if along == -1 else "chosen_senders")
     scores = rng.integers(0, 3, (BATCH, *map(size, axes), 4)).astype(float)
     filled = {"x": rng.normal(size=(BATCH, *map(size, axes), WIDTH)), "scores": scores}
     filled = {name: np.where(padding(axes, 1), filling, value) for name, value in filled.items()}
@@ -197,7 +200,7 @@ def test_a_choice_is_computed_alone_and_as_if_every_module_ran(
         read = [*inputs.values(), *model.parameters()]
         found = model.compute({**inputs, **lengths}).outputs
         weights = found["w"].masked_fill(unreal, 0)
-        assert (weights != 0).sum(-1).max() <= k
+        assert (weights != 0).sum(along).max() <= k
         messages = model.get_submodule("p").all(inputs["x"].masked_fill(unreal, 0))
         expected = (messages * weights.unsqueeze(-1)).sum(-2)
         torch.testing.assert_close(found["y"], expected, atol=1e-12, rtol=0)

@@ -18,6 +18,7 @@ from modgraph.declare import CHOSEN, RANKING, Role
 from modgraph.ir import Graph, PoolNode, RouteNode
 from modgraph.routers import Router
 
+AXES = {"modules": -1, "senders": -2}
 CLOSE = 1e-5  # a gap between scores below which rounding may decide
 ROUNDS = 4  # of replacing close calls; what is still close then is compared all the same
 
@@ -105,17 +106,23 @@ class Decisions:
     def _close(self, batch: Mapping[str, Tensor]) -> Tensor:
         """Which examples have a close call: [B]."""
         routing = self.model.compute(batch, losses=False, routing=True).routing
-        ranked = [(choice, route.ranking) for choice, route in self.choices.items() if route.ranking is not None]
-        gaps = [gap(routing[choice], routing[ranking]) for choice, ranking in ranked]
+        ranked = [
+            (choice, route.ranking, route.router.chooses_along or "modules")
+            for choice, route in self.choices.items()
+            if route.ranking is not None
+        ]
+        gaps = [gap(routing[choice], routing[ranking], AXES[along]) for choice, ranking, along in ranked]
         size = len(next(iter(batch.values())))
         return smallest(gaps, size) < CLOSE
 
 
-def gap(selected: Tensor, scores: Tensor) -> Tensor:
-    """How far each example's least selected score lies above its largest other one: [B] from [B, ..., N, M]."""
+def gap(selected: Tensor, scores: Tensor, axis: int = -1) -> Tensor:
+    """How far each example's least selected score lies above its largest other one along an axis: [B] from
+    [B, ..., N, M]. Senders whose scores are zero are padding."""
     chosen = selected.bool()
-    least = scores.masked_fill(~chosen, torch.inf).amin(-1)
-    other = scores.masked_fill(chosen, -torch.inf).amax(-1)
+    beside = chosen | (scores == 0) if axis == AXES["senders"] else chosen
+    least = scores.masked_fill(~chosen, torch.inf).amin(axis)
+    other = scores.masked_fill(beside, -torch.inf).amax(axis)
     return (least - other).flatten(1).amin(1)
 
 
