@@ -107,8 +107,11 @@ def bounded(value: Any) -> Any:
 
 
 def call(name: str, values: list[Any]) -> Any:
-    """A function of constants: len, min, max, sum, abs, round."""
+    """A function of constants: those of lists, and of one number."""
     try:
+        if name in OF_ONE:
+            (only,) = values
+            return _of_one(name, _number(only, name))
         if name == "len":
             (only,) = values
             if not isinstance(only, tuple | range | str):
@@ -119,16 +122,26 @@ def call(name: str, values: list[Any]) -> Any:
             raise ConstantProblem(f"{name} of {len(numbers)} numbers: at most {LONGEST_LIST}")
         for number in numbers:
             _number(number, name)
-        if name in ("abs", "round"):
-            (only,) = numbers
-            return abs(only) if name == "abs" else bounded(round(only))
         reduce: Callable[[Any], Any] = {"min": min, "max": max, "sum": sum}[name]  # type: ignore[assignment]
         return bounded(reduce(numbers))
     except (ValueError, TypeError) as error:
         raise ConstantProblem(f"{name} cannot be taken of {len(values)} such values") from error
 
 
-FUNCTIONS = ("len", "min", "max", "sum", "abs", "round")
+def _of_one(name: str, number: float) -> Any:
+    if (name == "log" and number <= 0) or (name == "sqrt" and number < 0):
+        raise ConstantProblem(f"{name} of {number} is not a finite real number")
+    try:
+        return bounded(OF_ONE[name](number))
+    except OverflowError as error:
+        raise ConstantProblem("the result is not a finite real number") from error
+
+
+OF_ONE: dict[str, Callable[[Any], Any]] = {
+    **{"abs": abs, "round": round, "exp": math.exp, "log": math.log, "sqrt": math.sqrt},
+    **{"sin": math.sin, "cos": math.cos},
+}
+FUNCTIONS = ("len", "min", "max", "sum", *OF_ONE)
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from modgraph.elaboration import constants, errors
@@ -108,11 +109,16 @@ def _call(call: ast.Call, site: Site) -> Any:
     given = arguments_of(call, site)
     if name in constants.FUNCTIONS and _of_constants(op, given):
         return computed(name, [argument.value for argument in given], call, site)
+    given = _numbers_as_settings(op, given)
     operands = []
     kinds = OPERANDS | PoolEntity if op.objective else OPERANDS  # a statistic of a pool is told to be of its router
     while given and given[0].name is None and isinstance(given[0].value, kinds):
         operands.append(given.pop(0))
     if any(isinstance(argument.value, Poison) for argument in [*operands, *given]):
+        return POISON
+    if not operands and any(argument.name is None and isinstance(argument.value, Tensor) for argument in given):
+        way_out = f"{name}imum(0, x) is of two" if name in ("min", "max") else f"as in {name}(x, …)"
+        site.tell(errors.DoesNotFit(span=call.span, who=name, reason="values come before settings", way_out=way_out))
         return POISON
     if not operands:
         return Template((ast.Stage(span=call.span, term=call),), site.scope)
@@ -120,6 +126,20 @@ def _call(call: ast.Call, site: Site) -> Any:
     if isinstance(settled, Poison):
         return POISON
     return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
+
+
+def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallArgument]:
+    """The arguments of an op applied like a function, where a number may stand for a value: such numbers come last."""
+    if not any(isinstance(argument.value, Tensor) for argument in given):
+        return given
+    names = (*op.constant_for, *[""] * len(given))
+    placed = [
+        replace(argument, name=name)
+        if name and argument.name is None and type(argument.value) in (int, float)
+        else argument
+        for argument, name in zip(given, names, strict=False)
+    ]
+    return sorted(placed, key=lambda argument: argument.name is not None)
 
 
 def _of_constants(op: type[Op], given: list[CallArgument]) -> bool:

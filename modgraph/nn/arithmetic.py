@@ -75,20 +75,25 @@ class Arithmetic(nn.Module):
 
 
 class Where(nn.Module):
-    """The second value where the first, a condition, is not zero, the third elsewhere, which may be a number.
+    """The second value where the first, a condition, is not zero, the third elsewhere; either may be a number.
 
     `lacks` has for each value the axes of the result that it does not have, counted from the last. No gradient flows to
     the side not taken.
     """
 
-    def __init__(self, lacks: tuple[tuple[int, ...], ...], otherwise: float | None = None) -> None:
+    def __init__(
+        self, lacks: tuple[tuple[int, ...], ...], chosen: float | None = None, otherwise: float | None = None
+    ) -> None:
         super().__init__()
         self.lacks = lacks
-        self.otherwise = otherwise
+        self.constants = (chosen, otherwise)
 
     def forward(self, *values: Tensor) -> Tensor:
-        condition, chosen, *other = map(_widened, values, self.lacks)
-        return torch.where(condition != 0, chosen, *(other or [self.otherwise]))
+        condition, *rest = map(_widened, values, self.lacks)
+        remaining = iter(rest)
+        chosen, other = (next(remaining) if each is None else each for each in self.constants)
+        found = torch.where(condition != 0, chosen, other)
+        return found if rest else found.to(condition.dtype)
 
 
 def _widened(value: Any, lacks: tuple[int, ...]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, setting
+from modgraph.declare.words import shown_count
 from modgraph.ops.alignment import Pairwise, aligned
 from modgraph.ops.op import Op
 from modgraph.tape import FLAG, Tape, Value
@@ -27,6 +28,7 @@ class Minimum(_Compared):
     """The lesser of two values, element by element."""
 
     name = symbol = "minimum"
+    constant_for = ("right", "right")
     example = "input x: float[5, 6] y = (x, x ** 2) -> minimum output y"
     module = COMPARED_MODULE
 
@@ -47,6 +49,8 @@ class Maximum(Minimum):
 
 class Comparison(_Compared):
     """Base of comparisons: one where it holds, zero elsewhere, without gradient."""
+
+    constant_for = ("", "right")
 
     def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
         return tape.make(count, x, learns=False)
@@ -116,7 +120,7 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 class Where(Op):
-    """One value where a condition is not zero, another elsewhere: `(x > 0, a, b) -> where`.
+    """One value where a condition is not zero, another elsewhere: `where(x > 0, a, b)`, either perhaps a constant.
 
     The values stand over each other as in arithmetic. No gradient flows to the side that is not taken.
     """
@@ -125,18 +129,21 @@ class Where(Op):
     synonyms = ("if_else", "masked_fill", "switch_case")
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
-    module = TorchModule("modgraph.nn.Where", "lacks", otherwise="otherwise")
+    module = TorchModule("modgraph.nn.Where", "lacks", chosen="then", otherwise="otherwise")
+    constant_for = ("", "then", "otherwise")
 
     otherwise: float | None = setting(None, doc="a constant instead of the third value")
+    then: float | None = setting(None, doc="a constant instead of the second value")
 
     def slots_of(self, count: int) -> tuple[str, ...]:
-        return super().slots_of(count)[:count]
+        given = (True, self.then is None, self.otherwise is None)
+        return tuple(operand.name for operand, is_value in zip(self.operands, given, strict=True) if is_value)
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
-        wanted = 3 if self.otherwise is None else 2
+        wanted = len(self.slots_of(len(found)))
         if len(found) != wanted:
-            three, two = "(condition, a, b) -> where", "(condition, a) -> where(otherwise=0)"
-            raise Misfit(f"it takes {wanted} operands here, not {len(found)}", f"write {three} or {two}")
+            advice = "write (condition, a, b) -> where, or with constants: where(condition, a, 0)"
+            raise Misfit(f"it takes {shown_count(wanted, 'operand')} here, not {len(found)}", advice)
         axes = Axes(self)
         type_, lacks = aligned(found, self.name)
         axes.bound["lacks"] = tuple(lacks)

@@ -19,6 +19,7 @@ class Op(Declaration):
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
+    `constant_for` says for each operand which setting a number in its place is, where it may be one: `maximum(x, 0)`.
     `keeps` says what autograd keeps of an op that is a function of its operands and no more.
     `tokenizes` says that it makes tokens of raw data, or completes such tokens before anything reads them.
     `objective` says that it is made to be minimised: a loss statement without a name is called after it.
@@ -35,6 +36,7 @@ class Op(Declaration):
     tokenizes: ClassVar[bool] = False
     objective: ClassVar[bool] = False
     keeps: ClassVar[Literal["operand", "result", "nothing"]] = "operand"
+    constant_for: ClassVar[tuple[str, ...]] = ()
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
     reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router that stands for its operand: the first it records
 

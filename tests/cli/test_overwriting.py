@@ -107,6 +107,7 @@ COMMANDS: dict[str, tuple[Callable[[Path, str], list[str]], tuple[str, ...]]] = 
 }
 
 
+@pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_file_that_is_not_ours_stays_unless_forced_and_one_that_is_goes(
     command: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -158,6 +159,7 @@ def test_an_empty_file_may_be_overwritten(run: Path, tmp_path: Path) -> None:
     assert made_by_modgraph(tmp_path / "graph.json")
 
 
+@pytest.mark.usefixtures("trace_once")
 @pytest.mark.parametrize("suffix", [".onnx", ".json"])
 def test_a_file_that_comes_during_the_work_stays(suffix: str, tmp_path: Path) -> None:
     """Whoever has made it in the meantime has not been asked either."""

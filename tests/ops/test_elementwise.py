@@ -40,6 +40,12 @@ OF_ONE: dict[str, Callable[[Array], Any]] = {
     "(a -> relu) == 0": lambda a: a <= 0,
     "0 != (a -> relu)": lambda a: a > 0,
     "(a > 0, a) -> where(otherwise=-3)": lambda a: np.where(a > 0, a, -3),
+    "where(a > 0, 2, a)": lambda a: np.where(a > 0, 2, a),
+    "where(a, a, 2)": lambda a: a,
+    "where(a > 0, 1, 2)": lambda a: np.where(a > 0, 1, 2),
+    "minimum(0.2, a)": lambda a: np.minimum(a, 0.2),
+    "less(a, 0.3)": lambda a: a < 0.3,
+    "a * sqrt(2) + log(exp(3))": lambda a: a * np.sqrt(2) + 3,
 }
 OF_MORE: dict[str, Callable[[Array, Array, Array], Any]] = {
     "(a, b) -> minimum": lambda a, b, c: np.minimum(a, b),
@@ -70,7 +76,9 @@ def test_each_is_what_numpy_says() -> None:
         np.testing.assert_allclose(value.numpy(), function(A, B, C), rtol=1e-12, err_msg=text)
 
 
-DIFFERENTIABLE = [text for text in NUMPY if not any(sign in text for sign in ("<", ">=", "==", "!=", "sign", "a > c"))]
+DIFFERENTIABLE = [
+    text for text in NUMPY if not any(sign in text for sign in ("<", ">=", "==", "!=", "sign", "a > c", "less", "1, 2"))
+]
 
 
 @pytest.mark.parametrize("text", [*DIFFERENTIABLE, "a / b", "2 / b", "a ** 2 / c", "(a ** 2) ** 0.25"])
@@ -156,7 +164,8 @@ def test_functions_of_constants_are_not_taken_for_ops_of_their_name() -> None:
     [
         ("(x > 0) and (x < 1)", "a product is both"),
         ("not (x > 0)", "1 - (a > 0)"),
-        ("(x > 0, x) -> where", "otherwise=0"),
+        ("(x > 0, x) -> where", "where(condition, a, 0)"),
+        ("max(0, x)", "maximum(0, x)"),
     ],
 )
 def test_logic_of_values_is_written_otherwise(wrong: str, help_: str) -> None:
