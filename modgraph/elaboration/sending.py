@@ -13,7 +13,8 @@ from modgraph.elaboration.entities import POISON, OpUse, Poison, RouterEntity, T
 from modgraph.elaboration.site import Site
 from modgraph.ops.contraction import Contract
 from modgraph.syntax import ast
-from modgraph.vocabulary import find_router
+from modgraph.types import shown
+from modgraph.vocabulary import find_op, find_router
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,10 @@ def _by_weights(weights: Tensor, sent: ast.Sent, site: Site) -> ByWeights:
 
 def _tell_unknown(called: ast.Name, site: Site) -> bool:
     """Tell of a name behind `by` that stands for nothing here, or for a kind of router."""
+    if find_router(called.name) is None and find_op(called.name) is not None:
+        found, way_out = f'"{called.name}" is an op', f"weights are a value: by (x -> {called.name})"
+        site.tell(errors.WrongKind(span=called.span, needed="a router or weights", found=found, way_out=way_out))
+        return True
     if find_router(called.name) is None:
         known = site.visible(called.span, lambda value: isinstance(value, RouterEntity))
         suggestion = (
@@ -106,4 +111,9 @@ def apply_sum(value: Tensor, means: ByWeights, span: Any, site: Site) -> Any:
             site.tell(errors.WrongKind(span=span, needed="one axis to sum over", found=found, way_out=way_out))
             return POISON
         (over,) = shared
+    if isinstance(over, str) and value.type.position(over) is None:
+        reason = f'there is no axis "{over}" in {shown(value.type.shape)}'
+        way_out = f"it has: {', '.join(axis.name for axis in value.type.shape if axis.name) or 'no named axis'}"
+        site.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
+        return POISON
     return apply_op(OpUse(Contract(axis=over)), (means.weights, value), span, site)

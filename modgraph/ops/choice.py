@@ -16,7 +16,7 @@ class TopK(Op):
     """
 
     name = "top_k"
-    synonyms = ("topk", "argmax", "one_hot")
+    synonyms = ("topk", "top_k_mask", "argmax", "one_hot")
     example = "input x: float[5, 6] y = x -> top_k(2) output y"
     module = TorchModule("modgraph.nn.TopKMask", "position", "k")
     keeps = "nothing"

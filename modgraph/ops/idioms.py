@@ -26,7 +26,6 @@ IDIOMS = (
     Idiom(("matmul", "mm", "matrix_multiply"), "w = (x, x) -> contract(axis=-1) y = x -> linear(4)"),
     Idiom(("reshape", "view"), "y = x -> unmerge([2, 4]) -> merge(-3, -2)"),
     Idiom(("squeeze",), "y = x -> new_axis -> merge(-3, -2)"),
-    Idiom(("topk", "top_k_mask"), "y = x * ((x -> sort_order(axis=-1, descending=true)) < 2)"),
     Idiom(("argmax", "one_hot_argmax"), "y = (x -> sort_order(axis=-1, descending=true)) == 0"),
     Idiom(("square", "squared"), "y = x ** 2"),
     Idiom(("reciprocal", "inverse"), "y = 1 / x"),

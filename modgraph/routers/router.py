@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from modgraph.declare import Declaration, Record, Registry, Role, Signature, Use
 from modgraph.routers.on_tape import TapedPool
 from modgraph.tape import Value
-from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, shapes_meet
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each, shapes_meet
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Router(Declaration):
         """The types of the value and of the records. Senders that are modules' results themselves are plain beside the
         axis of modules."""
         patterns = (*self.results, *(record.axes for record in self.records))
-        return tuple(TensorType("float", _beside(axes["M"], axes.listed(pattern))) for pattern in patterns)
+        return tuple(TensorType("float", once_each(_beside(axes["M"], axes.listed(pattern)))) for pattern in patterns)
 
     def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
         """The value of a route in one of its forms, and its records, on the tape of a training step.

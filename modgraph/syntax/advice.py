@@ -187,6 +187,10 @@ def _value(mistake: Mistake) -> str | None:
         return f"arguments stand in parentheses: {mistake.before[-1]}({mistake.token})"
     if kind in OPERATORS and "ARROW" in mistake.accepted:
         return f"put the pipeline in parentheses: (x -> op) {mistake.token} y"
+    if kind == "OVER":
+        return "what is summed with comes first: y = x -> p by w over time"
+    if last == "OVER":
+        return "an axis is named, or counted from the last: by w over time, by w over -2"
     if last == "ARROW":
         return "an arrow leads to an op, a module or a pool: y = x -> relu"
     if last == "BY":

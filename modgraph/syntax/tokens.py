@@ -35,7 +35,7 @@ class PlacedToken(str):
 
 ENDS = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB LBRACE RBRACE".split())  # what a statement follows
 COMPLETE = frozenset("NAME RPAR RSQB".split())  # what a value ends with
-AXIS = frozenset("NAME STRING MINUS MOVED OVER WHERE".split())  # what the name of an axis begins with
+AXIS = frozenset("NAME STRING MINUS INTEGER DECIMAL MOVED OVER WHERE".split())  # what the name of an axis begins with
 IN_PATH = frozenset("MOVED NAME DOT INTEGER DECIMAL ARROW".split())
 HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, though they are reserved
 

@@ -246,3 +246,9 @@ def test_mistakes_are_told(value: str) -> None:
     told = str(caught.value)
     assert MISTAKES[value] in told
     assert told.count("error[") == 1
+
+
+def test_a_result_has_every_axis_once() -> None:
+    text = 'model m() { input x: float[time, 6] pool p[3] = linear(4, named="time") router r = linear(k=1) '
+    with pytest.raises(ModgraphError, match='the axis "time" occurs twice'):
+        modgraph.loads(text + "y = x -> p by r output y }")
