@@ -8,7 +8,7 @@ from typing import Any
 from modgraph.elaboration import errors
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
 from modgraph.elaboration.blocks import take_operand
-from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router
+from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router, declare_weight
 from modgraph.elaboration.entities import POISON, Poison, Tensor
 from modgraph.elaboration.growth import elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
@@ -93,4 +93,5 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
     ast.Moved: elaborate_moved,
+    ast.WeightOf: declare_weight,
 }

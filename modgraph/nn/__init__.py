@@ -25,6 +25,7 @@ from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import cleared, valid, valid_along
+from modgraph.nn.parameter import Parameter
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import (
@@ -89,6 +90,7 @@ __all__ = [
     "ModulatedMLP",
     "NewAxis",
     "NoisyTopK",
+    "Parameter",
     "PatchEmbed",
     "Pool",
     "Position",

@@ -22,7 +22,7 @@ class Chosen(TopK):
     """
 
     name = "chosen"
-    synonyms: ClassVar[tuple[str, ...]] = ("sparse", "hard_routing")
+    synonyms: ClassVar[tuple[str, ...]] = ("hard_routing",)
     example = (
         "input x: float[5, 6] pool p[3] = linear(4) s = x -> linear(p) "
         "w = (s, s -> top_k(2)) -> masked_softmax y = x -> p by w output y"

@@ -25,6 +25,7 @@ FORMS = {
     "GROW": "grow p[2]",
     "FROZEN": "frozen { module encoder = linear(8) }",
     "YIELD": "yield h",
+    "WEIGHT": "weight queries: float[4, 8] = normal(0.02)",
     "MOVED": "moved blocks.0.old -> blocks.0.new",
     "NAME": "y = x -> relu",
 }

@@ -207,6 +207,15 @@ class Moved(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WeightOf(Statement):
+    """A learned array, and how it starts."""
+
+    name: str
+    type: TypeOf
+    start: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
 class Body(Tree):
     statements: tuple[Statement, ...]
 

@@ -169,6 +169,9 @@ class Builder:
     def moved(self, children: Children) -> ast.Moved:
         return make(ast.Moved, children, before=children[1], after=children[3])
 
+    def weight(self, children: Children) -> ast.WeightOf:
+        return make(ast.WeightOf, children, name=str(children[1]), type=children[3], start=children[5])
+
     def path(self, children: Children) -> ast.Path:
         return make(ast.Path, children, name="".join(children))
 

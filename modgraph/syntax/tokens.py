@@ -35,7 +35,9 @@ class PlacedToken(str):
 
 ENDS = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB LBRACE RBRACE".split())  # what a statement follows
 COMPLETE = frozenset("NAME RPAR RSQB".split())  # what a value ends with
-AXIS = frozenset("NAME STRING MINUS INTEGER DECIMAL MOVED OVER WHERE".split())  # what the name of an axis begins with
+NAMES = frozenset("NAME MOVED OVER WEIGHT WHERE".split())  # a name, or a word that may be one
+AXIS = NAMES | frozenset("STRING MINUS INTEGER DECIMAL".split())  # what the name of an axis begins with
+BEGINNING = frozenset("MOVED WEIGHT".split())
 IN_PATH = frozenset("MOVED NAME DOT INTEGER DECIMAL ARROW".split())
 HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, though they are reserved
 
@@ -43,21 +45,22 @@ HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, tho
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
     """The tokens of a text, stray characters reported; it ends where there are too many of them.
 
-    `moved` is a keyword where a statement may begin and a name follows, which no other statement does; `over` behind
-    something complete, with an axis behind it, which no name could stand between; `where` behind the condition of
-    `grow … when`.
+    `moved` and `weight` are keywords where a statement may begin and a name follows, which no other statement does;
+    `over` behind something complete, with an axis behind it, which no name could stand between; `where` behind the
+    condition of `grow … when`.
     """
     before, declares, grows = "", False, False
     for token, following in _with_next(_cut(source, report)):
-        if token.type == "OVER" and not (before in COMPLETE and following in AXIS):
-            token = token.as_name()
-        begins = token.type == "MOVED" and before in ENDS and following in ("NAME", "MOVED", *HEADS)
-        if (token.type == "MOVED" and not begins) or (declares and token.type in HEADS and following == "DOT"):
-            token = token.as_name()
-        if token.type == "WHERE" and not (grows and before in ENDS):
-            token = token.as_name()
+        begins = before in ENDS and (following in NAMES or (token.type == "MOVED" and following in HEADS))
+        keyword = {
+            **dict.fromkeys(BEGINNING, begins),
+            **dict.fromkeys(HEADS, not (declares and following == "DOT")),
+            "OVER": before in COMPLETE and following in AXIS,
+            "WHERE": grows and before in ENDS,
+        }.get(token.type, True)
+        token = token if keyword else token.as_name()
         grows = token.type == "WHEN" or (grows and token.type != "WHERE")
-        declares = begins or (declares and token.type in IN_PATH)
+        declares = token.type == "MOVED" or (declares and token.type in IN_PATH)
         before = token.type
         yield token
 
