@@ -50,7 +50,7 @@ class Report:
             f"largest relative difference {verified.worst:.1e}",
         ]
         if verified.replaced:
-            lines.append(f"{verified.replaced} examples were replaced: a decision was too close to compare")
+            lines.append(f"examples replaced, a decision being too close to compare: {verified.replaced}")
         for name, size in self.pools.items():
             by_order = len(verified.permuted[name])
             how = f", {by_order} of them with the router's modules in another order" if by_order else ""
