@@ -29,8 +29,6 @@ def grow(graph: Graph, pool: str, by: int) -> Graph:
             case InputNode() | TargetNode():
                 (type_,) = node.types
                 return replace(node, types=(type_.with_shape([longer if a == axis else a for a in type_.shape]),))
-            case OpNode():
-                return replace(node, op=node.op.grown(axis, longer))
             case _:
                 return node
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -150,10 +149,6 @@ class NewAxis(Op):
         axes.bound["place"] = place
         shape = (*x.shape[: place + rank], axis_called(self.length, self.axis), *x.shape[place + rank :])
         return (x.with_shape(once_each(shape)),)
-
-    def grown(self, axis: Axis, longer: Axis) -> Op:
-        same = self.axis and axis == Axis(self.length, self.axis)
-        return replace(self, length=longer.size or 1) if same else self
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x, use.result, passes=False),)

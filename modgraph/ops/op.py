@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 from modgraph.declare import Declaration, Registry, Role, Signature, Use
 from modgraph.ops.comparison import Comparison
 from modgraph.tape import Value
-from modgraph.types import Axis
 
 
 class Op(Declaration):
@@ -53,10 +52,6 @@ class Op(Declaration):
         sources = (*operands, *use.weights.values())
         stays = self.keeps == "result"
         return tuple(use.tape.make(count, *sources, keeps=kept, keeps_result=stays) for count in use.results)
-
-    def grown(self, axis: Axis, longer: Axis) -> Op:
-        """The op where a pool has grown, and with it the axis of its modules."""
-        return self
 
     def keeps_largest(self, signature: Signature) -> bool:
         """Whether along the last axis the largest value stays where it is: what it gives are still logits."""
