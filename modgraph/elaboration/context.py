@@ -75,8 +75,9 @@ class Context:
             self.tell(TooLarge(span=span, what="the graph has too many nodes", limit=MOST_NODES))
             raise Abandoned
 
-    def count_iteration(self, span: Span) -> None:
-        self.iterations += 1
+    def count_iterations(self, domain: range | tuple[Any, ...], span: Span) -> None:
+        """Those of a loop, all before the first; a range may be longer than `len` can tell."""
+        self.iterations += max(0, domain.stop - domain.start) if isinstance(domain, range) else len(domain)
         if self.iterations > MOST_ITERATIONS:
             self.tell(TooLarge(span=span, what="too many iterations in all", limit=MOST_ITERATIONS))
             raise Abandoned

@@ -35,8 +35,8 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
         poison_declared(statement.body, site)
         return
     families = _families([statement.body], site)
+    site.context.count_iterations(domain, statement.span)
     for index, value in enumerate(domain):
-        site.context.count_iteration(statement.span)
         scope: Scope = scope_of(value if _names_well(value) else index)
         scope.declare(variable, value)
         site.within(scope).elaborate(statement.body)
