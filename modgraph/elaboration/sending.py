@@ -31,7 +31,6 @@ class ByWeights:
 
     weights: Tensor
     over: str | int | None
-    tree: ast.Sent
 
 
 Means = ByRouter | ByWeights
@@ -40,7 +39,8 @@ Means = ByRouter | ByWeights
 def means_of(sent: ast.Sent, site: Site) -> Means | Poison:
     """What stands behind `by`; poison after a told mistake."""
     called = sent.by.callee if isinstance(sent.by, ast.Call) else sent.by
-    if isinstance(called, ast.Name) and site.scope.find(called.name) is None and _tell_unknown(called, site):
+    if isinstance(called, ast.Name) and site.scope.find(called.name) is None:
+        _tell_unknown(called, site)
         return POISON
     found = site.evaluate(called) if isinstance(called, ast.Name | ast.Attribute | ast.Index) else None
     if isinstance(found, RouterEntity):
@@ -72,32 +72,27 @@ def _by_router(router: RouterEntity, sent: ast.Sent, site: Site) -> Means | Pois
 def _by_weights(weights: Tensor, sent: ast.Sent, site: Site) -> ByWeights:
     match sent.over:
         case None:
-            return ByWeights(weights, None, sent)
+            return ByWeights(weights, None)
         case ast.Name(name=name) | ast.Literal(value=str(name)):
-            return ByWeights(weights, axis_called(name, site), sent)
+            return ByWeights(weights, axis_called(name, site))
         case place:
-            return ByWeights(weights, int(site.constant(place, "the place of an axis")), sent)
+            return ByWeights(weights, int(site.constant(place, "the place of an axis")))
 
 
-def _tell_unknown(called: ast.Name, site: Site) -> bool:
-    """Tell of a name behind `by` that stands for nothing here, or for a kind of router."""
-    if find_router(called.name) is None and find_op(called.name) is not None:
-        found, way_out = f'"{called.name}" is an op', f"weights are a value: by (x -> {called.name})"
+def _tell_unknown(called: ast.Name, site: Site) -> None:
+    """Tell of a name behind `by` that stands for nothing here: a kind of router, an op, or nothing at all."""
+    name = called.name
+    if find_router(name) is not None:
+        found, way_out = f'"{name}" is a kind of router', f"give it a name: router r = {name}, and x -> pool by r"
+        site.tell(errors.WrongKind(span=called.span, needed="a router", found=found, way_out=way_out))
+    elif find_op(name) is not None:
+        found, way_out = f'"{name}" is an op', f"weights are a value: by (x -> {name})"
         site.tell(errors.WrongKind(span=called.span, needed="a router or weights", found=found, way_out=way_out))
-        return True
-    if find_router(called.name) is None:
+    else:
         known = site.visible(called.span, lambda value: isinstance(value, RouterEntity))
-        suggestion = (
-            did_you_mean(called.name, known, "the routers here: {known}") if known else "declare it: router NAME = …"
-        )
-        site.tell(errors.UnknownName(span=called.span, name=called.name, suggestion=suggestion))
-        return True
-    found, way_out = (
-        f'"{called.name}" is a kind of router',
-        f"give it a name: router r = {called.name}, and x -> pool by r",
-    )
-    site.tell(errors.WrongKind(span=called.span, needed="a router", found=found, way_out=way_out))
-    return True
+        declare = "declare it: router NAME = …"
+        suggestion = did_you_mean(name, known, "the routers here: {known}") if known else declare
+        site.tell(errors.UnknownName(span=called.span, name=name, suggestion=suggestion))
 
 
 def apply_sum(value: Tensor, means: ByWeights, span: Any, site: Site) -> Any:

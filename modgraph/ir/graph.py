@@ -69,10 +69,11 @@ class Graph:
         lengths of examples by the name of an axis."""
         assert node.name not in self._graph, f"two nodes are called {node.name}"
         sources = _Sources(dict(inputs or {}), dict(lengths or {}), dict(uses or {}))
-        for source in sources.names():
+        names = sources.names()
+        for source in names:
             assert source in self._graph, f"{node.name} reads {source}, which is not there"
         self._graph.add_node(node.name, node=node, sources=sources)
-        self._graph.add_edges_from((source, node.name) for source in sources.names())
+        self._graph.add_edges_from((source, node.name) for source in names)
         return node
 
     def replace(self, node: Node) -> None:

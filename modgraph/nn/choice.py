@@ -7,37 +7,33 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.along_axis import AlongAxis
 from modgraph.nn.padding import cleared
 from modgraph.nn.top_k import top_k_mask
 
 
-class TopKMask(nn.Module):
+class TopKMask(AlongAxis):
     """One at the k largest along an axis, of equal ones the first."""
 
-    def __init__(self, position: int, k: int) -> None:
-        super().__init__()
-        self.position = position
+    def __init__(self, axis: int, k: int) -> None:
+        super().__init__(axis)
         self.k = k
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         """x of any shape gives the same shape; padding is never chosen."""
-        x = x.detach() if real is None else x.detach().masked_fill(~real, -torch.inf)
-        chosen = top_k_mask(x.movedim(self.position, -1), self.k).movedim(-1, self.position)
+        values = cleared(x.detach(), real, -torch.inf)
+        chosen = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
         return cleared(chosen.to(x.dtype), real)
 
 
-class MaskedSoftmax(nn.Module):
+class MaskedSoftmax(AlongAxis):
     """The softmax along an axis among what is chosen."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__()
-        self.position = position
 
     def forward(self, x: Tensor, choice: Tensor, real: Tensor | None = None) -> Tensor:
         """x and choice of one shape give that shape; zero where nothing is chosen."""
         chosen = choice != 0 if real is None else (choice != 0) & real
-        found = x.masked_fill(~chosen, torch.finfo(x.dtype).min).softmax(self.position)
-        return found.masked_fill(~chosen, 0.0)
+        found = cleared(x, chosen, torch.finfo(x.dtype).min).softmax(self.axis)
+        return cleared(found, chosen)
 
 
 class ChosenRecords(NamedTuple):

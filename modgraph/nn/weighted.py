@@ -16,10 +16,11 @@ Masks = tuple[Tensor | None, Tensor | None]
 
 
 class Weighted(nn.Module):
-    """The axes of the senders, of the weights, and the one that is summed. With `rows` what is routed has the axis of
+    """The axes of the senders, of the weights, the one that is summed, and those of the result before a module's own,
+    which are all others in any order. With `rows` what is routed has the axis of
     modules behind those of the senders: each module takes its own row."""
 
-    def __init__(self, senders: str, weights: str, over: str, rows: bool = False) -> None:
+    def __init__(self, senders: str, weights: str, over: str, result: str, rows: bool = False) -> None:
         super().__init__()
         self.rows = rows
         self.given = EXAMPLES + senders + (MODULE if rows else "")  # the axes of what is routed
@@ -28,8 +29,7 @@ class Weighted(nn.Module):
         self.weights = EXAMPLES + weights
         self.over = over
         self.own = "".join(letter for letter in self.weights if letter not in self.pairs)  # the weights' alone
-        letters = dict.fromkeys(self.senders + self.weights + MODULE)
-        self.result = "".join(letter for letter in letters if letter != over)  # before a module's own
+        self.result = EXAMPLES + result
 
 
 class WeightedDense(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
+from modgraph.ops.along_axis import AlongAxis
 from modgraph.ops.op import Op
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType
@@ -42,7 +43,7 @@ class TopK(Op):
         return (use.tape.drawn(use.result),)
 
 
-class MaskedSoftmax(Op):
+class MaskedSoftmax(AlongAxis):
     """exp(x) / Σ exp(x) among what a choice is not zero for; zero elsewhere, and where nothing is chosen."""
 
     name = "masked_softmax"
@@ -51,17 +52,12 @@ class MaskedSoftmax(Op):
     operands = (Operand("x", "..."), Operand("choice", "..."))
     module = TorchModule("modgraph.nn.MaskedSoftmax", "position")
 
-    axis: int | str = axis_setting(-1)
-
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        axes.bound["position"] = position_of(self.axis, found[0], self.name)
-        return (found[0].with_shape(axes.lead or ()),)
+        (x,) = super().infer(axes, found)
+        return (x.with_shape(axes.lead or ()),)
 
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return (signature.operands[0].shape[signature.axes["position"]],)
 
     def on_tape(self, use: Use, x: Value, choice: Value) -> tuple[Value, ...]:
         tape = use.tape

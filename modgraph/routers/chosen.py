@@ -42,15 +42,14 @@ class Chosen(TopK):
         return super().bind_pool(pool, tokens, *others)
 
     def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
-        return self.routed(use, pool, form, tokens, others, self.k)
-
-    def routed(
-        self, use: Use, pool: TapedPool, form: str, tokens: Value, others: tuple[Value, ...], reached: float
-    ) -> tuple[Value, ...]:
-        """The same where each sender reaches so many modules."""
         tokens, (weights, scores, choice) = use.cleared(tokens), map(use.cleared, others)
         gates = use.tape.make(weights.count, weights, keeps_more=weights.count * FLAG)
-        return chosen(form, use, pool, tokens, gates, senders(use), reached, self.k), gates, scores, choice
+        value = chosen(form, use, pool, tokens, gates, senders(use), self.reached(use, pool), self.k)
+        return value, gates, scores, choice
+
+    def reached(self, use: Use, pool: TapedPool) -> float:
+        """How many modules a sender reaches."""
+        return self.k
 
 
 class ChosenSenders(Chosen):
@@ -76,9 +75,8 @@ class ChosenSenders(Chosen):
     def active_messages(self, signature: Signature, size: int) -> int:
         return min(self.k, int(self.senders_in(signature))) * size
 
-    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
-        reached = min(1.0, self.k / float(use.axis("N"))) * pool.size
-        return self.routed(use, pool, form, tokens, others, reached)
+    def reached(self, use: Use, pool: TapedPool) -> float:
+        return min(1.0, self.k / float(use.axis("N"))) * pool.size
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         return super().lowerings(replace(pool, gathers=False))  # a token may be chosen by every module

@@ -48,7 +48,7 @@ class Weighted(Router):
     synonyms = ("weighted_sum", "soft_routing")
     example = "input x: float[5, 6] pool p[3] = linear(4) w = x -> linear(p) -> softmax y = x -> p by w output y"
     operands = (Operand("tokens", "..."), Operand("weights", "..."))
-    module = TorchModule("modgraph.nn.Weighted", "senders_", "weights_", "over_", "rows_")
+    module = TorchModule("modgraph.nn.Weighted", "senders_", "weights_", "over_", "result_", "rows_")
     reference = "modgraph.nn.message_passing.WeightedMessagePassing"
     one_for_each = "pair"
     chooses_along = None
@@ -67,6 +67,7 @@ class Weighted(Router):
         letters = self._letters(pool, axes.lead, weights)
         axes.bound["letters"] = letters
         axes.bound |= {"senders_": letters.senders, "weights_": letters.weights, "over_": letters.over}
+        axes.bound["result_"] = letters.result
         axes.bound["summed"] = tuple(letters.axes[letter] for letter in letters.result if letter not in letters.senders)
         axes.bound["message"] = pool.result.shape
         kept = tuple(letters.axes[letter] for letter in letters.result)

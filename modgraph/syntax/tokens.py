@@ -37,7 +37,6 @@ ENDS = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB LBRACE RBRACE
 COMPLETE = frozenset("NAME RPAR RSQB".split())  # what a value ends with
 NAMES = frozenset("NAME MOVED OVER WEIGHT WHERE".split())  # a name, or a word that may be one
 AXIS = NAMES | frozenset("STRING MINUS INTEGER DECIMAL".split())  # what the name of an axis begins with
-BEGINNING = frozenset("MOVED WEIGHT".split())
 IN_PATH = frozenset("MOVED NAME DOT INTEGER DECIMAL ARROW".split())
 HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, though they are reserved
 
@@ -51,13 +50,19 @@ def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
     """
     before, declares, grows = "", False, False
     for token, following in _with_next(_cut(source, report)):
-        begins = before in ENDS and (following in NAMES or (token.type == "MOVED" and following in HEADS))
-        keyword = {
-            **dict.fromkeys(BEGINNING, begins),
-            **dict.fromkeys(HEADS, not (declares and following == "DOT")),
-            "OVER": before in COMPLETE and following in AXIS,
-            "WHERE": grows and before in ENDS,
-        }.get(token.type, True)
+        match token.type:
+            case "MOVED":
+                keyword = before in ENDS and (following in NAMES or following in HEADS)
+            case "WEIGHT":
+                keyword = before in ENDS and following in NAMES
+            case "OVER":
+                keyword = before in COMPLETE and following in AXIS
+            case "WHERE":
+                keyword = grows and before in ENDS
+            case "OUTPUT" | "LOSS":
+                keyword = not (declares and following == "DOT")
+            case _:
+                keyword = True
         token = token if keyword else token.as_name()
         grows = token.type == "WHEN" or (grows and token.type != "WHERE")
         declares = token.type == "MOVED" or (declares and token.type in IN_PATH)
