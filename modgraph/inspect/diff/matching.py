@@ -81,8 +81,12 @@ class Matching:
                 self.pair(name, name)
 
     def in_same_context(self) -> None:
-        """What one context alone has is found at once; twins by what has been found beside them, one by one."""
+        """What one context alone has is found at once; twins by what has been found beside them, then by equal names,
+        then one by one."""
         before, after = self.before.context, self.after.context
+        for old, new in _unique(before, after, *self.left()):
+            self.pair(old, new)
+        self._spread([*self.pairs], before, after)
         twins = []
         for old, new in _groups(before, after, *self.left()).values():
             for name in sorted({*old} & {*new}):
