@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from modgraph.ir.graph import Graph, Part
-from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
+from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 from modgraph.ir.region import Region, scan_types
 from modgraph.types import TensorType
 
@@ -95,10 +95,14 @@ class _Copy:
         return found
 
     def _inputs(self, node: Node, before: Node) -> dict[str, Result]:
-        """What flows into a node of the copy; a scan may have fewer arguments than it had."""
+        """What flows into a node of the copy; a scan may have fewer arguments than it had, a router fewer rounds."""
         inputs = {slot: self.now(result) for slot, result in self.part.graph.inputs(before.name).items()}
         if isinstance(node, ScanNode):
             return {slot: result for slot, result in inputs.items() if slot in node.region.arguments}
+        if isinstance(node, RouteNode):
+            router = self.graph[self.part.graph.uses(before.name)["router"]]
+            assert isinstance(router, RouterNode)
+            return {slot: inputs[slot] for slot in router.router.slots_of(len(inputs))}
         return inputs
 
     def _add(self, node: Node, before: Node) -> None:

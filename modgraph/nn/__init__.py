@@ -17,6 +17,7 @@ from modgraph.nn.categorical import (
 )
 from modgraph.nn.choice import Chosen, MaskedSoftmax, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
+from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
@@ -62,6 +63,7 @@ __all__ = [
     "CosineTopK",
     "CrossEntropy",
     "CumulativeSum",
+    "Defined",
     "Dropout",
     "Elementwise",
     "Entropy",

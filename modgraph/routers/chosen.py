@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, tokens
+from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, setting, tokens
 from modgraph.routers.on_tape import TapedPool, chosen, senders
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 from modgraph.routers.top_k import TopK
 from modgraph.tape import FLAG, Value
 from modgraph.types import TensorType
 
+OF_CHOICE = (
+    Record("gates", "... N M", Role.GATES),
+    Record("scores", "... N M", Role.SCORES),
+    Record("selected", "... N M", Role.CHOICE),
+)
 OF_PAIRS = tuple(Operand(name, "... N M") for name in ("weights", "scores", "choice"))
 
 
@@ -28,13 +33,14 @@ class Chosen(TopK):
         "w = (s, s -> top_k(2)) -> masked_softmax y = x -> p by w output y"
     )
     operands = (tokens("tokens"), *OF_PAIRS)
-    records = (
-        Record("gates", "... N M", Role.GATES),
-        Record("scores", "... N M", Role.SCORES),
-        Record("selected", "... N M", Role.CHOICE),
-    )
     module = TorchModule("modgraph.nn.Chosen", "k")
     balanced = False
+
+    shows: bool = setting(True, doc="record the choice; not where the router that made it does")
+
+    @property
+    def records(self) -> tuple[Record, ...]:  # type: ignore[override]
+        return OF_CHOICE if self.shows else ()
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         if not self.outer(pool, tokens):
@@ -45,7 +51,7 @@ class Chosen(TopK):
         tokens, (weights, scores, choice) = use.cleared(tokens), map(use.cleared, others)
         gates = use.tape.make(weights.count, weights, keeps_more=weights.count * FLAG)
         value = chosen(form, use, pool, tokens, gates, senders(use), self.reached(use, pool), self.k)
-        return value, gates, scores, choice
+        return (value, gates, scores, choice)[: len(use.results)]
 
     def reached(self, use: Use, pool: TapedPool) -> float:
         """How many modules a sender reaches."""

@@ -73,6 +73,7 @@ class Router(Declaration):
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
     masks_each: ClassVar[bool] = False  # its torch forms take a mask for each operand, where others take the first's
+    computes: ClassVar[bool] = True  # or only shows what ops and other routes of the graph computed
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
 
     @property
