@@ -7,6 +7,7 @@ from modgraph.nn.agreement import (
 )
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic, Where
+from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.categorical import (
     Categorical,
     Fixed,
@@ -15,7 +16,8 @@ from modgraph.nn.categorical import (
     SlotsMasked,
     SlotsPerModule,
 )
-from modgraph.nn.choice import Chosen, MaskedSoftmax, TopKMask
+from modgraph.nn.chance import Draw, GumbelNoise, NormalNoise
+from modgraph.nn.choice import Above, Chosen, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
@@ -45,6 +47,7 @@ from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 __all__ = [
     "DRAW",
     "MSE",
+    "Above",
     "Agreement",
     "AgreementDense",
     "AgreementFactorised",
@@ -62,16 +65,19 @@ __all__ = [
     "CosineTopK",
     "CrossEntropy",
     "CumulativeSum",
+    "Draw",
     "Dropout",
     "Elementwise",
     "Entropy",
     "EveryModule",
     "EveryModuleRoute",
+    "FirstPlaces",
     "Fixed",
     "Flatten",
     "Gathered",
     "Gaussian",
     "GroupNorm",
+    "GumbelNoise",
     "Importance",
     "KernelDense",
     "KernelFactorised",
@@ -90,6 +96,7 @@ __all__ = [
     "ModulatedMLP",
     "NewAxis",
     "NoisyTopK",
+    "NormalNoise",
     "Parameter",
     "PatchEmbed",
     "Pool",
@@ -111,6 +118,7 @@ __all__ = [
     "Split",
     "Stack",
     "StopGradient",
+    "StraightThrough",
     "Sum",
     "Tokens",
     "TopKMask",
@@ -122,6 +130,7 @@ __all__ = [
     "WeightedDense",
     "WeightedFactorised",
     "Where",
+    "WithinCapacity",
     "choice_of",
     "choosing",
     "cleared",
