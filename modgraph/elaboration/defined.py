@@ -151,7 +151,7 @@ def _facts(
     if choice is not None:
         support = support_of(choice.result, graph)
         along = "modules" if support is None or support.axis == pool.axis else "senders"
-        k = 0 if support is None or along == "senders" else support.k
+        k = 0 if support is None or along == "senders" else support.k or 0
         return facts | {"chooses_along": along, "k": k, "balanced": along == "modules"}
     return facts | {"balanced": gates is not None and _competes(gates, pool.axis, graph)}
 

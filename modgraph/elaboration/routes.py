@@ -100,8 +100,9 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
         return _route(node, Chooser(name, Weighted(over=over), False, span), (value, means.weights), span, site)
     kind = Chosen if support.axis == node.axis else ChosenSenders
     shows = site.call is None or site.call.decision is None or not site.call.decision.shows_choice
-    router = Chooser(name, kind(k=support.k, shows=shows), False, span)
-    if kind is Chosen and not _can_choose(node, router, span, site):
+    declared = kind(k=support.k or support.axis.size or node.size, shows=shows)
+    router = Chooser(name, declared, False, span)
+    if kind is Chosen and support.k is not None and not _can_choose(node, router, span, site):
         return POISON
     told = (Tensor(each, means.weights.type) for each in (support.scores, support.choice))
     return _route(node, router, (value, means.weights, *told), span, site)

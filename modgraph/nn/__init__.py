@@ -7,6 +7,7 @@ from modgraph.nn.agreement import (
 )
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic, Where
+from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.categorical import (
     Categorical,
     Fixed,
@@ -15,7 +16,8 @@ from modgraph.nn.categorical import (
     SlotsMasked,
     SlotsPerModule,
 )
-from modgraph.nn.choice import Chosen, MaskedSoftmax, TopKMask
+from modgraph.nn.chance import Draw, GumbelNoise, NormalNoise
+from modgraph.nn.choice import Above, Chosen, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
 from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
@@ -46,6 +48,7 @@ from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 __all__ = [
     "DRAW",
     "MSE",
+    "Above",
     "Agreement",
     "AgreementDense",
     "AgreementFactorised",
@@ -64,16 +67,19 @@ __all__ = [
     "CrossEntropy",
     "CumulativeSum",
     "Defined",
+    "Draw",
     "Dropout",
     "Elementwise",
     "Entropy",
     "EveryModule",
     "EveryModuleRoute",
+    "FirstPlaces",
     "Fixed",
     "Flatten",
     "Gathered",
     "Gaussian",
     "GroupNorm",
+    "GumbelNoise",
     "Importance",
     "KernelDense",
     "KernelFactorised",
@@ -92,6 +98,7 @@ __all__ = [
     "ModulatedMLP",
     "NewAxis",
     "NoisyTopK",
+    "NormalNoise",
     "Parameter",
     "PatchEmbed",
     "Pool",
@@ -113,6 +120,7 @@ __all__ = [
     "Split",
     "Stack",
     "StopGradient",
+    "StraightThrough",
     "Sum",
     "Tokens",
     "TopKMask",
@@ -124,6 +132,7 @@ __all__ = [
     "WeightedDense",
     "WeightedFactorised",
     "Where",
+    "WithinCapacity",
     "choice_of",
     "choosing",
     "cleared",
