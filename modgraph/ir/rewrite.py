@@ -96,8 +96,8 @@ class _Copy:
         return found
 
     def _inputs(self, node: Node, before: Node) -> dict[str, Result]:
-        """What flows into a node of the copy; a scan may have fewer arguments than it had, an op fewer operands, a router
-        fewer rounds."""
+        """What flows into a node of the copy; a scan may have fewer arguments than before, an op fewer operands, a
+        router fewer rounds."""
         inputs = {slot: self.now(result) for slot, result in self.part.graph.inputs(before.name).items()}
         if isinstance(node, ScanNode):
             return {slot: result for slot, result in inputs.items() if slot in node.region.arguments}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, setting, tokens
 from modgraph.routers.on_tape import TapedPool, chosen, senders
-from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, RecordsOf, Router
 from modgraph.routers.top_k import TopK
 from modgraph.tape import FLAG, Value
 from modgraph.types import TensorType
@@ -38,9 +38,7 @@ class Chosen(TopK):
 
     shows: bool = setting(True, doc="record the choice; not where the router that made it does")
 
-    @property
-    def records(self) -> tuple[Record, ...]:  # type: ignore[override]
-        return OF_CHOICE if self.shows else ()
+    records: ClassVar[Any] = RecordsOf(lambda router: OF_CHOICE if router.shows else (), otherwise=OF_CHOICE)
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         if not self.outer(pool, tokens):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from modgraph.declare import Operand, Record, Registry, Role, Signature, TorchModule, Use, setting
 from modgraph.routers.on_tape import TapedPool
-from modgraph.routers.router import Lowering, PoolTypes, Router
+from modgraph.routers.router import Lowering, PoolTypes, RecordsOf, Router
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
@@ -29,6 +30,8 @@ class Defined(Router):
     masks_each = True
     computes = False
 
+    records: ClassVar[Any] = RecordsOf(lambda router: tuple(_records(router.recorded)))
+
     definition: str = setting(doc="what the definition is called")
     given: tuple[str, ...] = setting((), doc="what its parameters are, where they are not the defaults")
     recorded: tuple[str, ...] = setting((), doc="the name and the role of each record")
@@ -38,11 +41,6 @@ class Defined(Router):
     chooses_along: str | None = setting(None, choices=("modules", "senders"))  # type: ignore[misc,assignment]
     balanced: bool = setting(False)  # type: ignore[misc]
     draws: bool = setting(False)  # type: ignore[misc]
-
-    @property
-    def records(self) -> tuple[Record, ...]:  # type: ignore[override]
-        pairs = zip(self.recorded[::2], self.recorded[1::2], strict=False)
-        return tuple(Record(name, "...", ROLES[role]) for name, role in pairs)
 
     def slots_of(self, count: int) -> tuple[str, ...]:
         before = (f"{name}.{at}" for at in range(1, self.rounds_before + 1) for name in self.record_names)
@@ -82,3 +80,8 @@ class Defined(Router):
     @property
     def reference_form(self) -> Lowering:
         return Lowering("as_defined", self.reference, "its body's ops and routes compute it")
+
+
+def _records(recorded: tuple[str, ...]) -> Iterator[Record]:
+    for name, role in zip(recorded[::2], recorded[1::2], strict=False):
+        yield Record(name, "...", ROLES[role])

@@ -5,6 +5,7 @@ Axis letters: N senders (tokens), M modules of the pool, D width of a token, V w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -52,6 +53,17 @@ class Lowering:
     route: str
     reason: str
     exportable: bool = True
+
+
+class RecordsOf:
+    """What a router records, where that depends on its settings; `otherwise` of the class itself."""
+
+    def __init__(self, of: Callable[[Any], tuple[Record, ...]], otherwise: tuple[Record, ...] = ()) -> None:
+        self.of = of
+        self.otherwise = otherwise
+
+    def __get__(self, router: Router | None, kind: type[Router]) -> tuple[Record, ...]:
+        return self.otherwise if router is None else self.of(router)
 
 
 class Router(Declaration):
