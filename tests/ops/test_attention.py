@@ -17,7 +17,6 @@ from modgraph.backends.torch import Model, build
 from modgraph.ir import from_json, to_json
 from modgraph.passes import Lower
 from tests.backends.onnx.test_export import agree
-from tests.examples import together
 from tests.inspect.test_memory import measured_of, near, told_of
 
 Array = NDArray[np.float64]
@@ -186,11 +185,12 @@ def test_macs_are_those_of_the_maps_and_of_queries_with_keys_and_shares_with_val
 
 @pytest.mark.usefixtures("trace_once")
 def test_all_settings_agree_in_onnx_runtime_at_any_length(tmp_path: Path) -> None:
-    bodies = [TAKES["itself"].format(called(given)) for given in SETTINGS.values()]
-    bodies += [
-        body.format(called(given)) for body in TAKES.values() for given in (SETTINGS["Llama"], SETTINGS["relative"])
+    kinds = {"x": "Qwen", "(x, m, k > 0)": "rotary", "(x, m, s > 0)": "relative and causal"}
+    inputs = "input x: float[time, 8] input m: float[place, 8] input k: float[place] input s: float[time, place] "
+    body = [
+        f"output y{at} = {of} -> attention({called(SETTINGS[kind])})" for at, (of, kind) in enumerate(kinds.items())
     ]
-    model = modgraph.loads(together(f"model example() {{ {body} }}" for body in bodies)).build()
+    model = modgraph.loads(f"model m() {{ {inputs} {' '.join(body)} }}").build()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         modgraph.export(model, tmp_path / "m.onnx")
