@@ -81,8 +81,8 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     if support is None:
         return _route(node, RouterEntity(name, Weighted(over=over), False, span), (value, means.weights), span, site)
     kind = Chosen if support.axis == node.axis else ChosenSenders
-    router = RouterEntity(name, kind(k=support.k), False, span)
-    if kind is Chosen and not _can_choose(node, router, span, site):
+    router = RouterEntity(name, kind(k=support.k or support.axis.size or node.size), False, span)
+    if kind is Chosen and support.k is not None and not _can_choose(node, router, span, site):
         return POISON
     told = (Tensor(each, means.weights.type) for each in (support.scores, support.choice))
     return _route(node, router, (value, means.weights, *told), span, site)

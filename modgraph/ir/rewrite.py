@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
@@ -95,10 +96,12 @@ class _Copy:
         return found
 
     def _inputs(self, node: Node, before: Node) -> dict[str, Result]:
-        """What flows into a node of the copy; a scan may have fewer arguments than it had."""
+        """What flows into a node of the copy; a scan may have fewer arguments than it had, an op fewer operands."""
         inputs = {slot: self.now(result) for slot, result in self.part.graph.inputs(before.name).items()}
         if isinstance(node, ScanNode):
             return {slot: result for slot, result in inputs.items() if slot in node.region.arguments}
+        if _is_another_op(node, before):
+            return {slot: result for slot, result in inputs.items() if slot in node.op.slots_of(len(inputs))}
         return inputs
 
     def _add(self, node: Node, before: Node) -> None:
@@ -106,6 +109,13 @@ class _Copy:
         node = self._with_regions(node, inputs)
         graph = self.part.graph
         lengths = {axis: self.now(result) for axis, result in graph.lengths(before.name).items()}
+        if _is_another_op(node, before):
+            padded = node.op.bind(*map(self.graph.type_of, inputs.values())).padded()
+            lengths = {axis: result for axis, result in lengths.items() if axis in padded}
         self.graph.add(node, inputs, graph.uses(before.name), lengths)
         if isinstance(node, OpNode | RouteNode):
             self.graph.replace(replace(node, types=self.graph.signature(node).results))
+
+
+def _is_another_op(node: Node, before: Node) -> TypeGuard[OpNode]:
+    return isinstance(node, OpNode) and isinstance(before, OpNode) and node.op != before.op

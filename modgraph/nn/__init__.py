@@ -8,6 +8,7 @@ from modgraph.nn.agreement import (
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.attention import Attention
+from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.categorical import (
     Categorical,
     Fixed,
@@ -16,7 +17,8 @@ from modgraph.nn.categorical import (
     SlotsMasked,
     SlotsPerModule,
 )
-from modgraph.nn.choice import Chosen, MaskedSoftmax, TopKMask
+from modgraph.nn.chance import Draw, GumbelNoise, NormalNoise
+from modgraph.nn.choice import Above, Chosen, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
@@ -46,6 +48,7 @@ from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 __all__ = [
     "DRAW",
     "MSE",
+    "Above",
     "Agreement",
     "AgreementDense",
     "AgreementFactorised",
@@ -63,16 +66,19 @@ __all__ = [
     "CosineTopK",
     "CrossEntropy",
     "CumulativeSum",
+    "Draw",
     "Dropout",
     "Elementwise",
     "Entropy",
     "EveryModule",
     "EveryModuleRoute",
+    "FirstPlaces",
     "Fixed",
     "Flatten",
     "Gathered",
     "Gaussian",
     "GroupNorm",
+    "GumbelNoise",
     "Importance",
     "KernelDense",
     "KernelFactorised",
@@ -91,6 +97,7 @@ __all__ = [
     "ModulatedMLP",
     "NewAxis",
     "NoisyTopK",
+    "NormalNoise",
     "Parameter",
     "PatchEmbed",
     "Pool",
@@ -112,6 +119,7 @@ __all__ = [
     "Split",
     "Stack",
     "StopGradient",
+    "StraightThrough",
     "Sum",
     "Tokens",
     "TopKMask",
@@ -123,6 +131,7 @@ __all__ = [
     "WeightedDense",
     "WeightedFactorised",
     "Where",
+    "WithinCapacity",
     "choice_of",
     "choosing",
     "cleared",

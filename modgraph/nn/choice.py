@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,52 @@ class MaskedSoftmax(AlongAxis):
         chosen = choice != 0 if real is None else (choice != 0) & real
         found = cleared(x, chosen, torch.finfo(x.dtype).min).softmax(self.axis)
         return cleared(found, chosen)
+
+
+class Above(nn.Module):
+    """One where a value is larger than a number."""
+
+    def __init__(self, threshold: float) -> None:
+        super().__init__()
+        self.threshold = threshold
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """x of any shape gives the same shape; zero in padding."""
+        return cleared((x.detach() > self.threshold).to(x.dtype), real)
+
+
+class FirstPlaces(nn.Module):
+    """Slot i takes place i of the last axis, whatever stands there."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__()
+        self.slots = slots
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [..., M] gives [..., slots, M]."""
+        eye = torch.eye(self.slots, x.shape[-1], dtype=x.dtype, device=x.device)
+        return eye.expand(*x.shape[:-1], -1, -1)
+
+
+class _StraightThrough(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, soft: Tensor, hard: Tensor) -> Tensor:
+        return hard.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient, None
+
+
+class StraightThrough(nn.Module):
+    """The second value, with the gradient of the first."""
+
+    def forward(self, soft: Tensor, hard: Tensor) -> Tensor:
+        """Both of one shape."""
+        if not (self.training and torch.is_grad_enabled()):
+            return hard
+        found: Tensor = _StraightThrough.apply(soft, hard)  # type: ignore[no-untyped-call]
+        return found
 
 
 class ChosenRecords(NamedTuple):

@@ -55,6 +55,26 @@ def whole_batch_sum(x: Tensor) -> Tensor:
     return x if shard is None else shard.add(x)
 
 
+def whole_batch(x: Tensor) -> Tensor:
+    """The rows of all processes, where those of a tensor are examples; without gradient."""
+    shard = _shard.get()
+    if shard is None or not _has_examples(x, shard):
+        return x
+    whole = torch.zeros((shard.total, *x.shape[1:]), dtype=torch.float64, device=x.device)
+    whole[shard.start : shard.stop] = x.detach()
+    return shard.add(whole).to(x.dtype)
+
+
+def own_rows(whole: Tensor, like: Tensor) -> Tensor:
+    """Of a tensor of the whole batch the rows that stand for those of another, which is this process's part."""
+    shard = _shard.get()
+    return whole if shard is None or not _has_examples(like, shard) else whole[shard.start : shard.stop]
+
+
+def _has_examples(x: Tensor, shard: Shard) -> bool:
+    return x.dim() > 0 and len(x) == shard.stop - shard.start
+
+
 def standard_normal(like: Tensor) -> Tensor:
     """Normal noise of a tensor's shape, type and device; the same for an example whichever process has it."""
     return _drawn(like, torch.randn)
@@ -81,7 +101,7 @@ def _drawn(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
     shard = _shard.get()
     if shard is None:
         return draw(like.shape, dtype=like.dtype, device=like.device)
-    if like.dim() == 0 or len(like) != shard.stop - shard.start:
+    if not _has_examples(like, shard):
         return draw(like.shape, dtype=like.dtype, generator=shard.generator).to(like.device)
     whole = draw((shard.total, *like.shape[1:]), dtype=like.dtype, device=like.device)
     return whole[shard.start : shard.stop]

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
+from modgraph.nn.capacity import within_capacity
 from modgraph.nn.keys import SMALL, unit
 from modgraph.nn.top_k import Choice, TopK, normal_cdf
 
@@ -31,35 +32,6 @@ def load_of(choice: Choice, form: str) -> Tensor:
         return choice.chance_to_stay()
     value = choice.scores.softmax(-1) if form == "code" else choice.scores
     return normal_cdf((value - choice.kth_largest()) / choice.deviation)
-
-
-def by_score(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
-    """The tokens of each module, those first that chose it with the largest scores, of equal ones the first: [S, M]."""
-    return scores_SM.masked_fill(~wanted_SM, -torch.inf).argsort(dim=0, descending=True, stable=True)
-
-
-def by_first_choice(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
-    """The tokens of each module, those first whose first choice it is, then second choices, and so on; among these by
-    the token's largest score, of equal ones the first: [S, M]. (Riquelme et al., 2021, section 4: batch prioritised.)
-    """
-    largest_first_S = scores_SM.amax(-1).argsort(descending=True, stable=True)
-    best_first_SM = scores_SM.argsort(dim=-1, descending=True, stable=True)
-    rank_SM = best_first_SM.argsort(dim=-1).masked_fill(~wanted_SM, scores_SM.shape[-1])
-    return largest_first_S[rank_SM[largest_first_S].argsort(dim=0, stable=True)]
-
-
-QUEUES = {"score": by_score, "first_choice": by_first_choice}
-
-
-def within_capacity(scores: Tensor, selected: Tensor, capacity: int, priority: str = "score") -> Tensor:
-    """Of the tokens that chose a module, the first `capacity` in its queue.
-
-    Scores and choices [..., M], all outer axes taken together.
-    """
-    wanted_SM = selected.reshape(-1, selected.shape[-1])
-    queue_SM = QUEUES[priority](scores.reshape(wanted_SM.shape), wanted_SM)
-    kept_SM = torch.zeros_like(wanted_SM).scatter(0, queue_SM[:capacity], True)
-    return selected & kept_SM.reshape(selected.shape)
 
 
 class SoftmaxRecords(NamedTuple):

@@ -29,6 +29,7 @@ class Add(Arithmetic):
     synonyms = ("plus",)
     example = "input x: float[5, 6] y = x + x output y"
     module = ARITHMETIC_MODULE
+    unchanged_by_zero = ("left", "right")
 
 
 class Subtract(Arithmetic):
@@ -38,6 +39,7 @@ class Subtract(Arithmetic):
     synonyms = ("sub", "minus")
     example = "input x: float[5, 6] y = x - 1 output y"
     module = ARITHMETIC_MODULE
+    unchanged_by_zero = ("right",)
 
 
 class Multiply(Arithmetic):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
 from modgraph.ops.along_axis import AlongAxis
+from modgraph.ops.axes import axis_called
 from modgraph.ops.op import Op
 from modgraph.tape import Value
-from modgraph.types import Axes, Axis, Misfit, TensorType
+from modgraph.types import Axes, Axis, Misfit, TensorType, once_each
 
 
 class TopK(Op):
@@ -36,7 +37,7 @@ class TopK(Op):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.operands[0].shape[signature.axes["position"]],)
 
-    def chosen(self, signature: Signature) -> tuple[int, int]:
+    def chosen(self, signature: Signature) -> tuple[int, int | None]:
         return signature.axes["position"], self.k
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
@@ -63,3 +64,120 @@ class MaskedSoftmax(AlongAxis):
         tape = use.tape
         x = tape.make(x.count, use.cleared(x), keeps_more=x.count)
         return (tape.make(x.count, tape.function(x, "result"), keeps_more=x.count),)
+
+
+class WithinCapacity(Op):
+    """In training, of the tokens that chose a module no more than it has room for; outside training, the whole choice.
+
+    A module, a place along the axis, takes k · int(share · ⌈tokens / modules⌉) over the whole batch, all processes
+    together; tokens are those that choose anything. `priority` says who is served first: a module's largest scores; or
+    all first choices before any second one, each by the token's largest score (batch prioritised routing, Riquelme et
+    al., 2021, section 4). Of equal ones the first.
+    """
+
+    name = "within_capacity"
+    synonyms = ("capacity", "capacity_factor", "token_dropping", "expert_capacity")
+    example = "input x: float[5, 6] y = (x -> softmax, x -> top_k) -> within_capacity(1.25) output y"
+    operands = (Operand("scores", "..."), Operand("choice", "..."))
+    module = TorchModule("modgraph.nn.WithinCapacity", "position", "share", "k", "priority")
+    masks_each = True
+    outside_training = "choice"
+    keeps = "nothing"
+    narrows = "choice"
+
+    share: float = setting(min=0, doc="of an even share of the tokens, how much a module takes for each of k choices")
+    k: int = setting(1, min=1, doc="how many modules a token chooses")
+    priority: str = setting("score", choices=("score", "first_choice"), doc="who is served until there is no room left")
+    axis: int | str = axis_setting(-1)
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        axes.bound["position"] = position_of(self.axis, found[0], self.name)
+        return (found[1].with_shape(axes.lead or ()),)
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.axes.lead or ()
+
+    def zero_with(self) -> tuple[int, ...]:
+        return (1,)
+
+    def on_tape(self, use: Use, scores: Value, choice: Value) -> tuple[Value, ...]:
+        return (use.tape.drawn(choice.count),)
+
+
+class Above(Op):
+    """One where a value is larger than a threshold, zero elsewhere and in padding; without gradient.
+
+    A choice of any number along the axis: a route by it computes what is above the threshold alone.
+    """
+
+    name = "above"
+    synonyms = ("threshold", "larger_than", "heaviside", "step")
+    example = "input x: float[5, 6] y = x -> above(0.5) output y"
+    module = TorchModule("modgraph.nn.Above", "threshold")
+    keeps = "nothing"
+
+    threshold: float = setting(0.0, doc="what is not chosen any more")
+    axis: int | str = axis_setting(-1)
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        axes.bound["position"] = position_of(self.axis, found[0], self.name)
+        return (found[0],)
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.axes.lead or ()
+
+    def chosen(self, signature: Signature) -> tuple[int, int | None]:
+        return signature.axes["position"], None
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.drawn(use.result),)
+
+
+class FirstPlaces(Op):
+    """A choice for each of some slots: slot i takes place i of the last axis, whatever its value is.
+
+    x[…, modules] gives […, slots, modules]: what a baseline without selection chooses.
+    """
+
+    name = "first_places"
+    synonyms = ("first_k", "eye", "identity_matrix", "diagonal")
+    example = 'input x: float[5, 6] y = x -> first_places(2, axis="slot") output y'
+    operands = (Operand("x", "... M"),)
+    module = TorchModule("modgraph.nn.FirstPlaces", "slots")
+
+    slots: int = setting(min=1, doc="how many slots there are")
+    axis: str = setting("", axis=True, doc="what their axis is called")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        places = axes.fixed("M")
+        if self.slots > places:
+            raise Misfit(f"there are {places} places for slots={self.slots}", "lower slots, or raise the pool's size")
+        slots = axis_called(self.slots, self.axis)
+        return (found[0].with_shape(once_each((*(axes.lead or ()), slots, axes["M"]))),)
+
+    def chosen(self, signature: Signature) -> tuple[int, int | None]:
+        return -1, 1
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.drawn(use.result),)
+
+
+class StraightThrough(Op):
+    """The value of the second, the gradient of the first: `(soft, hard) -> straight_through` (Bengio et al., 2013).
+
+    A gate of temperature t that is one or zero and learns as the softmax does:
+    `(scores / t -> softmax, scores -> draw) -> straight_through`. Its gradient reaches what is not chosen too.
+    """
+
+    name = "straight_through"
+    synonyms = ("ste", "straight_through_estimator", "hard_gate", "binary_gate")
+    example = "input x: float[5, 6] y = (x -> softmax, x -> top_k) -> straight_through output y"
+    operands = (Operand("soft", "..."), Operand("hard", "..."))
+    module = TorchModule("modgraph.nn.StraightThrough")
+    outside_training = "hard"
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return (found[0].with_shape(axes.lead or ()),)
+
+    def on_tape(self, use: Use, soft: Value, hard: Value) -> tuple[Value, ...]:
+        return (use.tape.add(use.result, soft),)

@@ -15,6 +15,10 @@ class Op(Declaration):
     `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
     `outside_training` is the operand, by its name, that it is outside training, if it is one of them.
+    `zero_outside_training` says that it is noise: what is added to another value in training.
+    `draws` says that it chooses by chance in training; `told` is the operand, by its name, that says what instead.
+    `narrows` is the operand, by its name, that is a choice of which it leaves a part.
+    `unchanged_by_zero` are the operands, by name, that as zeros leave the other one as it is.
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
@@ -29,6 +33,11 @@ class Op(Declaration):
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
     outside_training: ClassVar[str] = ""
+    zero_outside_training: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
+    told: ClassVar[str] = ""
+    narrows: ClassVar[str] = ""
+    unchanged_by_zero: ClassVar[tuple[str, ...]] = ()
     masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     compares: ClassVar[Comparison | None] = None
@@ -57,8 +66,15 @@ class Op(Declaration):
         """Whether along the last axis the largest value stays where it is: what it gives are still logits."""
         return False
 
-    def chosen(self, signature: Signature) -> tuple[int, int] | None:
-        """Of a choice, the place of the axis along which it is made, from the last, and how many there are at most."""
+    def without_chance(self) -> Op:
+        """What takes its place in inference; it may take fewer of the operands."""
+        return self
+
+    def chosen(self, signature: Signature) -> tuple[int, int | None] | None:
+        """Of a choice, the place of the axis along which it is made, from the last, and how many there are at most.
+
+        None in the place of a number: any.
+        """
         return None
 
     def zero_with(self) -> tuple[int, ...]:

@@ -15,8 +15,8 @@ import modgraph
 import modgraph.nn.top_k
 from modgraph.ir import RouterNode
 from modgraph.nn import CosineTopK, Importance, LinearTopK, SelectedPerModule
+from modgraph.nn.capacity import within_capacity
 from modgraph.nn.padding import valid
-from modgraph.nn.softmax_top_k import within_capacity
 from modgraph.nn.top_k import top_k_mask
 from modgraph.passes import INFERENCE, apply_passes
 from tests.nn.gmoe_in_numpy import Decision, cosine_logits, decide, dropped, squared_cv

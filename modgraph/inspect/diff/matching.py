@@ -84,8 +84,8 @@ class Matching:
         """What one context alone has is found at once; twins by what has been found beside them, then by equal names,
         then one by one."""
         before, after = self.before.context, self.after.context
-        for old, new in _unique(before, after, *self.left()):
-            self.pair(old, new)
+        for one, other in _unique(before, after, *self.left()):
+            self.pair(one, other)
         self._spread([*self.pairs], before, after)
         twins = []
         for old, new in _groups(before, after, *self.left()).values():

@@ -1,0 +1,56 @@
+"""What is drawn in training: noise, and choices by chance."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
+from torch import Tensor, nn
+
+from modgraph.nn.along_axis import AlongAxis
+from modgraph.nn.choices import DRAW
+from modgraph.nn.padding import cleared
+from modgraph.nn.shard import standard_gumbel, standard_normal
+
+
+class NormalNoise(nn.Module):
+    """Normal noise of a deviation, a number or a value, in training; nothing is drawn where that is the number zero."""
+
+    def __init__(self, deviation: float | None = None) -> None:
+        super().__init__()
+        self.deviation = deviation
+
+    def forward(self, x: Tensor, deviation: Tensor | None = None) -> Tensor:
+        """x of any shape, and a deviation of the same, give that shape."""
+        if not self.training or self.deviation == 0:
+            return torch.zeros_like(x)
+        return standard_normal(x) * (deviation if self.deviation is None else self.deviation)  # type: ignore[operator]
+
+
+class GumbelNoise(nn.Module):
+    """Standard Gumbel noise in training."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return standard_gumbel(x) if self.training else torch.zeros_like(x)
+
+
+class Draw(AlongAxis):
+    """One place along an axis, drawn from the softmax of logits in training, the most probable otherwise."""
+
+    def forward(self, x: Tensor, told: Tensor | None = None, real: tuple[Tensor | None, ...] = (None,)) -> Tensor:
+        """x of any shape gives the same shape; what is told lacks the axis, and holds places, or `DRAW`.
+
+        Padding is never chosen; where all is, the choice is zero.
+        """
+        scores = cleared(x.detach(), real[0], -torch.inf).movedim(self.axis, -1)
+        told = None if told is None else cleared(told, real[-1])
+        choice = F.one_hot(self._place(scores, told), scores.shape[-1]).to(x.dtype)
+        return cleared(choice.movedim(-1, self.axis), real[0])
+
+    def _place(self, scores: Tensor, told: Tensor | None) -> Tensor:
+        """The place that is taken of the last axis."""
+        if told is None:
+            return (scores + standard_gumbel(scores) if self.training else scores).argmax(-1)
+        told = told.long()
+        if not (told == DRAW).any():
+            return told
+        return torch.where(told == DRAW, (scores + standard_gumbel(scores)).argmax(-1), told)

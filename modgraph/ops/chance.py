@@ -1,0 +1,123 @@
+"""What is drawn in training: noise, and choices by chance.
+
+Outside training there is no noise, and a draw takes the most probable.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
+from modgraph.ops.choice import TopK
+from modgraph.ops.op import Op
+from modgraph.tape import Value
+from modgraph.types import Axes, Axis, Misfit, TensorType, shapes_meet, shown
+
+
+class NormalNoise(Op):
+    """In training independent normal numbers of a value's shape times a standard deviation, otherwise zero.
+
+    The deviation is a number, `scores -> normal_noise(0.1)`, or a value: `(scores, deviation) -> normal_noise`. An
+    export leaves it out, and whatever only it needs.
+    """
+
+    name = "normal_noise"
+    synonyms = ("gaussian_noise", "randn", "random_normal", "jitter")
+    example = "input x: float[5, 6] y = x + (x -> normal_noise(0.1)) output y"
+    operands = (Operand("x", "..."), Operand("deviation", "..."))
+    module = TorchModule("modgraph.nn.NormalNoise", "deviation")
+    constant_for = ("", "deviation")
+    zero_outside_training = True
+
+    deviation: float | None = setting(None, min=0, doc="the standard deviation, unless it is a second value")
+
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        return ("x", "deviation") if self.deviation is None else ("x",)
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        if len(found) != len(self.slots_of(len(found))):
+            advice = "write scores -> normal_noise(0.1), or (scores, deviation) -> normal_noise"
+            raise Misfit("it takes a value, and its standard deviation: a number or a second value", advice)
+        for at, type_ in enumerate(found):
+            if type_.dtype != "float":
+                raise Misfit(f"it takes float values, not {type_}", "", at)
+        if not shapes_meet(found[0].shape, found[-1].shape):
+            shapes = " and ".join(shown(each.shape) for each in found)
+            raise Misfit(f"a value and its deviation are of one shape, not {shapes}", "", 1)
+        return Signature(self, found, Axes(self), (found[0],))
+
+    def without_chance(self) -> Op:
+        return NormalNoise(deviation=0.0)
+
+    def on_tape(self, use: Use, x: Value, *deviation: Value) -> tuple[Value, ...]:
+        drawn = use.tape.drawn(x.count)
+        return tuple(use.tape.times(x.count, drawn, each) for each in deviation) or (drawn,)
+
+
+class GumbelNoise(Op):
+    """In training independent standard Gumbel numbers of a value's shape, otherwise zero.
+
+    The largest of logits and such noise is a draw from their softmax. `noisy = logits + (logits -> gumbel_noise)`, and
+    `(noisy / t -> softmax, noisy -> top_k) -> straight_through` is a gate of temperature t (Jang et al., 2017).
+    """
+
+    name = "gumbel_noise"
+    synonyms = ("gumbel_softmax", "concrete")
+    example = "input x: float[5, 6] y = x + (x -> gumbel_noise) output y"
+    module = TorchModule("modgraph.nn.GumbelNoise")
+    zero_outside_training = True
+
+    def without_chance(self) -> Op:
+        return NormalNoise(deviation=0.0)
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.drawn(x.count),)
+
+
+class Draw(Op):
+    """One for a place drawn along an axis from the softmax of a value, zero elsewhere; without gradient.
+
+    In inference the most probable is taken, of equal ones the first. Padding is never drawn, and where all is padding
+    the choice is zero. A second value may say what is taken in training: the number of a place for each choice, whose
+    axes are the others, or −1 where it is drawn all the same; so decisions can be judged that were drawn before.
+    An export takes the most probable, whatever it would be told.
+    """
+
+    name = "draw"
+    synonyms = ("multinomial", "sample_categorical", "gumbel_max", "random_choice")
+    example = "input x: float[5, 6] y = x -> log_softmax -> draw output y"
+    operands = (Operand("x", "..."), Operand("told", "..."))
+    module = TorchModule("modgraph.nn.Draw", "position")
+    masks_each = True
+    keeps = "nothing"
+    draws = True
+    told = "told"
+
+    axis: int | str = axis_setting(-1)
+
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        return ("x", "told")[:count]
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        if not 1 <= len(found) <= 2 or found[0].dtype != "float":
+            raise Misfit("it takes logits, and perhaps which places are taken", "write scores -> draw", 0)
+        axes = Axes(self)
+        x, position = found[0], position_of(self.axis, found[0], self.name)
+        axes.bound["position"] = position
+        at = position + len(x.shape)
+        others = (*x.shape[:at], *x.shape[at + 1 :])
+        if len(found) == 2 and (found[1].dtype not in ("float", "class") or not shapes_meet(found[1].shape, others)):
+            raise Misfit(f"what is taken is told by the number of a place for each of {shown(others)}", "", 1)
+        return Signature(self, found, axes, (x,))
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.operands[0].shape
+
+    def chosen(self, signature: Signature) -> tuple[int, int | None]:
+        return signature.axes["position"], 1
+
+    def without_chance(self) -> Op:
+        return TopK(k=1, axis=self.axis)
+
+    def on_tape(self, use: Use, x: Value, *told: Value) -> tuple[Value, ...]:
+        return (use.tape.drawn(use.result),)
