@@ -12,7 +12,6 @@ from modgraph.declare import Role
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
-from modgraph.elaboration.bindings import named_after
 from modgraph.elaboration.entities import POISON, OpUse, Poison, Tensor, role_of
 from modgraph.elaboration.scope import join
 from modgraph.elaboration.site import Site
@@ -60,7 +59,8 @@ def elaborate_record(statement: ast.Record, site: Site) -> None:
         return
     for item in statement.items:
         value = item.value or ast.Name(span=item.span, name=item.name)
-        found = named_after(f"record.{item.name}", site).tensor(value, "what a router records")
+        naming = site.scope.next_binding(f"record.{item.name}")
+        found = site.under(naming).tensor(value, "what a router records")
         role = role_of(item)
         if role is None:
             suggestion = did_you_mean(str(item.role), ROLES, "a record is one of: {known}")
