@@ -31,6 +31,7 @@ from modgraph.nn.parameter import Parameter
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import (
+    SelectedDense,
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
@@ -104,6 +105,7 @@ __all__ = [
     "Positions",
     "Scale",
     "Select",
+    "SelectedDense",
     "SelectedGathered",
     "SelectedGrouped",
     "SelectedMasked",
