@@ -7,6 +7,7 @@ from modgraph.nn.agreement import (
 )
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic, Where
+from modgraph.nn.attention import Attention
 from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.categorical import (
     Categorical,
@@ -37,7 +38,7 @@ from modgraph.nn.selected import (
     SelectedMasked,
     SelectedPerModule,
 )
-from modgraph.nn.sequence import Attention, ClassToken, Position, Select
+from modgraph.nn.sequence import ClassToken, Position, Select
 from modgraph.nn.shape import Concat, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.situation import StopGradient, TrainingOrInference
