@@ -23,7 +23,7 @@ from modgraph.elaboration.entities import (
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
-from modgraph.elaboration.sparsity import Support, support_of
+from modgraph.elaboration.sparsity import Support, support_of, told
 from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers import Router
 from modgraph.routers.chosen import Chosen, ChosenSenders
@@ -100,12 +100,12 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
         return _route(node, Chooser(name, Weighted(over=over), False, span), (value, means.weights), span, site)
     kind = Chosen if support.axis == node.axis else ChosenSenders
     shows = site.call is None or site.call.decision is None or not site.call.decision.shows_choice
-    declared = kind(k=support.k or support.axis.size or node.size, shows=shows)
+    declared = kind(k=support.k or support.axis.size or node.size, straight=support.straight, shows=shows)
     router = Chooser(name, declared, False, span)
     if kind is Chosen and support.k is not None and not _can_choose(node, router, span, site):
         return POISON
-    told = (Tensor(each, means.weights.type) for each in (support.scores, support.choice))
-    return _route(node, router, (value, means.weights, *told), span, site)
+    behind = told(support, means.weights, site)
+    return POISON if isinstance(behind, Poison) else _route(node, router, (value, means.weights, *behind), span, site)
 
 
 def _support(weights: Tensor, value: Tensor, pool: PoolNode, site: Site) -> Support | None:
@@ -115,7 +115,9 @@ def _support(weights: Tensor, value: Tensor, pool: PoolNode, site: Site) -> Supp
     if not of_vectors or pool.axis in outer or not shapes_meet(weights.type.shape, (*outer, pool.axis)):
         return None
     support = support_of(weights.result, site.graph)
-    return support if support is not None and support.place in (-1, -2)[: 1 + bool(outer)] else None
+    if support is None or (support.k is None and support.axis.size is None):
+        return None
+    return support if support.place in (-1, -2)[: 1 + bool(outer)] else None
 
 
 def _summed(means: ByWeights, pool: PoolNode) -> str | int:

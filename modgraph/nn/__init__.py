@@ -33,6 +33,7 @@ from modgraph.nn.parameter import Parameter
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import (
+    SelectedDense,
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
@@ -107,6 +108,7 @@ __all__ = [
     "Positions",
     "Scale",
     "Select",
+    "SelectedDense",
     "SelectedGathered",
     "SelectedGrouped",
     "SelectedMasked",
