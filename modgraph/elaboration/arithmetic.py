@@ -9,8 +9,9 @@ from modgraph.declare import shown_briefly
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
-from modgraph.elaboration.entities import POISON, Entity, Family, OpUse, Poison, Template, Tensor, described
+from modgraph.elaboration.entities import POISON, Entity, Family, OpUse, Poison, PoolEntity, Template, Tensor, described
 from modgraph.elaboration.site import Site
+from modgraph.ir import PoolNode
 from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.ops.compared import COMPARISONS, MIRRORED
 from modgraph.syntax import ast
@@ -30,8 +31,23 @@ def evaluate_range(expression: ast.Range, site: Site) -> Any:
 
 
 def constant_call(name: str, call: ast.Call, site: Site) -> Any:
+    if name in constants.OF_POOL and len(call.arguments) == 1:
+        pool = site.evaluate(call.arguments[0].value)
+        if isinstance(pool, PoolEntity):
+            return pool.size if name == "len" else _result_width(pool, call, site)
     values = [site.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
     return POISON if POISON in values else computed(name, values, call, site)
+
+
+def _result_width(pool: PoolEntity, call: ast.Call, site: Site) -> Any:
+    """How long the last axis is of what the modules of a pool yield."""
+    node = site.graph_node(pool.path)
+    shape = node.result.shape if isinstance(node, PoolNode) else ()
+    if shape and shape[-1].size is not None:
+        return shape[-1].size
+    problem = "what its modules yield has no axis of a fixed length" if shape else "it is known once the pool is used"
+    site.tell(errors.Arithmetic(span=call.span, problem=problem))
+    return POISON
 
 
 def computed(name: str, values: list[Any], call: ast.Call, site: Site) -> Any:

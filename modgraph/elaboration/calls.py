@@ -203,18 +203,18 @@ def _value_of(argument: ast.Argument, site: Site) -> Any:
     return site.evaluate(value)
 
 
-STARTS = {"zeros": 0, "ones": 0, "normal": 1, "uniform": 1}
+STARTS = {"zeros": 0, "ones": 0, "constant": 1, "normal": 1, "uniform": 1}
 
 
 def initial_of(expression: ast.Expression, site: Site) -> Initial | Poison:
-    """What `init=` says: zeros, ones, normal(deviation) or uniform(bound)."""
+    """What `init=` says: zeros, ones, constant(number), normal(deviation) or uniform(bound)."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     arguments = expression.arguments if isinstance(expression, ast.Call) else ()
     name = callee.name if isinstance(callee, ast.Name) else ""
     scales = [site.constant(argument.value, "a start") for argument in arguments]
     if POISON in scales:
         return POISON
-    sound = all(type(scale) in (int, float) and scale >= 0 for scale in scales)
+    sound = all(type(scale) in (int, float) and (scale >= 0 or name == "constant") for scale in scales)
     if STARTS.get(name) != len(scales) or not sound:
         site.tell(errors.UnknownStart(span=expression.span))
         return POISON

@@ -112,11 +112,16 @@ def call(name: str, values: list[Any]) -> Any:
         if name in OF_ONE:
             (only,) = values
             return _of_one(name, _number(only, name))
+        if name == "fail":
+            (only,) = values
+            raise ConstantProblem(str(only))
         if name == "len":
             (only,) = values
             if not isinstance(only, tuple | range | str):
                 raise ConstantProblem(f"len is of a list, not of {shown_briefly(only)}")
             return len(only)
+        if name == "result_width":
+            raise ConstantProblem("result_width is of a pool")
         numbers = values[0] if len(values) == 1 and isinstance(values[0], tuple | range) else values
         if len(numbers) > LONGEST_LIST:
             raise ConstantProblem(f"{name} of {len(numbers)} numbers: at most {LONGEST_LIST}")
@@ -141,7 +146,8 @@ OF_ONE: dict[str, Callable[[Any], Any]] = {
     **{"abs": abs, "round": round, "exp": math.exp, "log": math.log, "sqrt": math.sqrt},
     **{"sin": math.sin, "cos": math.cos},
 }
-FUNCTIONS = ("len", "min", "max", "sum", *OF_ONE)
+OF_POOL = ("len", "result_width")  # of a pool
+FUNCTIONS = ("len", "min", "max", "sum", "fail", "result_width", *OF_ONE)
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from modgraph.diagnostics import Diagnostic, Report, Span
+from modgraph.diagnostics import Diagnostic, Note, Report, Span
 from modgraph.elaboration.errors import TooLarge
 from modgraph.ir import Node
+from modgraph.routers.prelude import is_prelude
 
 MOST_NODES = 30_000
 MOST_ITERATIONS = 20_000
@@ -57,6 +58,7 @@ class Context:
         self.steps = 0
         self.depth = 0
         self.active_blocks: list[int] = []
+        self.uses: list[Span] = []  # of routers whose bodies are put in
 
     @property
     def incomplete(self) -> bool:
@@ -64,10 +66,19 @@ class Context:
         return self.without_use or bool(self.report.errors)
 
     def tell(self, diagnostic: Diagnostic) -> None:
-        self.report.add(diagnostic)
+        self.report.add(self._where_it_is_used(diagnostic))
         self.steps += MISTAKE
         if len(self.report.errors) >= MOST_ERRORS:
             raise Abandoned
+
+    def _where_it_is_used(self, diagnostic: Diagnostic) -> Diagnostic:
+        """A mistake in a router of the vocabulary is told where a spec uses it, with a note into its text."""
+        span = diagnostic.span
+        use = next((each for each in reversed(self.uses) if not is_prelude(each.source)), None)
+        if span is None or use is None or not is_prelude(span.source):
+            return diagnostic
+        notes = (Note(text="in the router's own text", span=span), *diagnostic.notes)
+        return replace(diagnostic, span=use, notes=notes)
 
     def count_node(self, span: Span) -> None:
         self.nodes += 1

@@ -1,7 +1,7 @@
 """The body of a router: axes that its inputs name, what it records, and what leaves it.
 
-An axis that the body speaks of by name has an identity in it: a plain one is called after the use of the router, and a
-value that lacks it gets one of length 1. What leaves the body has it no more.
+Every axis of senders has an identity in it: a plain one is called after the use of the router, and a value that lacks
+one that the body speaks of gets it, of length 1. What leaves the body has these names no more.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ def entered(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor 
     """An operand as the body of a block sees it: in a router's, its axes have the names of the input's type."""
     if isinstance(given, Poison) or site.call is None or site.call.decision is None:
         return given
-    axes = [axis.name if isinstance(axis, ast.Name) else "" for axis in statement.type.axes]
-    for place, word in zip(range(-1, -len(axes) - 1, -1), reversed(axes), strict=True):
+    words = [axis.name if isinstance(axis, ast.Name) else "" for axis in reversed(statement.type.axes)]
+    words += [f"outer{at}" for at in range(len(given.type.shape) - len(words))]
+    for at, word in enumerate(words, start=1):
         if word and not isinstance(given, Poison):
-            given = _named(given, place, word, site)
+            given = _named(given, -at, word, site)
     return given
 
 
 def _named(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
-    """A value in which the axis at a place is called by the body's word for it, if the body uses the word."""
+    """A value in which the axis at a place is called by the body's word for it, if it is plain."""
     assert site.call is not None and site.call.decision is not None
     decision = site.call.decision
     lacks = len(given.type.shape) < -place
-    if word in decision.words and (lacks or not given.type.shape[place].name):
+    if word in decision.words if lacks else not given.type.shape[place].name and (place < -1 or word in decision.words):
         axis = Axis(1 if lacks else given.type.shape[place].size, join(site.naming.node, word))
         op = NewAxis(length=1, axis=axis.name, at=place) if lacks else Rename(names=(str(place), axis.name))
         given = _applied(op, given, site)

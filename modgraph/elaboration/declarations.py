@@ -25,6 +25,7 @@ from modgraph.elaboration.entities import (
     Tensor,
     described,
 )
+from modgraph.elaboration.prelude import prelude_router
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import MOST_MODULES, InputNode, Result
@@ -139,7 +140,7 @@ def _settled_router(value: ast.Expression, site: Site) -> Router | RouterUse | P
         site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
         return POISON
     given = arguments_of(value, site) if isinstance(value, ast.Call) else []
-    defined = site.scope.find_router(callee.name)
+    defined = site.scope.find_router(callee.name) or prelude_router(callee.name)
     if defined is not None:
         use = use_block(defined, given, site, value.span)
         return POISON if isinstance(use, Poison) else RouterUse(use.block, use.parameters)

@@ -42,14 +42,18 @@ def decided(pools: tuple[PoolEntity, ...], router: RouterEntity, sent: Sent, sit
     context.spend(BLOCK + len(definition.parameters), sent.span)
     context.active_blocks.append(id(definition))
     context.enter(sent.span)
+    context.uses.append(sent.span)
     inside.elaborate(definition.body)
-    context.leave()
-    context.active_blocks.pop()
     assert inside.call is not None
     value = _output(inside.call, definition, site)
-    if not isinstance(value, Tensor) or not isinstance(node := site.graph_node(pools[0].path), PoolNode):
-        return POISON
-    return _shown(value, node, router, use, sent, inside)
+    node = site.graph_node(pools[0].path)
+    shown: Any = POISON
+    if isinstance(value, Tensor) and isinstance(node, PoolNode):
+        shown = _shown(value, node, router, use, sent, inside)
+    context.uses.pop()
+    context.leave()
+    context.active_blocks.pop()
+    return shown
 
 
 def _fits(definition: ast.Definition, pools: tuple[PoolEntity, ...], sent: Sent, site: Site) -> bool:

@@ -5,7 +5,7 @@ from modgraph.nn.agreement import (
     AgreementDense,
     AgreementFactorised,
 )
-from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
+from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum, Unit
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.attention import Attention
 from modgraph.nn.capacity import WithinCapacity
@@ -130,6 +130,7 @@ __all__ = [
     "TrainingOrInference",
     "Transpose",
     "TruncatedKernel",
+    "Unit",
     "Unmerge",
     "Weighted",
     "WeightedDense",

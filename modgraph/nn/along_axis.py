@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
+from modgraph.nn.keys import SMALL
 from modgraph.nn.padding import cleared
 
 
@@ -30,6 +32,13 @@ class LogSoftmax(AlongAxis):
         if real is None:
             return x.log_softmax(self.axis)
         return _among_real(x, real).log_softmax(self.axis).masked_fill(~real, 0.0)
+
+
+class Unit(AlongAxis):
+    """Vectors of length one along an axis, the zero vector left; zero in padding."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        return F.normalize(cleared(x, real), dim=self.axis, eps=SMALL)
 
 
 def _among_real(x: Tensor, real: Tensor) -> Tensor:
@@ -87,11 +96,15 @@ class Last(AlongAxis):
 
 
 class Contract(nn.Module):
-    """An einsum of two values, padding of each left out."""
+    """An einsum of two values, padding of each left out; one that is the same for all examples may lack their axes."""
 
     def __init__(self, equation: str) -> None:
         super().__init__()
         self.equation = equation
 
     def forward(self, left: Tensor, right: Tensor, real: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
-        return torch.einsum(self.equation, cleared(left, real[0]), cleared(right, real[1]))
+        left, right = cleared(left, real[0]), cleared(right, real[1])
+        named = self.equation.partition("->")[0].replace(".", "").split(",")
+        outer = [x.dim() - len(letters) for x, letters in zip((left, right), named, strict=True)]
+        left, right = (x[(None,) * (max(outer) - own)] for x, own in zip((left, right), outer, strict=True))
+        return torch.einsum(self.equation, left, right)

@@ -38,10 +38,10 @@ class Parameter:
         found: Tensor = getattr(self.home, self.name)
         return found
 
-    def __call__(self, like: Tensor) -> Tensor:
-        """like [..., axes of one] gives [..., *sizes]."""
+    def __call__(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """like [..., axes of one] gives [..., *sizes], and the array itself, for who needs it once."""
         outer = like.shape[: like.dim() - self.rank]
-        return self.weight.expand(*outer, *self.sizes)
+        return self.weight.expand(*outer, *self.sizes), self.weight
 
     @staticmethod
     def rows(column: Sequence[Parameter], like: Tensor) -> Tensor:

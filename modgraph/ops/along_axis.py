@@ -57,6 +57,28 @@ class LogSoftmax(_Normalisation):
     module = TorchModule("modgraph.nn.LogSoftmax", "position")
 
 
+class Unit(AlongAxis):
+    """x / max(‖x‖, 1e-8) along an axis: vectors of length one, so that the contraction of two is their cosine."""
+
+    name = "unit"
+    synonyms = ("l2_normalize", "l2_norm", "cosine_similarity", "unit_norm")
+    example = "input x: float[5, 6] y = x -> unit output y"
+    module = TorchModule("modgraph.nn.Unit", "position")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        results = super().infer(axes, found)
+        axes.bound["along"] = found[0].shape[axes.bound["position"]]
+        return results
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        tape, x = use.tape, use.cleared(x)
+        vectors = x.count / max(1, use.axis("along"))
+        length = tape.make(
+            vectors, tape.make(vectors, x, keeps=[x], keeps_result=True), keeps_more=vectors * tape.width
+        )
+        return (tape.quotient(x.count, x, length),)
+
+
 class Reduction(AlongAxis):
     """Reduce one axis, padding left out; by default the tokens of [N, D]."""
 

@@ -24,6 +24,7 @@ class Contract(Op):
     operands = (Operand("left", "..."), Operand("right", "..."))
     module = TorchModule("modgraph.nn.Contract", "equation")
     masks_each = True
+    broadcasts = True
 
     axis: int | str = axis_setting(-1)
 

@@ -48,6 +48,7 @@ class Op(Declaration):
     keeps: ClassVar[Literal["operand", "result", "nothing"]] = "operand"
     constant_for: ClassVar[tuple[str, ...]] = ()
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
+    broadcasts: ClassVar[bool] = False  # an operand that is the same for all examples may lack their axis
     reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router that stands for its operand: the first it records
 
     def macs(self, *axes: Any, **settings: Any) -> int:

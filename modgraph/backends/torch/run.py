@@ -10,7 +10,8 @@ from torch import Tensor
 
 from modgraph.backends.torch.padding import Padding
 from modgraph.backends.torch.route import CompiledRoute
-from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode
+from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode
+from modgraph.nn import Parameter
 
 Values = dict[str, tuple[Tensor, ...]]
 
@@ -55,7 +56,7 @@ def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]
     steps = []
     for node in graph:
         if isinstance(node, OpNode | RouteNode | ScanNode):
-            operands, compute = tuple(graph.inputs(node.name).values()), computes[node.name]
+            operands, compute = _operands(graph, node, computes), computes[node.name]
             lengths = graph.lengths(node.name)
             if not lengths:
                 steps.append(Step(node.name, operands, compute))
@@ -66,6 +67,14 @@ def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]
                 each = graph.signature(node).declaration.masks_each
                 steps.append(Step(node.name, operands, compute, _padding(graph, node, lengths), each))
     return steps
+
+
+def _operands(graph: Graph, node: Node, computes: Mapping[str, Callable[..., Any]]) -> tuple[Result, ...]:
+    """What flows into a node: a product of arrays takes one that is learned once, not once for each example."""
+    found = tuple(graph.inputs(node.name).values())
+    if isinstance(node, OpNode) and node.op.broadcasts:
+        return tuple(Result(each.node, 1) if isinstance(computes.get(each.node), Parameter) else each for each in found)
+    return found
 
 
 def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Result]) -> tuple[Padding, ...]:
