@@ -20,6 +20,7 @@ from modgraph.nn.categorical import (
 from modgraph.nn.chance import Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import Above, Chosen, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
+from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
@@ -32,6 +33,7 @@ from modgraph.nn.parameter import Parameter
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import (
+    SelectedDense,
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
@@ -67,6 +69,7 @@ __all__ = [
     "CosineTopK",
     "CrossEntropy",
     "CumulativeSum",
+    "Defined",
     "Draw",
     "Dropout",
     "Elementwise",
@@ -106,6 +109,7 @@ __all__ = [
     "Positions",
     "Scale",
     "Select",
+    "SelectedDense",
     "SelectedGathered",
     "SelectedGrouped",
     "SelectedMasked",

@@ -117,6 +117,19 @@ class SelectedMasked(nn.Module):
         return (values * records.gates.reshape(shape)).sum(-pool.result_rank - 1), *records
 
 
+class SelectedDense(nn.Module):
+    """Every module on every token, weighted by its gate, which may learn where it is zero."""
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        tokens = cleared(tokens, real)
+        records: Records = router(tokens, *others, real=real)
+        gates = records.gates.reshape(*records.gates.shape, *[1] * pool.result_rank)
+        return (pool.all(tokens) * gates).sum(-pool.result_rank - 1), *records
+
+
 def flat(tokens: Tensor, records: Records, pool: Pool | Gathered) -> tuple[Tensor, Tensor, Tensor]:
     """Tokens of all examples [S, message], and their gates and choices [S, M], slots taken together."""
     M = len(pool)

@@ -26,12 +26,14 @@ FORMS = {
     "FROZEN": "frozen { module encoder = linear(8) }",
     "YIELD": "yield h",
     "WEIGHT": "weight queries: float[4, 8] = normal(0.02)",
+    "RECORD": "record gates, choice = chosen",
     "MOVED": "moved blocks.0.old -> blocks.0.new",
     "NAME": "y = x -> relu",
 }
 DEFINITIONS = {
     "MODEL": "model m(width=8) { input x: float[4] output x }",
     "BLOCK": "block b(width=8) { input x: float[4] output x }",
+    "ROUTER": "router r() for p { input x: float[n, 8] g = x -> linear(p) -> softmax y = x -> p by g output y }",
     "IMPORT": 'import ffn from "blocks.mod"',
 }
 OF_OTHER_LANGUAGES = {

@@ -35,6 +35,14 @@ from modgraph.elaboration.errors.names import (
     WrongKind,
 )
 from modgraph.elaboration.errors.pools import CannotGrow, PoolWithoutSize, SelectsTooMany
+from modgraph.elaboration.errors.routers import (
+    DecidesOtherwise,
+    RecordOutsideRouter,
+    RecordShape,
+    RouterOutputs,
+    RouterPools,
+    UnknownRole,
+)
 from modgraph.elaboration.errors.scans import (
     NotAState,
     NoTimeAxis,
@@ -72,6 +80,7 @@ __all__ = [
     "CannotGrow",
     "CircularImport",
     "Dead",
+    "DecidesOtherwise",
     "DoesNotFit",
     "DuplicateArgument",
     "DuplicateName",
@@ -96,7 +105,11 @@ __all__ = [
     "OutsideProject",
     "ParameterWithoutValue",
     "PoolWithoutSize",
+    "RecordOutsideRouter",
+    "RecordShape",
     "RecursiveBlock",
+    "RouterOutputs",
+    "RouterPools",
     "SelectsAll",
     "SelectsTooMany",
     "SharedWithOtherShapes",
@@ -110,6 +123,7 @@ __all__ = [
     "UnknownName",
     "UnknownOp",
     "UnknownParameter",
+    "UnknownRole",
     "UnknownStart",
     "UnknownType",
     "Unused",
