@@ -26,7 +26,7 @@ from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.kernel import KernelDense, KernelFactorised, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
-from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
+from modgraph.nn.loss import MSE, BatchMean, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import cleared, valid, valid_along
 from modgraph.nn.parameter import Parameter
@@ -57,6 +57,7 @@ __all__ = [
     "Arithmetic",
     "Attention",
     "AvgPool2d",
+    "BatchMean",
     "BatchNorm2d",
     "Categorical",
     "Chosen",
