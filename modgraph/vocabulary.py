@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from modgraph.declare import Declaration
 from modgraph.diagnostics import closest, did_you_mean, nearest
@@ -10,14 +11,26 @@ from modgraph.ops import Op
 from modgraph.ops.idioms import IDIOMS
 from modgraph.routers import Router
 from modgraph.routers.defined import Defined
+from modgraph.routers.prelude import Written, definitions
 
-find_op = Op.registry.find
+OPS = Op.registry
+find_op = OPS.find
 find_router = Router.registry.find
 
 
 def find_decision(name: str) -> type[Router] | None:
     """What decides a route of a graph: a router, or what shows the decision of one that the language defines."""
     return Defined if name == Defined.name else find_router(name)
+
+
+def is_router(name: str) -> bool:
+    """Whether a name is that of a kind of router, one that the language defines included."""
+    return name in definitions() or find_router(name) is not None
+
+
+def router_names() -> list[str]:
+    """Every kind of router by name."""
+    return sorted({*Router.registry, *definitions()})
 
 
 def find_all(name: str) -> list[type[Declaration]]:
@@ -35,9 +48,9 @@ def op_meant(name: str, in_scope: Iterable[str]) -> str:
     match = closest(name, here, ALMOST_EQUAL)
     if match is not None:
         return f'did you mean "{match}"?'
-    if name in Router.registry:
+    if name in Router.registry or name in definitions():
         return f"it is a router: declare it, router r = {name}, and write x -> pool by r"
-    return _idiom(name) or _other_word(name, Op.registry) or _op_or_name(name, here)
+    return _idiom(name) or _other_word(name, OPS) or _op_or_name(name, here)
 
 
 def value_meant(name: str, in_scope: Iterable[str]) -> str:
@@ -45,18 +58,21 @@ def value_meant(name: str, in_scope: Iterable[str]) -> str:
     here = list(in_scope)
     if closest(name, here) is not None or not here:
         return did_you_mean(name, here)
-    exactly = _other_word(name, Op.registry, misspelt=False)
+    exactly = _other_word(name, OPS, misspelt=False)
     return _idiom(name) or exactly or did_you_mean(name, here, "known here: {known}")
 
 
-def router_meant(name: str) -> str:
-    """The help line for a name that is no router."""
-    return _other_word(name, Router.registry) or did_you_mean(name, Router.registry, "routers are: {known}")
+def router_meant(name: str, here: Iterable[str]) -> str:
+    """The help line for a name that is no router: those that a file defines come first."""
+    match = closest(name, list(here), ALMOST_EQUAL)
+    if match is not None:
+        return f'did you mean "{match}"?'
+    return _other_word(name, _routers()) or did_you_mean(name, router_names(), "routers are: {known}")
 
 
 def other_word(name: str) -> str | None:
     """The help line for another word of the field for an op or a router, or for what is written otherwise."""
-    return _idiom(name) or _other_word(name, Op.registry) or _other_word(name, Router.registry)
+    return _idiom(name) or _other_word(name, OPS) or _other_word(name, _routers())
 
 
 def _op_or_name(name: str, here: list[str]) -> str:
@@ -73,12 +89,16 @@ def _idiom(name: str) -> str | None:
     return f"there is no op {name}: write, for example, {idiom.code}" if idiom is not None else None
 
 
-def _other_word(name: str, registry: Mapping[str, type[Declaration]], misspelt: bool = True) -> str | None:
-    """The help line for another word of the field for a declaration, perhaps misspelt."""
-    words = {word: each for each in registry.values() for word in each.synonyms}
-    exact = {_plain(word): each for word, each in words.items()} | {_plain(each): registry[each] for each in registry}
+def _routers() -> dict[str, type[Router] | Written]:
+    return {**Router.registry, **definitions()}
+
+
+def _other_word(name: str, known: Mapping[str, Any], misspelt: bool = True) -> str | None:
+    """The help line for another word of the field for what has synonyms, perhaps misspelt."""
+    words = {word: each for each in known.values() for word in each.synonyms}
+    exact = {_plain(word): each for word, each in words.items()} | {_plain(each): known[each] for each in known}
     found = exact.get(_plain(name))
-    if found is None and misspelt and closest(name, registry) is None:
+    if found is None and misspelt and closest(name, known) is None:
         word = closest(name, words, ALMOST_EQUAL)
         found = words[word] if word is not None else None
     return f'it is called "{found.name}" here' if found is not None else None

@@ -100,4 +100,6 @@ def recorded(value: Tensor, role: Role, senders: Shape, modules: Axis, site: Sit
 
 
 def _applied(op: Any, value: Tensor, site: Site) -> Any:
-    return apply_op(OpUse(op), (value,), value.span, site)
+    """What only names axes is of this use: it stands beside the body."""
+    assert site.call is not None and site.call.decision is not None
+    return apply_op(OpUse(op), (value,), value.span, site.under(site.call.decision.naming))

@@ -146,7 +146,7 @@ def _settled_router(value: ast.Expression, site: Site) -> Router | RouterUse | P
         return POISON if isinstance(use, Poison) else RouterUse(use.block, use.parameters)
     declaration = find_router(callee.name)
     if declaration is None:
-        suggestion = router_meant(callee.name)
+        suggestion = router_meant(callee.name, site.scope.router_names())
         site.tell(errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion))
         return POISON
     settled = settle(declaration, given, site, value.span)

@@ -82,7 +82,11 @@ def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse,
         scope.declare(name, value)
     for name, pool in zip(definition.pools, pools, strict=True):
         scope.declare(name, pool)
-    decision = Decision(definition.axis_words, shows_choice=use.record_as(*CHOSEN) is not None)
+    decision = Decision(
+        definition.axis_words,
+        Naming(f"{node}.axes", f"{node}.axes", scope),
+        shows_choice=use.record_as(*CHOSEN) is not None,
+    )
     call = BlockCall(definition.name, [sent.tokens, *sent.others], span=sent.span, decision=decision)
     return replace(site, scope=scope, naming=Naming(node, router.path, scope), call=call)
 

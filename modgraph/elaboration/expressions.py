@@ -38,7 +38,7 @@ from modgraph.elaboration.records import apply_statistic, evaluate_attribute
 from modgraph.elaboration.site import Site
 from modgraph.ops import Op
 from modgraph.syntax import ast
-from modgraph.vocabulary import find_op, find_router, op_meant, value_meant
+from modgraph.vocabulary import find_op, is_router, op_meant, value_meant
 
 OPERANDS = Tensor | RouterEntity | Family | Poison  # what an op in function style may begin with
 
@@ -151,7 +151,7 @@ def _of_constants(op: type[Op], given: list[CallArgument]) -> bool:
 
 def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
     found = site.scope.find(name)
-    if found is not None or find_router(name) is not None:
+    if found is not None or is_router(name) or site.scope.find_router(name) is not None:
         what = described(found) if found is not None else f'the router "{name}"'
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
         site.tell(errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice))

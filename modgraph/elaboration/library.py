@@ -10,7 +10,7 @@ from modgraph.elaboration.context import Abandoned, Context, Observer
 from modgraph.elaboration.entities import POISON
 from modgraph.elaboration.imports import Imports
 from modgraph.elaboration.language import RULES
-from modgraph.elaboration.scope import Scope
+from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import BlockCall, Decision, Site
 from modgraph.ir import Graph
 from modgraph.syntax import ast
@@ -43,7 +43,7 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda 
 def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
     scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, operands=None)
     if block.keyword == "router":
-        call.decision = Decision(block.axis_words)
+        call.decision = Decision(block.axis_words, Naming("axes", "axes", scope))
         for pool in block.pools:
             scope.declare(pool, POISON)
     site = Site(context, RULES, graph, scope, scope.next_binding(""), call)

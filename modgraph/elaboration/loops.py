@@ -74,9 +74,6 @@ def elaborate_if(statement: ast.If, site: Site) -> None:
         elif name in scope.names:
             _gather(members, 0, scope.names[name])
     _declare_families(families, site)
-    for name, value in scope.names.items():
-        if name not in families and name not in site.scope.names:
-            site.scope.declare(name, value)
 
 
 def elaborate_frozen(statement: ast.Frozen, site: Site) -> None:

@@ -77,6 +77,11 @@ class Scope:
             scope = scope.outer
         return None
 
+    def router_names(self) -> list[str]:
+        """The routers that the file of this scope defines or imports."""
+        outer = self.outer.router_names() if self.outer is not None else []
+        return [*self.routers, *outer]
+
     def bound(self, name: str) -> Any | None:
         """What a name is bound to in this body, or None."""
         scope: Scope | None = self

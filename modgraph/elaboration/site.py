@@ -44,11 +44,12 @@ class Rules:
 class Decision:
     """What a router decides while its body is elaborated: what it recorded, each time by name.
 
-    `words` are those that its body names axes by, `named` the axes that got a name for them; what it routes has none
-    of the `lacking`.
+    `naming` is that of what names axes, `words` are those that its body names axes by, `named` the axes that got a name
+    for them; what it routes has none of the `lacking`.
     """
 
     words: frozenset[str]
+    naming: Naming
     shows_choice: bool = False
     records: dict[str, list[Any]] = field(default_factory=dict)
     named: dict[str, Axis] = field(default_factory=dict)

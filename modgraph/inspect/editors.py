@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from modgraph.ops import Op
-from modgraph.routers import Router
 from modgraph.syntax import keywords
+from modgraph.vocabulary import router_names
 
 PLACE = Path("editors/vscode/syntaxes/modgraph.tmLanguage.json")  # in a checkout
 CONTROL = (
@@ -51,7 +51,7 @@ def textmate() -> str:
         _pattern("storage.type", _any_of(declaring)),
         _pattern("support.type", _any_of(TYPES) + r"(?=\s*(\[|$|\s))"),
         _pattern("support.function", _any_of(Op.registry)),
-        _pattern("support.class", _any_of(Router.registry)),
+        _pattern("support.class", _any_of(router_names())),
         _pattern("keyword.operator", r"->|\.\.|\*\*|//|[-+*/%=<>!]=?"),
     ]
     grammar = {"scopeName": "source.modgraph", "name": "modgraph", "fileTypes": ["mod"], "patterns": patterns}

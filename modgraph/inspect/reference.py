@@ -25,6 +25,7 @@ from modgraph.elaboration import elaborate
 from modgraph.inspect.cost import cost_of
 from modgraph.ops import Op
 from modgraph.routers import Router
+from modgraph.routers.prelude import Written, definitions
 from modgraph.syntax import parse
 from modgraph.vocabulary import other_word
 
@@ -34,12 +35,13 @@ def explain(name: str) -> str | None:
     if name.upper() in Diagnostic.catalogue:
         return message_page(Diagnostic.catalogue[name.upper()])
     found = (registry.get(name) for registry in registries())
-    return "\n\n".join(page_of(each) for each in found if each is not None) or None
+    pages = [page_of(each) for each in found if each is not None]
+    return "\n\n".join([*pages, *([written_page(definitions()[name])] if name in definitions() else [])]) or None
 
 
 def suggestion(name: str) -> str:
     """The help line for a name that has no page."""
-    known = [each for registry in registries() for each in registry]
+    known = [*definitions(), *(each for registry in registries() for each in registry)]
     return other_word(name) or did_you_mean(name, [*known, *Diagnostic.catalogue], "see docs/reference.md")
 
 
@@ -52,6 +54,14 @@ def registries() -> list[Registry[Any]]:
 
 def page_of(declared: type[Registered]) -> str:
     return declaration_page(declared) if issubclass(declared, Declaration) else section_page(declared)
+
+
+def written_page(written: Written) -> str:
+    """A router that the language defines: how it is used, what it does, and its text."""
+    comment = [line for line in written.text.splitlines() if line.startswith("#")]
+    prose = "\n".join(line.removeprefix("# ") for line in comment)
+    code = "\n".join(f"    {line}".rstrip() for line in written.whole.splitlines()[len(comment) :])
+    return f"router {written.signature}\n\n{prose}\n\n{code}"
 
 
 def message_page(message: type[Diagnostic]) -> str:
@@ -111,6 +121,7 @@ def reference() -> str:
         for registry in registries()
         for line in _section(f"{registry.kind.capitalize()}s", map(page_of, registry.every()))
     ]
+    sections += _section("Routers in the language", map(written_page, definitions().values()))
     messages = [message_page(each) for _, each in sorted(Diagnostic.catalogue.items())]
     return "\n".join(
         [

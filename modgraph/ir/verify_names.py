@@ -9,6 +9,7 @@ from typing import Any
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.invalid import ask
 from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode
+from modgraph.ops import Op
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,18 @@ def owners_of(part: Part) -> Iterator[Owner]:
         match node:
             case OpNode():
                 weights = tuple(graph.signature(node).weight_shapes().items())
-                yield Owner(node.owner, node.name, (node.op, weights, node.initial, node.frozen))
+                yield Owner(node.owner, node.name, (*_settings(node.op), weights, node.initial, node.frozen))
             case PoolNode():
                 yield Owner(node.name, node.name, ("pool",))
             case RouteNode() if graph.router_of(node).router.computes:
                 weights = tuple(graph.signature(node).weight_shapes().items())
                 yield Owner(graph.router_of(node).name, node.name, ("router", weights))
+
+
+def _settings(op: Op) -> tuple[Any, ...]:
+    """What an op is, but for the names of axes: those of each use are its own."""
+    known = op.settings()
+    return op.name, {name: value for name, value in op.values().items() if not known[name].bounds.get("axis")}
 
 
 def verify_owners(owners: Iterable[Owner]) -> None:

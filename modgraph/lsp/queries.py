@@ -9,11 +9,21 @@ from typing import Any
 
 from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import resolved
-from modgraph.elaboration.entities import ModuleEntity, PoolEntity, RouterEntity, Tensor, TensorTuple
+from modgraph.elaboration.entities import (
+    ModuleEntity,
+    PoolEntity,
+    RouterEntity,
+    Tensor,
+    TensorTuple,
+    recorded_in,
+    role_of,
+)
+from modgraph.elaboration.prelude import prelude_router
 from modgraph.inspect.reference import declaration_page, signature_of
 from modgraph.lsp.analysis import Analysis
 from modgraph.ops import Op
 from modgraph.routers import Router
+from modgraph.routers.prelude import definitions
 from modgraph.syntax import ast, keywords, parse, read
 from modgraph.syntax.tokens import PlacedToken
 from modgraph.vocabulary import find_all, find_op, find_router
@@ -43,10 +53,16 @@ def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
     if last == "ARROW":
         return [*_named(declared, CALLABLE), *_ops()]
     if len(before) >= 2 and last == "DOT":
-        return _records(str(before[-2]), analysis.tokens)
+        return _records(str(before[-2]), analysis)
     if len(before) >= 3 and last == "EQUAL" and before[-3].type == "ROUTER":
-        return [Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every()]
-    suggestions = _arguments(before)
+        written = [Suggestion(each.name, "router", each.signature) for each in definitions().values()]
+        here = [Suggestion(each.name, "router") for each in _definitions(analysis)]
+        return [
+            *here,
+            *written,
+            *(Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every()),
+        ]
+    suggestions = _arguments(before, analysis)
     suggestions += [Suggestion(name, "name") for name in sorted(declared)]
     if not before or last in ("LBRACE", "RBRACE", "NAME", "RPAR", "RSQB", "INTEGER", "DECIMAL", "STRING"):
         suggestions += [Suggestion(word, "keyword") for word in sorted(keywords())]
@@ -83,17 +99,38 @@ def _after_brackets(tokens: tuple[PlacedToken, ...], at: int) -> str:
     return tokens[closing + 1].type if closing + 1 < len(tokens) else ""
 
 
-def _records(name: str, tokens: tuple[PlacedToken, ...]) -> list[Suggestion]:
+def _definitions(analysis: Analysis) -> list[ast.Definition]:
+    """The routers that a text defines, as far as it can be read."""
+    return [] if analysis.file is None else [*analysis.file.routers]
+
+
+def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
+    """The text's own definition of a router, or that of the vocabulary."""
+    own = next((each for each in _definitions(analysis) if each.name == name), None)
+    known = prelude_router(name)
+    return own or (known.definition if known is not None else None)
+
+
+def _records_of(router: str, analysis: Analysis) -> list[Suggestion]:
+    """What a kind of router records."""
+    defined = _definition_of(router, analysis)
+    if defined is not None:
+        found = {each.name: role_of(each) for each in recorded_in(defined.body)}
+        return [Suggestion(name, "record", role.value if role else "") for name, role in found.items()]
+    kind = find_router(router)
+    return [Suggestion(each.name, "record", each.role.value) for each in (kind.records if kind is not None else ())]
+
+
+def _records(name: str, analysis: Analysis) -> list[Suggestion]:
     """What the router that a name is declared as records."""
+    tokens = analysis.tokens
     for at, token in enumerate(tokens[:-3]):
         if token.type == "ROUTER" and str(tokens[at + 1]) == name:
-            router = find_router(str(tokens[at + 3]))
-            records = router.records if router is not None else ()
-            return [Suggestion(record.name, "record", record.role.value) for record in records]
+            return _records_of(str(tokens[at + 3]), analysis)
     return []
 
 
-def _arguments(before: list[PlacedToken]) -> list[Suggestion]:
+def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Suggestion]:
     """Settings of the op or router whose parentheses are open."""
     depth = 0
     for at in range(len(before) - 1, 0, -1):
@@ -101,6 +138,9 @@ def _arguments(before: list[PlacedToken]) -> list[Suggestion]:
         if depth < 0 and before[at - 1].type == "NAME":
             name = str(before[at - 1])
             of_router = at >= 4 and before[at - 4].type == "ROUTER"
+            defined = _definition_of(name, analysis) if of_router else None
+            if defined is not None:
+                return [Suggestion(f"{each.name}=", "argument") for each in defined.parameters]
             declaration = (find_router if of_router else find_op)(name)
             settings = declaration.settings().values() if declaration is not None else ()
             return [Suggestion(f"{each.name}=", "argument", each.bounds["doc"]) for each in settings]
@@ -115,6 +155,7 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     lines = [f"`{text}`" for text in _described(analysis.value_at(offset))]
     if word.type == "NAME":
         lines += [f"```\n{declaration_page(each)}\n```" for each in find_all(str(word))]
+        lines += [f"```\n{definitions()[str(word)].whole}```"] if str(word) in definitions() else []
     return "\n\n".join(lines) or None
 
 
@@ -145,6 +186,9 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
     if imported is not None:
         return imported
     found = [span for name, span in _declarations(analysis.file) if name == str(word)]
+    known = prelude_router(str(word))
+    if not found and known is not None:
+        return known.definition.name_span
     earlier = [span for span in found if span.start <= offset]
     return max(earlier, key=lambda span: span.start) if earlier else (found[0] if found else None)
 

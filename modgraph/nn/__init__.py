@@ -24,7 +24,6 @@ from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
-from modgraph.nn.kernel import KernelDense, KernelFactorised, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, BatchMean, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
@@ -43,8 +42,6 @@ from modgraph.nn.sequence import ClassToken, Position, Select
 from modgraph.nn.shape import Concat, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.situation import StopGradient, TrainingOrInference
-from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
-from modgraph.nn.top_k import NoisyTopK
 from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 
 __all__ = [
@@ -66,7 +63,6 @@ __all__ = [
     "Concat",
     "Contract",
     "Conv2d",
-    "CosineTopK",
     "CrossEntropy",
     "CumulativeSum",
     "Defined",
@@ -84,12 +80,9 @@ __all__ = [
     "GroupNorm",
     "GumbelNoise",
     "Importance",
-    "KernelDense",
-    "KernelFactorised",
     "KthLargest",
     "Last",
     "Linear",
-    "LinearTopK",
     "LogSoftmax",
     "MaskedSoftmax",
     "Max",
@@ -100,7 +93,6 @@ __all__ = [
     "ModulatedLinear",
     "ModulatedMLP",
     "NewAxis",
-    "NoisyTopK",
     "NormalNoise",
     "Parameter",
     "PatchEmbed",
@@ -130,7 +122,6 @@ __all__ = [
     "TopKMask",
     "TrainingOrInference",
     "Transpose",
-    "TruncatedKernel",
     "Unit",
     "Unmerge",
     "Weighted",

@@ -5,9 +5,6 @@ from modgraph.routers import (
     categorical,
     chosen,
     every_module,
-    noisy_top_k,
-    softmax_top_k,
-    truncated_kernel,
     weighted,
 )
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
@@ -21,8 +18,5 @@ __all__ = [
     "categorical",
     "chosen",
     "every_module",
-    "noisy_top_k",
-    "softmax_top_k",
-    "truncated_kernel",
     "weighted",
 ]

@@ -24,7 +24,7 @@ def record(model: Model, arrays: Arrays, route: RouteNode) -> RouteTrace:
     last round. Raises `ModgraphError`."""
     model.eval()
     part = next(part for part in model.graph.parts() if route.name in part.graph)
-    recorded = _rounds if part.scan is None else _steps
+    recorded = _steps if part.scan is not None else _rounds if part.graph.router_of(route).router.computes else _shown
     return joined(part, route, [recorded(model, part, route, batch) for _, batch in batches(arrays)])
 
 
@@ -48,6 +48,18 @@ def _rounds(model: Model, part: Part, route: RouteNode, batch: Mapping[str, Tens
         name: np.stack([each.numpy() for each in of_rounds])
         for name, of_rounds in zip(router.record_names, records, strict=True)
     }
+
+
+def _shown(model: Model, part: Part, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:
+    """The records of a batch of a route whose router the language defines: those of earlier rounds flow into it."""
+    router = part.graph.router_of(route).router
+    inputs, names = part.graph.inputs(route.name), router.record_names
+    before = (len(inputs) - 2) // max(1, len(names)) - 1
+    last = part.graph.recorded(route)
+    wanted = [{name: inputs[f"{name}.{at}"] for name in names} for at in range(1, before + 1)] + [last]
+    results = model.results(batch, tuple(result for each in wanted for result in each.values()))
+    found = [dict(zip(names, results[at : at + len(names)], strict=True)) for at in range(0, len(results), len(names))]
+    return {name: np.stack([each[name].numpy() for each in found]) for name in names}
 
 
 def _steps(model: Model, part: Part, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:

@@ -16,6 +16,7 @@ from modgraph.diagnostics import Source
 
 HOME = Path(__file__).parent
 DEFINITION = re.compile(r"((?:^#.*\n)*)^router (\w+)\b(?:.*\n)+?^}\n", re.MULTILINE)
+BLOCK = re.compile(r"^block (\w+)\b(?:.*\n)+?^}\n", re.MULTILINE)
 ALSO = "# Also called: "
 
 
@@ -27,6 +28,20 @@ class Written:
     source: Source
     text: str
     synonyms: tuple[str, ...]
+
+    @property
+    def whole(self) -> str:
+        """Its text, with the blocks of its file that it uses."""
+        texts = [self.text]
+        for text in texts:
+            texts += [found[0] for found in BLOCK.finditer(self.source.text) if re.search(rf"-> {found[1]}\b", text)]
+        return "\n".join(dict.fromkeys(texts))
+
+    @property
+    def signature(self) -> str:
+        """`cosine(k=1, …)`."""
+        head = next(line for line in self.text.splitlines() if line.startswith("router "))
+        return head.removeprefix("router ").rpartition(" for ")[0]
 
 
 @cache

@@ -9,17 +9,16 @@ router noisy_top_k(k=1, noise=true, softmax="after_top_k") for p {
   weight weight: float[p, dim] = zeros
   weight noise_weight: float[p, dim] = zeros
   scores = (x, weight) -> contract
+  deviation = ((x, noise_weight) -> contract -> softplus) + 0.01
   noisy = scores
   if noise {
-    deviation = ((x, noise_weight) -> contract -> softplus) + 0.01
     noisy = scores + ((scores, deviation) -> normal_noise)
   }
   chosen = noisy -> top_k(k)
+  gates = (noisy, chosen) -> masked_softmax
   if softmax == "before_top_k" {
     gates = (noisy -> softmax) * chosen
-  } else if softmax == "after_top_k" {
-    gates = (noisy, chosen) -> masked_softmax
-  } else {
+  } else if softmax != "after_top_k" {
     gates = fail("softmax is \"after_top_k\" or \"before_top_k\"")
   }
   load = chosen

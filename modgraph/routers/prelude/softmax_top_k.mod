@@ -7,9 +7,8 @@ block k_by_softmax(modules, k, noise, load, capacity, priority) {
   }
   chosen = noisy -> top_k(k)
   shares = noisy -> softmax
-  if k == 1 {
-    gates = shares * chosen
-  } else {
+  gates = shares * chosen
+  if k > 1 {
     gates = (noisy, chosen) -> masked_softmax
   }
 
@@ -40,9 +39,8 @@ block chance_to_stay(modules, k, deviation) {
   input scores: float[m]
   input noisy: float[m]
   input chosen: float[m]
-  if k == modules {
-    chance = chosen
-  } else {
+  chance = chosen
+  if k < modules {
     others = where(chosen, noisy -> kth_largest(k + 1), noisy -> kth_largest(k))
     chance = (scores - others) / deviation -> normal_cdf
   }
