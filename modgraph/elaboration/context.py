@@ -75,8 +75,14 @@ class Context:
         """A mistake in a router of the vocabulary is told where a spec uses it, with a note into its text."""
         span = diagnostic.span
         use = next((each for each in reversed(self.uses) if not is_prelude(each.source)), None)
-        if span is None or use is None or not is_prelude(span.source):
+        if span is None or use is None:
             return diagnostic
+        if not is_prelude(span.source):
+            moved = (
+                replace(each, span=use) if each.span and is_prelude(each.span.source) else each
+                for each in diagnostic.notes
+            )
+            return replace(diagnostic, notes=tuple(moved))
         notes = (Note(text="in the router's own text", span=span), *diagnostic.notes)
         return replace(diagnostic, span=use, notes=notes)
 

@@ -83,6 +83,8 @@ def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse,
     for name, pool in zip(definition.pools, pools, strict=True):
         scope.declare(name, pool)
     decision = Decision(
+        router.path,
+        router.span,
         definition.axis_words,
         Naming(f"{node}.axes", f"{node}.axes", scope),
         shows_choice=use.record_as(*CHOSEN) is not None,

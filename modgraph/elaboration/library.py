@@ -43,7 +43,7 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda 
 def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
     scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, operands=None)
     if block.keyword == "router":
-        call.decision = Decision(block.axis_words, Naming("axes", "axes", scope))
+        call.decision = Decision(block.name, block.name_span, block.axis_words, Naming("axes", "axes", scope))
         for pool in block.pools:
             scope.declare(pool, POISON)
     site = Site(context, RULES, graph, scope, scope.next_binding(""), call)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from modgraph.diagnostics import Note, Span
@@ -64,6 +64,9 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
 def _can_choose(pool: PoolNode, router: Chooser, span: Span, site: Site) -> bool:
     """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
     chosen = router.router.active_modules(pool.size)
+    decision = site.call.decision if site.call is not None else None
+    if decision is not None:  # the route is that of a definition's body: what it chooses is told of the router
+        router = replace(router, path=decision.router, span=decision.span)
     if chosen > pool.size:
         facts: Any = {"router": router.path, "k": chosen, "pool": pool.name, "size": pool.size}
         site.tell(errors.SelectsTooMany(span=router.span, notes=(Note(text="used here", span=span),), **facts))

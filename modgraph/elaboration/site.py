@@ -44,10 +44,12 @@ class Rules:
 class Decision:
     """What a router decides while its body is elaborated: what it recorded, each time by name.
 
-    `naming` is that of what names axes, `words` are those that its body names axes by, `named` the axes that got a name
-    for them; what it routes has none of the `lacking`.
+    It is declared at `span` by the path `router`. `naming` is that of what names axes, `words` are those that its body
+    names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`.
     """
 
+    router: str
+    span: Span
     words: frozenset[str]
     naming: Naming
     shows_choice: bool = False

@@ -40,9 +40,8 @@ class Nodes:
     def _op(self, graph: Graph, node: OpNode) -> Callable[..., Any]:
         """What computes an op: one thing for all uses of its weights; without any each use has its own."""
         signature = graph.signature(node)
-        if node.owner in self.made and not node.op.all_weights():
-            return construct(signature)  # type: ignore[no-any-return]
-        made = self._once(node.owner, partial(construct, signature))
+        shared = node.op.all_weights() or node.owner not in self.made
+        made = self._once(node.owner if shared else node.name, partial(construct, signature))
         return made.like(len(signature.operands[0].shape)) if isinstance(made, Parameter) else made
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
