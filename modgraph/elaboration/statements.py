@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from modgraph.elaboration import errors
+from modgraph.elaboration.arrays import declare_constant, declare_state, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
 from modgraph.elaboration.blocks import take_operand
 from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router, declare_weight
@@ -94,4 +95,7 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Yield: elaborate_yield,
     ast.Moved: elaborate_moved,
     ast.WeightOf: declare_weight,
+    ast.ConstantOf: declare_constant,
+    ast.StateOf: declare_state,
+    ast.Next: elaborate_next,
 }

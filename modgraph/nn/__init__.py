@@ -7,7 +7,9 @@ from modgraph.nn.agreement import (
 )
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic, Where
+from modgraph.nn.array import Constant, NextState, State
 from modgraph.nn.attention import Attention
+from modgraph.nn.batch import BatchMean, BatchVariance
 from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.categorical import (
     Categorical,
@@ -56,12 +58,15 @@ __all__ = [
     "Arithmetic",
     "Attention",
     "AvgPool2d",
+    "BatchMean",
     "BatchNorm2d",
+    "BatchVariance",
     "Categorical",
     "Chosen",
     "Clamp",
     "ClassToken",
     "Concat",
+    "Constant",
     "Contract",
     "Conv2d",
     "CosineTopK",
@@ -97,6 +102,7 @@ __all__ = [
     "ModulatedLinear",
     "ModulatedMLP",
     "NewAxis",
+    "NextState",
     "NoisyTopK",
     "NormalNoise",
     "Parameter",
@@ -120,6 +126,7 @@ __all__ = [
     "SortOrder",
     "Split",
     "Stack",
+    "State",
     "StopGradient",
     "StraightThrough",
     "Sum",

@@ -26,6 +26,9 @@ FORMS = {
     "FROZEN": "frozen { module encoder = linear(8) }",
     "YIELD": "yield h",
     "WEIGHT": "weight queries: float[4, 8] = normal(0.02)",
+    "CONSTANT": "constant c: float[2, 2] = [[1, 0], [0, 1]]",
+    "STATE": "state bias: float[4] = zeros",
+    "NEXT": "next bias = 0.9 * bias",
     "MOVED": "moved blocks.0.old -> blocks.0.new",
     "NAME": "y = x -> relu",
 }
