@@ -46,7 +46,7 @@ def suggestion(name: str) -> str:
 def registries() -> list[Registry[Any]]:
     """Those of the language, then those of recipes by name."""
     language: list[Registry[Any]] = [Op.registry, Router.registry]
-    others = [registry for _, registry in sorted(Registry.all.items()) if registry not in language]
+    others = [each for kind, each in sorted(Registry.all.items()) if each not in language and kind != "primitive"]
     return [*language, *others]
 
 

@@ -87,7 +87,7 @@ def _declared(
         start = initial or weight.initial
         initial = None
         yield GraphWeight(
-            name=f"{path}.{weight.name}",
+            name=below(path, weight.name),
             owner=owner,
             axes=axes[weight.name],
             initial=start,
@@ -112,6 +112,11 @@ def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
         for each in own:
             if not (pool.alike and each.shared):
                 yield _below(f"{pool.name}.{module}", replace(each, frozen=each.frozen and not new))
+
+
+def below(owner: str, name: str) -> str:
+    """A weight's name in the whole model; a learned array is called as it is declared."""
+    return f"{owner}.{name}" if name else owner
 
 
 def _below(owner: str, weight: GraphWeight) -> GraphWeight:

@@ -22,6 +22,7 @@ from modgraph.nn.categorical import (
 from modgraph.nn.chance import Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import Above, Chosen, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
+from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
@@ -72,6 +73,7 @@ __all__ = [
     "CosineTopK",
     "CrossEntropy",
     "CumulativeSum",
+    "Defined",
     "Draw",
     "Dropout",
     "Elementwise",

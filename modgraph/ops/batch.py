@@ -9,7 +9,7 @@ from modgraph.ops.op import Op
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
-AXES = "axes that are gone over too, by name or counted from the last: -1, -2, …"
+AXES = "axes that are gone over too, by name or counted from the last; by default that of the tokens of [..., N, D]"
 
 
 class _OverBatch(Op):
@@ -17,13 +17,14 @@ class _OverBatch(Op):
 
     operands = (Operand("x", "..."),)
 
-    axes: tuple[str | int, ...] = setting((), max=-1, axis=True, doc=AXES)
+    axes: tuple[str | int, ...] | None = setting(None, max=-1, axis=True, doc=AXES)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         (x,) = found
         if x.per == "batch":
             raise Misfit("it takes a value of each example, and this is one over the batch already", "")
-        positions = [position_of(axis, x, self.name) for axis in self.axes]
+        given = (-2,) * (len(x.shape) > 1) if self.axes is None else self.axes
+        positions = [position_of(axis, x, self.name) for axis in given]
         if len(set(positions)) < len(positions):
             raise Misfit("an axis is given twice", "give each once")
         rank = len(x.shape)
@@ -40,15 +41,16 @@ class _OverBatch(Op):
 
 
 class BatchMean(_OverBatch):
-    """The mean over all examples of a batch, and along axes that are named, padding left out.
+    """The mean over all examples of a batch, and along axes: those that are given, or that of tokens; without padding.
 
-    It is one for the batch, so it may stand in losses and in the rule of a state, but be no output. The balance loss of
-    Switch (Fedus et al., 2022): `loss n * sum((chosen -> batch_mean("time")) * (p -> batch_mean("time")), axis=-1)`.
+    It is one for the batch, so it may stand in losses and in the rule of a state, but be no output: `batch_mean([])` is
+    over examples alone. Switch's balance (Fedus et al., 2022, equation 4) is the sum over experts of two of them, times
+    how many there are: `experts * sum(batch_mean(chosen) * batch_mean(probabilities), axis=-1)`.
     """
 
     name = "batch_mean"
     synonyms = ("mean_over_batch", "batch_average", "expectation")
-    example = "input x: float[5, 6] y = x -> batch_mean(-2) loss mean(y ** 2, axis=-1) output x"
+    example = "input x: float[5, 6] y = x -> batch_mean loss mean(y ** 2, axis=-1) output x"
     module = TorchModule("modgraph.nn.BatchMean", "positions")
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
@@ -56,7 +58,7 @@ class BatchMean(_OverBatch):
 
 
 class BatchVariance(_OverBatch):
-    """The mean squared distance from the mean, over all examples of a batch and along axes that are named."""
+    """The mean squared distance from the mean, over all examples of a batch and along axes as `batch_mean` goes."""
 
     name = "batch_variance"
     synonyms = ("variance_over_batch", "batch_var")

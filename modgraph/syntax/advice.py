@@ -29,12 +29,14 @@ FORMS = {
     "CONSTANT": "constant c: float[2, 2] = [[1, 0], [0, 1]]",
     "STATE": "state bias: float[4] = zeros",
     "NEXT": "next bias = 0.9 * bias",
+    "RECORD": "record gates, choice = chosen",
     "MOVED": "moved blocks.0.old -> blocks.0.new",
     "NAME": "y = x -> relu",
 }
 DEFINITIONS = {
     "MODEL": "model m(width=8) { input x: float[4] output x }",
     "BLOCK": "block b(width=8) { input x: float[4] output x }",
+    "ROUTER": "router r() for p { input x: float[n, 8] g = x -> linear(p) -> softmax y = x -> p by g output y }",
     "IMPORT": 'import ffn from "blocks.mod"',
 }
 OF_OTHER_LANGUAGES = {

@@ -101,7 +101,7 @@ def test_a_balance_loss_is_written_with_them() -> None:
 
 
 MISTAKES = {
-    "x -> batch_mean": 'batch_mean("time")',
+    "x -> batch_mean(-1)": 'batch_mean("time")',
     'x -> batch_mean("time") -> batch_mean': "over the batch already",
     'x -> batch_mean("time", "time")': "given twice",
 }

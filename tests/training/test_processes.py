@@ -35,6 +35,7 @@ model net() {
   loss 0.1 * importance(choose)
   loss 0.1 * load(choose)
   loss 0.01 * importance(choose, over="example")
+  loss balance = 0.1 * sum(batch_mean(choose.gates) ** 2, axis=-1)
 }
 """
 

@@ -36,6 +36,14 @@ from modgraph.elaboration.errors.names import (
     WrongKind,
 )
 from modgraph.elaboration.errors.pools import CannotGrow, PoolWithoutSize, SelectsTooMany
+from modgraph.elaboration.errors.routers import (
+    DecidesOtherwise,
+    RecordOutsideRouter,
+    RecordShape,
+    RouterOutputs,
+    RouterPools,
+    UnknownRole,
+)
 from modgraph.elaboration.errors.scans import (
     NotAState,
     NoTimeAxis,
@@ -73,6 +81,7 @@ __all__ = [
     "CannotGrow",
     "CircularImport",
     "Dead",
+    "DecidesOtherwise",
     "DoesNotFit",
     "DuplicateArgument",
     "DuplicateName",
@@ -99,7 +108,11 @@ __all__ = [
     "OutsideProject",
     "ParameterWithoutValue",
     "PoolWithoutSize",
+    "RecordOutsideRouter",
+    "RecordShape",
     "RecursiveBlock",
+    "RouterOutputs",
+    "RouterPools",
     "SelectsAll",
     "SelectsTooMany",
     "SharedWithOtherShapes",
@@ -114,6 +127,7 @@ __all__ = [
     "UnknownName",
     "UnknownOp",
     "UnknownParameter",
+    "UnknownRole",
     "UnknownStart",
     "UnknownType",
     "Unused",
