@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,71 +22,100 @@ from modgraph.store.run_directory import RunDirectory
 from modgraph.training.run import finish, started
 from modgraph.training.start.inherit import inherit_file
 from modgraph.training.start.weight_map import read_map
+from tests.test_zoo import below
 
 Weights = Mapping[str, Tensor]
 MIXTRAL = "specs/zoo/mixtral.mod"
 SMALL: dict[str, Any] = {"vocab_size": 50, "num_local_experts": 4}
+HUBS: dict[str, dict[str, Any]] = {
+    "mixtral": {"rms_norm_eps": 1e-5},
+    "qwen2": {"rms_norm_eps": 1e-6, "qkv_bias": True, "norm_topk_prob": False, "shared_expert_intermediate_size": 24},
+    "qwen3": {"rms_norm_eps": 1e-6, "qk_norm": True},
+}
 WORDS = torch.randint(50, (3, 7), generator=torch.Generator().manual_seed(0))
 
 
-def published(layers: int, qwen: bool) -> dict[str, Tensor]:
-    """Random weights under the names of the hub, of the sizes of `SMALL`."""
+def names_of(hub: str) -> tuple[str, str, str, str]:
+    """What the mixture is called, and its experts' three matrices: gate, up, down."""
+    return ("block_sparse_moe", "w1", "w3", "w2") if hub == "mixtral" else ("mlp", "gate_proj", "up_proj", "down_proj")
+
+
+def published(hub: str, layers: int = 2) -> dict[str, Tensor]:
+    """Random weights under the names of a hub, of the sizes of `SMALL`."""
     generator = torch.Generator().manual_seed(1)
-    sizes = {"model.embed_tokens": (50, 32), "lm_head": (50, 32), "model.norm": (32,)}
-    mixture, w1, w2, w3 = (
-        ("mlp", "gate_proj", "down_proj", "up_proj") if qwen else ("block_sparse_moe", "w1", "w2", "w3")
-    )
+    sizes = {"model.embed_tokens.weight": (50, 32), "lm_head.weight": (50, 32), "model.norm.weight": (32,)}
+    mixture, *matrices = names_of(hub)
     for at in range(layers):
         layer = f"model.layers.{at}"
-        attention = {"q_proj": (32, 32), "k_proj": (16, 32), "v_proj": (16, 32), "o_proj": (32, 32)}
-        attention |= {"q_norm": (8,), "k_norm": (8,)} if qwen else {}
-        sizes |= {f"{layer}.self_attn.{name}": size for name, size in attention.items()}
-        sizes |= {f"{layer}.{name}": (32,) for name in ("input_layernorm", "post_attention_layernorm")}
-        sizes[f"{layer}.{mixture}.gate"] = (4, 32)
-        for expert in range(4):
-            own = f"{layer}.{mixture}.experts.{expert}"
-            sizes |= {f"{own}.{w1}": (64, 32), f"{own}.{w3}": (64, 32), f"{own}.{w2}": (32, 64)}
-    return {f"{name}.weight": 0.3 * torch.randn(size, generator=generator) for name, size in sizes.items()}
+        own = {
+            "q_proj.weight": (32, 32),
+            "k_proj.weight": (16, 32),
+            "v_proj.weight": (16, 32),
+            "o_proj.weight": (32, 32),
+        }
+        own |= {"q_norm.weight": (8,), "k_norm.weight": (8,)} if hub == "qwen3" else {}
+        own |= {"q_proj.bias": (32,), "k_proj.bias": (16,), "v_proj.bias": (16,)} if hub == "qwen2" else {}
+        sizes |= {f"{layer}.self_attn.{name}": size for name, size in own.items()}
+        sizes |= {f"{layer}.{name}.weight": (32,) for name in ("input_layernorm", "post_attention_layernorm")}
+        sizes[f"{layer}.{mixture}.gate.weight"] = (4, 32)
+        experts = {f"{mixture}.experts.{expert}": 64 for expert in range(4)}
+        if hub == "qwen2":
+            experts["mlp.shared_expert"] = 24
+            sizes[f"{layer}.mlp.shared_expert_gate.weight"] = (1, 32)
+        for (name, hidden), matrix in product(experts.items(), matrices):
+            sizes[f"{layer}.{name}.{matrix}.weight"] = (32, hidden) if matrix == matrices[2] else (hidden, 32)
+    return {name: 0.3 * torch.randn(size, generator=generator) for name, size in sizes.items()}
 
 
-def begun(path: Path, tensors: Weights, hub: str, **parameters: Any) -> Model:
+def begun(path: Path, tensors: Weights, hub: str) -> Model:
     """The model with the weights of a file, of which nothing is left over and nothing missing."""
     save_file(dict(tensors), path / "hub.safetensors")
-    model = modgraph.load(MIXTRAL, **SMALL, **parameters).build(seed=0)
-    told = inherit_file(model, str(path / "hub.safetensors"), read_map(hub, model.graph))
+    model = modgraph.load(MIXTRAL, **SMALL, **HUBS[hub]).build(seed=0)
+    told = inherit_file(model, str(path / "hub.safetensors"), read_map(f"specs/zoo/{hub}_hub.yaml", model.graph))
     assert told.fresh == told.left == ()
     return model.eval()
 
 
-def mixtral(w: Weights, words: Tensor, layers: int, qwen: bool) -> Tensor:
+def mixtral(w: Weights, words: Tensor, hub: str, layers: int = 2) -> Tensor:
     """The decoder in plain torch, by the names of the hub: one token of one example at a time where it routes."""
-    norm = lambda x, name, eps=1e-5: x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt() * w[f"{name}.weight"]  # noqa: E731
-    mixture, w1, w2, w3 = (
-        ("mlp", "gate_proj", "down_proj", "up_proj") if qwen else ("block_sparse_moe", "w1", "w2", "w3")
-    )
+    eps = HUBS[hub]["rms_norm_eps"]
+    norm = lambda x, name: x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt() * w[f"{name}.weight"]  # noqa: E731
+    mixture, *matrices = names_of(hub)
     x = w["model.embed_tokens.weight"][words]
     for at in range(layers):
         layer = f"model.layers.{at}"
+        of = below(w, f"{layer}.self_attn.")
         h = norm(x, f"{layer}.input_layernorm")
-        q, k, v = (
-            (h @ w[f"{layer}.self_attn.{name}_proj.weight"].T).unflatten(-1, (-1, 8)).transpose(1, 2) for name in "qkv"
-        )
-        if qwen:
-            q, k = norm(q, f"{layer}.self_attn.q_norm", 1e-6), norm(k, f"{layer}.self_attn.k_norm", 1e-6)
+        mapped = (h @ of[f"{name}_proj.weight"].T + of.get(f"{name}_proj.bias", torch.zeros(())) for name in "qkv")
+        q, k, v = (each.unflatten(-1, (-1, 8)).transpose(1, 2) for each in mapped)
+        if hub == "qwen3":
+            q, k = norm(q, f"{layer}.self_attn.q_norm"), norm(k, f"{layer}.self_attn.k_norm")
         q, k = rotated(q), rotated(k)
         k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
         later = torch.ones(words.shape[1], words.shape[1], dtype=torch.bool).triu(1)
         shares = (q @ k.transpose(-1, -2) / 8**0.5).masked_fill(later, -torch.inf).softmax(-1)
-        x = x + (shares @ v).transpose(1, 2).flatten(2) @ w[f"{layer}.self_attn.o_proj.weight"].T
+        x = x + (shares @ v).transpose(1, 2).flatten(2) @ of["o_proj.weight"].T
         z = norm(x, f"{layer}.post_attention_layernorm").flatten(0, 1)
-        found = torch.zeros_like(z)
-        for token, scores in enumerate(z @ w[f"{layer}.{mixture}.gate.weight"].T):
-            best, chosen = scores.topk(2)
-            for gate, expert in zip(best.softmax(-1), chosen.tolist(), strict=True):
-                own = [w[f"{layer}.{mixture}.experts.{expert}.{name}.weight"] for name in (w1, w2, w3)]
-                found[token] += gate * (own[1] @ (F.silu(own[0] @ z[token]) * (own[2] @ z[token])))
-        x = x + found.view_as(x)
+        x = x + mixture_of(below(w, f"{layer}.{mixture}."), z, matrices, hub).view_as(x)
     return norm(x, "model.norm") @ w["lm_head.weight"].T
+
+
+def mixture_of(w: Weights, z: Tensor, matrices: Sequence[str], hub: str) -> Tensor:
+    """Two experts for each token, and of Qwen2 the one that all share."""
+    found = []
+    for token in z:
+        scores = w["gate.weight"] @ token
+        best, chosen = scores.topk(2)
+        gates = best.softmax(-1) if hub != "qwen2" else scores.softmax(-1)[chosen]
+        parts = {f"experts.{expert}": gate for gate, expert in zip(gates, chosen.tolist(), strict=True)}
+        if hub == "qwen2":
+            parts["shared_expert"] = (w["shared_expert_gate.weight"] @ token).sigmoid()
+        total = torch.zeros_like(token)
+        for name, gate in parts.items():
+            one, up, down = (w[f"{name}.{matrix}.weight"] for matrix in matrices)
+            total = total + gate * (down @ (F.silu(one @ token) * (up @ token)))
+        found.append(total)
+    return torch.stack(found)
 
 
 def rotated(x: Tensor, base: float = 1e6) -> Tensor:
@@ -96,34 +126,30 @@ def rotated(x: Tensor, base: float = 1e6) -> Tensor:
     return torch.cat((turned.real, turned.imag), -1)
 
 
-@pytest.mark.parametrize(("hub", "qwen"), [("mixtral", False), ("qwen3", True)])
-def test_published_names_map_onto_mixtral_which_computes_what_plain_torch_does(
-    hub: str, qwen: bool, tmp_path: Path
-) -> None:
-    tensors = published(2, qwen)
-    model = begun(tmp_path, tensors, f"specs/zoo/{hub}_hub.yaml", qk_norm=qwen).double()
-    expected = mixtral({name: each.double() for name, each in tensors.items()}, WORDS, 2, qwen)
+@pytest.mark.parametrize("hub", HUBS)
+def test_published_names_map_onto_mixtral_which_computes_what_plain_torch_does(hub: str, tmp_path: Path) -> None:
+    tensors = published(hub)
+    model = begun(tmp_path, tensors, hub).double()
+    expected = mixtral({name: each.double() for name, each in tensors.items()}, WORDS, hub)
     torch.testing.assert_close(model(WORDS), expected, atol=1e-8, rtol=1e-8)
 
 
 @pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
-@pytest.mark.parametrize("hub", ["mixtral", "qwen3"])
+@pytest.mark.parametrize("hub", HUBS)
 def test_a_random_model_of_transformers_gives_the_same_logits(hub: str, tmp_path: Path) -> None:
     import transformers
 
-    sizes: dict[str, Any] = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    sizes |= {"num_key_value_heads": 2, "rms_norm_eps": 1e-5 if hub == "mixtral" else 1e-6, "num_experts_per_tok": 2}
-    sizes |= {"head_dim": 8, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6}, "initializer_range": 0.3}
+    shared: dict[str, Any] = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    shared |= {"num_key_value_heads": 2, "num_experts_per_tok": 2, "initializer_range": 0.3, "head_dim": 8}
+    shared |= {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}
+    own: dict[str, Any] = {"num_experts": 4, "moe_intermediate_size": 64, "norm_topk_prob": True}
+    kind = {"mixtral": "Mixtral", "qwen2": "Qwen2Moe", "qwen3": "Qwen3Moe"}[hub]
     if hub == "mixtral":
-        config = transformers.MixtralConfig(**sizes, num_local_experts=4, intermediate_size=64)
-        theirs = transformers.MixtralForCausalLM(config)
-    else:
-        own = {"num_experts": 4, "moe_intermediate_size": 64, "norm_topk_prob": True}
-        theirs = transformers.Qwen3MoeForCausalLM(transformers.Qwen3MoeConfig(**sizes, **own))
-    theirs.eval().save_pretrained(tmp_path / "theirs")
-    tensors = load_file(tmp_path / "theirs/model.safetensors")
-    given = {"qk_norm": hub == "qwen3", "rms_norm_eps": sizes["rms_norm_eps"]}
-    model = begun(tmp_path, tensors, f"specs/zoo/{hub}_hub.yaml", **given)
+        own = {"num_local_experts": 4, "intermediate_size": 64}
+    config = getattr(transformers, f"{kind}Config")(**{**shared, **own, **HUBS[hub]})
+    theirs = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
+    theirs.save_pretrained(tmp_path / "theirs")
+    model = begun(tmp_path, load_file(tmp_path / "theirs/model.safetensors"), hub)
     with torch.no_grad():
         expected = theirs(input_ids=WORDS).logits
     torch.testing.assert_close(model(WORDS), expected, atol=1e-4, rtol=1e-4)

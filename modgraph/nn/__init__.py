@@ -7,7 +7,9 @@ from modgraph.nn.agreement import (
 )
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum, Unit
 from modgraph.nn.arithmetic import Arithmetic, Where
+from modgraph.nn.array import Constant, NextState, State
 from modgraph.nn.attention import Attention
+from modgraph.nn.batch import BatchMean, BatchVariance
 from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.categorical import (
     Categorical,
@@ -25,7 +27,7 @@ from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
-from modgraph.nn.loss import MSE, BatchMean, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
+from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import cleared, valid, valid_along
 from modgraph.nn.parameter import Parameter
@@ -42,6 +44,8 @@ from modgraph.nn.sequence import ClassToken, Position, Select
 from modgraph.nn.shape import Concat, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.situation import StopGradient, TrainingOrInference
+from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
+from modgraph.nn.top_k import NoisyTopK
 from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 
 __all__ = [
@@ -56,13 +60,16 @@ __all__ = [
     "AvgPool2d",
     "BatchMean",
     "BatchNorm2d",
+    "BatchVariance",
     "Categorical",
     "Chosen",
     "Clamp",
     "ClassToken",
     "Concat",
+    "Constant",
     "Contract",
     "Conv2d",
+    "CosineTopK",
     "CrossEntropy",
     "CumulativeSum",
     "Defined",
@@ -83,6 +90,7 @@ __all__ = [
     "KthLargest",
     "Last",
     "Linear",
+    "LinearTopK",
     "LogSoftmax",
     "MaskedSoftmax",
     "Max",
@@ -93,6 +101,8 @@ __all__ = [
     "ModulatedLinear",
     "ModulatedMLP",
     "NewAxis",
+    "NextState",
+    "NoisyTopK",
     "NormalNoise",
     "Parameter",
     "PatchEmbed",
@@ -115,6 +125,7 @@ __all__ = [
     "SortOrder",
     "Split",
     "Stack",
+    "State",
     "StopGradient",
     "StraightThrough",
     "Sum",

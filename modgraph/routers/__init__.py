@@ -5,6 +5,8 @@ from modgraph.routers import (
     categorical,
     chosen,
     every_module,
+    noisy_top_k,
+    softmax_top_k,
     weighted,
 )
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
@@ -18,5 +20,7 @@ __all__ = [
     "categorical",
     "chosen",
     "every_module",
+    "noisy_top_k",
+    "softmax_top_k",
     "weighted",
 ]

@@ -1,5 +1,6 @@
 # Mixtral (Jiang et al., Mixtral of Experts, 2024): its parameters are called as in the config.json of published weights,
-# which mixtral_hub.yaml takes. Qwen3-MoE (Yang et al., 2025) is qk_norm=true, its weights are those of qwen3_hub.yaml.
+# which mixtral_hub.yaml takes. The last line of parameters is for Qwen2-MoE and Qwen3-MoE (Yang et al., 2024, 2025), whose
+# weights qwen2_hub.yaml and qwen3_hub.yaml take.
 block swiglu(dim, hidden) {
   input x: float[tokens, dim]
   h = (x -> linear(hidden, bias=false, name="gate") -> silu) * (x -> linear(hidden, bias=false, name="up"))
@@ -10,7 +11,7 @@ block swiglu(dim, hidden) {
 model mixtral(vocab_size=1000, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
               num_attention_heads=4, num_key_value_heads=2, head_dim=8, num_local_experts=8,
               num_experts_per_tok=2, rope_theta=1000000.0, rms_norm_eps=0.00001, router_aux_loss_coef=0.02,
-              qk_norm=false) {
+              qkv_bias=false, qk_norm=false, norm_topk_prob=true, shared_expert_intermediate_size=0) {
   input  words: token[time, vocab_size]
   target next: class[time, vocab_size]
 
@@ -22,14 +23,21 @@ model mixtral(vocab_size=1000, hidden_size=32, intermediate_size=64, num_hidden_
     x = x
         + (h
            -> attention(num_attention_heads, kv_heads=num_key_value_heads, head_width=head_dim,
-                        rotary=rope_theta, causal=true, bias=false, out_bias=false, qk_norm=qk_norm,
+                        rotary=rope_theta, causal=true, bias=qkv_bias, out_bias=false, qk_norm=qk_norm,
                         name="attention"))
     z = x -> rms_norm(rms_norm_eps, name="expert_norm")
     scores = z -> linear(expert, bias=false, name="router")
-    chosen = scores -> top_k(num_experts_per_tok)
-    x = x + (z -> expert by ((scores, chosen) -> masked_softmax))
-
     probabilities = scores -> softmax
+    chosen = scores -> top_k(num_experts_per_tok)
+    gates = probabilities * chosen
+    if norm_topk_prob {
+      gates = (scores, chosen) -> masked_softmax
+    }
+    x = x + (z -> expert by gates)
+    if shared_expert_intermediate_size > 0 {
+      module shared = swiglu(hidden_size, shared_expert_intermediate_size)
+      x = x + (z -> linear(1, bias=false, name="shared_gate") -> sigmoid) * (z -> shared)
+    }
     shares = batch_mean(chosen) * batch_mean(probabilities)
     loss balance[i] = router_aux_loss_coef * num_local_experts * sum(shares, axis=-1)
   }
