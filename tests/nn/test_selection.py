@@ -17,8 +17,6 @@ import modgraph.nn.top_k
 from modgraph.nn import (
     CosineTopK,
     Importance,
-    KernelDense,
-    KernelFactorised,
     Linear,
     LinearTopK,
     NoisyTopK,
@@ -27,18 +25,11 @@ from modgraph.nn import (
     SelectedGrouped,
     SelectedMasked,
     SelectedPerModule,
-    TruncatedKernel,
 )
-from modgraph.nn.message_passing import KernelMessagePassing, SelectedMessagePassing
+from modgraph.nn.message_passing import SelectedMessagePassing
 from modgraph.nn.padding import valid
 from modgraph.nn.top_k import top_k_mask
-
-
-def randomised(module: nn.Module, seed: int) -> nn.Module:
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in module.parameters():
-        parameter.data.normal_(0, 0.7, generator=generator)
-    return module
+from tests.nn.by_router import DIM, given_by, messages_of, model_by, randomised, weights_of
 
 
 def linear_pool(size: int, width_in: int, width: int, seed: int) -> Pool:
@@ -182,30 +173,28 @@ def test_modules_taken_by_index_give_what_each_gives_alone(modules: str) -> None
     torch.testing.assert_close(chosen, torch.cat(alone), atol=1e-10, rtol=0)
 
 
-@pytest.mark.parametrize("truncation", [None, 0.8])
+@pytest.mark.parametrize("truncation", [2.0, 0.8])
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(("D", "V"), [(3, 5), (5, 3)])
-def test_the_kernel_is_that_of_the_equation(truncation: float | None, bias: bool, D: int, V: int) -> None:
-    router = randomised(TruncatedKernel(D, V, 4, truncation, bias).double(), 0)
-    router.get_parameter("bandwidth").data.fill_(0.6)
-    pool = linear_pool(4, D, V, 1)
-    tokens = torch.randn(2, 6, D, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    length = torch.tensor([6, 4])
-    Wa, signature = (router.get_parameter(name).detach().numpy() for name in ("weight", "signature"))
-    ba = router.get_parameter("bias").detach().numpy() if bias else 0
-    for form in (KernelMessagePassing(), KernelDense(), KernelFactorised()):
-        result, gates = form(tokens, pool, router, real=valid(tokens, -2, length))
-        for example, N in enumerate((6, 4)):
-            for j in range(4):
-                total = np.zeros(V)
-                for i in range(N):
-                    t = Wa @ tokens[example, i].numpy() + ba
-                    cosine = t @ signature[j] / np.linalg.norm(t) / np.linalg.norm(signature[j])
-                    affinity = np.exp(-(1 - cosine) / 0.6) * (truncation is None or 1 - cosine <= truncation)
-                    np.testing.assert_allclose(gates[example, i, j].item(), affinity, atol=1e-10)
-                    total += affinity * pool.expert(j)(tokens[example, i]).detach().numpy() / N
-                np.testing.assert_allclose(result[example, j].detach().numpy(), total, atol=1e-10)
-            assert not gates[example, N:].any()
+@pytest.mark.parametrize("V", [2, 5])
+@pytest.mark.parametrize("form", ["factorised", "dense", "message_passing"])
+def test_the_kernel_is_that_of_the_equation(truncation: float, bias: bool, V: int, form: str) -> None:
+    model = model_by(f"truncated_kernel({truncation}, bias={str(bias).lower()})", 4, form=form, width=V)
+    model.get_parameter("r.bandwidth").data.fill_(0.6)
+    tokens = torch.randn(3, 6, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    result, records = given_by(model, tokens, torch.tensor([6, 4, 0])).numpy()
+    messages, weights = messages_of(model, tokens).detach().numpy(), weights_of(model)
+    affinities = np.zeros((3, 6, 4))
+    total = np.zeros((3, 4, V))
+    for example, N in enumerate((6, 4, 0)):
+        for i, j in np.ndindex(N, 4):
+            t = weights["weight"] @ tokens[example, i].numpy() + weights.get("bias", 0)
+            signature = weights["signature"][j]
+            cosine = t @ signature / np.linalg.norm(t) / np.linalg.norm(signature)
+            affinities[example, i, j] = np.exp(-(1 - cosine) / 0.6) * (1 - cosine <= truncation)
+            total[example, j] += affinities[example, i, j] * messages[example, i, j] / N
+    assert (affinities[:1] == 0).any() == (truncation < 2)
+    np.testing.assert_allclose(records["gates"], affinities, atol=1e-10)
+    np.testing.assert_allclose(result, total, atol=1e-10)
 
 
 def test_balance_losses_are_squared_coefficients_of_variation() -> None:
