@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
+from modgraph.elaboration.sparsity import made_dense_by, support_of
 from modgraph.inspect.cost import cost_of
 from modgraph.ir import Graph, RouteNode, longest
 from modgraph.passes import INFERENCE, apply_passes, choices
@@ -41,10 +42,24 @@ def _routes(graph: Graph) -> list[str]:
         for route in part.graph.of_kind(RouteNode):
             uses, form = part.graph.uses(route.name), here[route.name]
             lines.append(f"route {route.name} ({uses['pool']} by {uses['router']}): {form.form}; {form.reason}")
+            lines[-1] += _made_dense(part.graph, route)
             other = exported.get(route.name, form)
             if not form.exportable and other.form != form.form:
                 lines.append(f"route {route.name} when exported: {other.form}; {other.reason}")
     return lines
+
+
+def _made_dense(graph: Graph, route: RouteNode) -> str:
+    """Which op keeps a route by weights from computing no more than what was chosen, if one does."""
+    weights = graph.inputs(route.name).get("weights")
+    if weights is None or graph.router_of(route).router.chooses_along is not None:
+        return ""
+    if support_of(weights, graph) is not None:
+        return (
+            "; the choice behind the weights is followed where their axes are those of vectors and their modules alone"
+        )
+    op = made_dense_by(weights, graph)
+    return "" if op is None else f'; a choice lies behind the weights, but "{op.op.name}" ({op.span}) keeps no zeros'
 
 
 def random_batch(model: Model, size: int = BATCH) -> dict[str, Tensor]:

@@ -22,12 +22,16 @@ from modgraph.types.tensor import TensorType
 
 @dataclass(frozen=True)
 class Operand:
-    """A value that a declaration takes; `help` says what its axes are, to who gives it others."""
+    """A value that a declaration takes; `help` says what its axes are, to who gives it others.
+
+    `optional` ones stand last and may be left out, the last first.
+    """
 
     name: str
     axes: str
     dtype: str = "float"
     help: str = ""
+    optional: bool = False
 
 
 def tokens(name: str) -> Operand:
@@ -69,24 +73,28 @@ class Declaration(_Declared, Registered):
 
     def all_weights(self) -> tuple[Weight, ...]:
         """The weights that this declaration has under its settings."""
-        return tuple(weight for weight in self.weights if not weight.when or getattr(self, weight.when))
+        return tuple(weight for weight in self.weights if all(getattr(self, each) for each in weight.when.split()))
 
     def slots_of(self, count: int) -> tuple[str, ...]:
         """The slots that so many operands flow into: their names, or numbers where there may be any number of them."""
         if self.variadic:
             return tuple(str(index) for index in range(max(1, count)))
-        return tuple(operand.name for operand in self.operands)
+        return tuple(operand.name for operand in self.operands[: max(count, self.fewest())])
+
+    @classmethod
+    def fewest(cls) -> int:
+        """How many operands there are at least, where their number is said."""
+        return sum(not operand.optional for operand in cls.operands)
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         """Check operand types and infer the results, some axes known beforehand. Raises `Misfit`."""
         axes = Axes(self)
         axes.bound.update(known)
-        operands = self.operands
-        if self.variadic:
-            operands = tuple(self.operands[0] for _ in found)
+        operands = self.taken(found)
         if len(found) != len(operands):
-            names = ", ".join(operand.name for operand in operands)
-            raise Misfit(f"it takes {shown_count(len(operands), 'operand')} ({names}), not {len(found)}")
+            names = ", ".join(operand.name for operand in self.operands)
+            some = f"{self.fewest()} to " if self.fewest() < len(self.operands) else ""
+            raise Misfit(f"it takes {some}{shown_count(len(self.operands), 'operand')} ({names}), not {len(found)}")
         for at, (operand, type_) in enumerate(zip(operands, found, strict=True)):
             what = "its operand" if len(operands) == 1 else f'operand "{operand.name}"'
             if type_.dtype != operand.dtype:
@@ -98,12 +106,20 @@ class Declaration(_Declared, Registered):
         self.check(axes)
         return Signature(self, found, axes, self.infer(axes, found))
 
+    def taken(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
+        """The operands that these values are."""
+        if self.variadic:
+            return self.operands[:1] * len(found)
+        return self.operands[: max(len(found), self.fewest())]
+
     def check(self, axes: Axes) -> None:
         """Raise `Misfit` where settings and axes do not go together."""
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The types of the results; by default read from the `results` patterns."""
-        return tuple(TensorType("float", axes.shape(pattern)) for pattern in self.results)
+        """The types of the results, by default read from the `results` patterns; over the batch if all operands are."""
+        over_batch = bool(found) and all(type_.per == "batch" for type_ in found)
+        per: Any = "batch" if over_batch else "example"
+        return tuple(TensorType("float", axes.shape(pattern), per=per) for pattern in self.results)
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         """The axes whose padding must be told to this declaration, if they have any."""

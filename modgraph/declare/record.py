@@ -16,6 +16,7 @@ class Role(Enum):
     LOGITS = "their softmax is the distribution that modules are chosen from"
     LOG_PROBABILITIES = "the logarithm of the distribution that modules are chosen from"
     PROBABILITIES = "a distribution over all modules, before noise and choice"
+    OTHER = "what its definition means by it, of any axes"
     LOAD = "how likely a module is to be chosen, smooth in training"
 
 

@@ -40,7 +40,7 @@ class Weight:
     """A weight: its name in the state dict, its axes, how it starts.
 
     A `shared` weight belongs to a pool as a whole, others to each of its modules. A `buffer` is state that no
-    gradient moves. `when` names a boolean setting without which the weight is absent.
+    gradient moves. `when` names settings without which the weight is absent, if one is false or not given.
     """
 
     name: str

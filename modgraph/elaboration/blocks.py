@@ -122,8 +122,9 @@ def take_operand(declared: TensorType, span: Span, site: Site) -> Tensor | Poiso
     reason = _misfit(declared, tensor.type, site.call.axes)
     if reason is None:
         return tensor
-    notes = Note(text="the block is used here", span=site.call.span), *origins((tensor,), 0)
-    site.tell(errors.DoesNotFit(span=span, notes=notes, who=f'block "{site.call.name}"', reason=reason))
+    kind = "block" if site.call.decision is None else "router"
+    notes = Note(text=f"the {kind} is used here", span=site.call.span), *origins((tensor,), 0)
+    site.tell(errors.DoesNotFit(span=span, notes=notes, who=f'{kind} "{site.call.name}"', reason=reason))
     return POISON
 
 

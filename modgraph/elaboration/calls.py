@@ -194,6 +194,8 @@ def _value_of(argument: ast.Argument, site: Site) -> Any:
     value = argument.value
     if argument.name == "init":
         return initial_of(value, site)
+    if argument.name == "axis" and isinstance(value, ast.Name) and value.name in site.axes:
+        return value.name
     if argument.name == "axis" and isinstance(value, ast.Name) and site.scope.find(value.name) is None:
         suggestion = f'an axis is named by a string: axis="{value.name}"'
         site.tell(errors.UnknownName(span=value.span, name=value.name, suggestion=suggestion))

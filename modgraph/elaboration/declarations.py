@@ -9,6 +9,7 @@ from modgraph.declare import sizes
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.bindings import is_taken, named_after
+from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import arguments_of, initial_of, settle
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.entities import (
@@ -19,6 +20,7 @@ from modgraph.elaboration.entities import (
     Poison,
     PoolEntity,
     RouterEntity,
+    RouterUse,
     Template,
     Tensor,
     described,
@@ -130,18 +132,22 @@ def declare_router(statement: ast.Router, site: Site) -> None:
     _declare(statement, RouterEntity, (router, site.scope.frozen), site)
 
 
-def _settled_router(value: ast.Expression, site: Site) -> Router | Poison:
+def _settled_router(value: ast.Expression, site: Site) -> Router | RouterUse | Poison:
     callee = value.callee if isinstance(value, ast.Call) else value
     if not isinstance(callee, ast.Name):
         found = "this is an expression"
         site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
         return POISON
+    given = arguments_of(value, site) if isinstance(value, ast.Call) else []
+    defined = site.scope.find_router(callee.name)
+    if defined is not None:
+        use = use_block(defined, given, site, value.span)
+        return POISON if isinstance(use, Poison) else RouterUse(use.block, use.parameters)
     declaration = find_router(callee.name)
     if declaration is None:
         suggestion = router_meant(callee.name)
         site.tell(errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion))
         return POISON
-    given = arguments_of(value, site) if isinstance(value, ast.Call) else []
     settled = settle(declaration, given, site, value.span)
     return settled if isinstance(settled, Poison) else settled.op
 

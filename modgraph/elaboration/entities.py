@@ -5,14 +5,17 @@ A constant is a plain Python value: int, float, bool, str, tuple or range.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from modgraph.declare import Initial, shown_briefly
+from modgraph.declare import Initial, Role, shown_briefly
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration.scope import Scope
 from modgraph.ir import Result
 from modgraph.routers import Router
+from modgraph.routers.defined import ROLES
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
@@ -114,9 +117,39 @@ class PoolEntity(Entity):
 
 
 @dataclass(frozen=True)
+class RouterUse(BlockUse):
+    """A router that is defined in the language, with its arguments."""
+
+    @property
+    def name(self) -> str:
+        return self.block.definition.name
+
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        """What it records, by name, as far as its text says so."""
+        return {each.name: role_of(each) or Role.OTHER for each in recorded_in(self.block.definition.body)}
+
+    @property
+    def record_names(self) -> tuple[str, ...]:
+        return tuple(self.roles)
+
+    def record_as(self, *roles: Role) -> str | None:
+        """The name of what it records in the first of these roles that it has a record for."""
+        return next((name for wanted in roles for name, role in self.roles.items() if role is wanted), None)
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.given)})" if self.given else self.name
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Its arguments, as they would be written."""
+        return tuple(f"{name}={shown_briefly(value)}" for name, value in self.parameters.items())
+
+
+@dataclass(frozen=True)
 class RouterEntity(Entity):
     path: str
-    router: Router
+    router: Router | RouterUse
     frozen: bool
     span: Span = field(compare=False)
 
@@ -131,6 +164,26 @@ class Family(Entity):
     @property
     def of_values(self) -> bool:
         return bool(self.members) and all(isinstance(each, Tensor) for each in self.members.values())
+
+
+def recorded_in(body: ast.Body) -> Iterator[ast.Recorded]:
+    """What a router's body records, in loops and branches too."""
+    pending: list[Any] = [*body.statements]
+    while pending:
+        match pending.pop(0):
+            case ast.Record(items=items):
+                yield from items
+            case ast.If(then=then, otherwise=otherwise):
+                pending = [*then.statements, *(otherwise.statements if otherwise is not None else ()), *pending]
+            case ast.Repeat(body=inner) | ast.For(body=inner) | ast.Frozen(body=inner):
+                pending = [*inner.statements, *pending]
+
+
+def role_of(item: ast.Recorded) -> Role | None:
+    """What a record means: the role that is written, or that its name is the word for; none for another word."""
+    if item.role is not None:
+        return ROLES.get(item.role)
+    return ROLES.get(item.name, Role.OTHER)
 
 
 def described(value: Any) -> str:

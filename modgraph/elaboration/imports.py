@@ -47,15 +47,25 @@ class Imports:
             if block.name in scope.names:
                 self.report.add(errors.DuplicateName(span=block.name_span, name=block.name))
             scope.declare(block.name, BlockEntity(block, scope))
+        for router in file.routers:
+            if router.name in scope.routers:
+                self.report.add(errors.DuplicateName(span=router.name_span, name=router.name))
+            scope.routers[router.name] = BlockEntity(router, scope)
         self.scopes[self.reading.pop()] = scope
         return scope
 
     def _import(self, statement: ast.Import, importer: Path, scope: Scope) -> None:
         there = self._file(statement, importer)
         for name in statement.names:
+            if there is not None and name in there.routers:
+                if name in scope.routers:
+                    self.report.add(errors.DuplicateName(span=statement.span, name=name))
+                scope.routers[name] = there.routers[name]
+                if name not in there.names:
+                    continue
             block = there.names.get(name, POISON) if there is not None else POISON
             if there is not None and name not in there.names:
-                suggestion = did_you_mean(name, there.names, "it has: {known}")
+                suggestion = did_you_mean(name, [*there.names, *there.routers], "it has: {known}")
                 self.report.add(
                     errors.NotInThatFile(span=statement.span, name=name, path=statement.path, suggestion=suggestion)
                 )

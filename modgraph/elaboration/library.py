@@ -11,7 +11,7 @@ from modgraph.elaboration.entities import POISON
 from modgraph.elaboration.imports import Imports
 from modgraph.elaboration.language import RULES
 from modgraph.elaboration.scope import Scope
-from modgraph.elaboration.site import BlockCall, Site
+from modgraph.elaboration.site import BlockCall, Decision, Site
 from modgraph.ir import Graph
 from modgraph.syntax import ast
 
@@ -32,7 +32,7 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda 
     """
     path = Path(file.span.source.name)
     scope = Imports(path.parent, report).scope_of(file, path)
-    for block in file.blocks:
+    for block in (*file.blocks, *file.routers):
         of_block = Report()
         _elaborate(block, scope, Context(of_block, observe, without_use=True))
         for each in of_block.diagnostics:
@@ -42,6 +42,10 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda 
 
 def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
     scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, operands=None)
+    if block.keyword == "router":
+        call.decision = Decision(block.axis_words)
+        for pool in block.pools:
+            scope.declare(pool, POISON)
     site = Site(context, RULES, graph, scope, scope.next_binding(""), call)
     context.active_blocks.append(id(block))
     try:
@@ -52,7 +56,7 @@ def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
     except Abandoned:
         return
     if not call.outputs and not context.report.errors:
-        context.tell(errors.NoOutput(span=block.name_span, name=block.name, kind="block"))
+        context.tell(errors.NoOutput(span=block.name_span, name=block.name, kind=block.keyword))
 
 
 def _has_known_shapes(block: ast.Definition) -> bool:

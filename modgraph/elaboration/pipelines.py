@@ -138,7 +138,7 @@ def _apply_pool(
     match means:
         case None:
             return apply_every_module(pool, tensors[0], stage.span, site)
-        case ByRouter(router, others):
-            return apply_route(pool, router, others, tensors[0], stage.span, site)
+        case ByRouter():
+            return apply_route(pool, means, tensors[0], stage.span, site)
         case ByWeights():
             return apply_weighted(pool, tensors[0], means, stage.span, site)

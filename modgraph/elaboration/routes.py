@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
+from modgraph.elaboration.defined import Sent, decided
 from modgraph.elaboration.entities import (
     POISON,
     BlockUse,
@@ -13,16 +15,17 @@ from modgraph.elaboration.entities import (
     OpUse,
     Poison,
     PoolEntity,
-    RouterEntity,
+    RouterUse,
     Template,
     Tensor,
     origins,
 )
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.sending import ByWeights
+from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
-from modgraph.elaboration.sparsity import Support, support_of
+from modgraph.elaboration.sparsity import Support, support_of, told
 from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
+from modgraph.routers import Router
 from modgraph.routers.chosen import Chosen, ChosenSenders
 from modgraph.routers.every_module import EveryModule
 from modgraph.routers.weighted import Weighted
@@ -30,20 +33,35 @@ from modgraph.syntax import ast
 from modgraph.types import Misfit, TensorType, shapes_meet
 
 
-def apply_route(
-    pool: PoolEntity, router: RouterEntity, others: tuple[Tensor, ...], tokens: Tensor, span: Span, site: Site
-) -> Any:
+@dataclass(frozen=True)
+class Chooser:
+    """A router that Python computes, as it is declared."""
+
+    path: str
+    router: Router
+    frozen: bool
+    span: Span
+
+
+def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, site: Site) -> Any:
     """A value routed through a pool; the route's value, or poison after a told mistake."""
+    router, others, pools = means.router, means.others, means.pools
     site.context.used |= {pool.path, router.path}
     node = _pool_node(pool, tokens.type, span, site)
     if isinstance(node, Poison):
         return POISON
-    if not _can_choose(node, router, span, site):
+    if isinstance(router.router, RouterUse):
+        return decided((pool, *pools), router, Sent(tokens, others, span), site)
+    if pools:
+        site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
         return POISON
-    return _route(node, router, (tokens, *others), span, site)
+    choosing = Chooser(router.path, router.router, router.frozen, router.span)
+    if not _can_choose(node, choosing, span, site):
+        return POISON
+    return _route(node, choosing, (tokens, *others), span, site)
 
 
-def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, site: Site) -> bool:
+def _can_choose(pool: PoolNode, router: Chooser, span: Span, site: Site) -> bool:
     """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
     chosen = router.router.active_modules(pool.size)
     if chosen > pool.size:
@@ -65,7 +83,7 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
     rows = bool(outer) and outer[-1] == pool.axis
     name, _ = site.naming.next("every_module")
-    router = RouterEntity(name, EveryModule(rows=rows), False, span)
+    router = Chooser(name, EveryModule(rows=rows), False, span)
     return _route(node, router, (value,), span, site)
 
 
@@ -79,13 +97,15 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     over = _summed(means, node)
     support = _support(means.weights, value, node, site) if over == node.axis.name else None
     if support is None:
-        return _route(node, RouterEntity(name, Weighted(over=over), False, span), (value, means.weights), span, site)
+        return _route(node, Chooser(name, Weighted(over=over), False, span), (value, means.weights), span, site)
     kind = Chosen if support.axis == node.axis else ChosenSenders
-    router = RouterEntity(name, kind(k=support.k or support.axis.size or node.size), False, span)
+    shows = site.call is None or site.call.decision is None or not site.call.decision.shows_choice
+    declared = kind(k=support.k or support.axis.size or node.size, straight=support.straight, shows=shows)
+    router = Chooser(name, declared, False, span)
     if kind is Chosen and support.k is not None and not _can_choose(node, router, span, site):
         return POISON
-    told = (Tensor(each, means.weights.type) for each in (support.scores, support.choice))
-    return _route(node, router, (value, means.weights, *told), span, site)
+    behind = told(support, means.weights, site)
+    return POISON if isinstance(behind, Poison) else _route(node, router, (value, means.weights, *behind), span, site)
 
 
 def _support(weights: Tensor, value: Tensor, pool: PoolNode, site: Site) -> Support | None:
@@ -95,7 +115,9 @@ def _support(weights: Tensor, value: Tensor, pool: PoolNode, site: Site) -> Supp
     if not of_vectors or pool.axis in outer or not shapes_meet(weights.type.shape, (*outer, pool.axis)):
         return None
     support = support_of(weights.result, site.graph)
-    return support if support is not None and support.place in (-1, -2)[: 1 + bool(outer)] else None
+    if support is None or (support.k is None and support.axis.size is None):
+        return None
+    return support if support.place in (-1, -2)[: 1 + bool(outer)] else None
 
 
 def _summed(means: ByWeights, pool: PoolNode) -> str | int:
@@ -107,7 +129,7 @@ def _summed(means: ByWeights, pool: PoolNode) -> str | int:
     return pool.axis.name if place and shape[int(means.over)] == pool.axis else means.over
 
 
-def _route(pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def _route(pool: PoolNode, router: Chooser, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     who = f'pool "{pool.name}"'
     if not isinstance(router.router, EveryModule | Weighted | Chosen):
         who = f'router "{router.path}" over {who}'

@@ -33,6 +33,7 @@ class Scope:
         self.frozen = frozen
         self.is_body = body
         self.names: dict[str, Any] = {}
+        self.routers: dict[str, Any] = {}  # definitions of routers, of a file
         same = not body and outer is not None and (outer.path, outer.suffix) == (path, suffix)
         self.bindings: dict[str, int] = outer.bindings if same and outer is not None else {}
 
@@ -64,6 +65,15 @@ class Scope:
         while scope is not None:
             if name in scope.names and wanted(scope.names[name]):
                 return scope.names[name]
+            scope = scope.outer
+        return None
+
+    def find_router(self, name: str) -> Any | None:
+        """The definition of a router that the file of this scope has or imports."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.routers:
+                return scope.routers[name]
             scope = scope.outer
         return None
 

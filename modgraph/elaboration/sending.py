@@ -9,7 +9,7 @@ from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.calls import axis_called
-from modgraph.elaboration.entities import POISON, OpUse, Poison, RouterEntity, Tensor, described
+from modgraph.elaboration.entities import POISON, OpUse, Poison, PoolEntity, RouterEntity, Tensor, described
 from modgraph.elaboration.site import Site
 from modgraph.ops.contraction import Contract
 from modgraph.syntax import ast
@@ -19,10 +19,11 @@ from modgraph.vocabulary import find_op, find_router
 
 @dataclass(frozen=True)
 class ByRouter:
-    """A router, and its operands beside the value that is sent."""
+    """A router, its operands beside the value that is sent, and pools beside the one that it is sent to."""
 
     router: RouterEntity
     others: tuple[Tensor, ...]
+    pools: tuple[PoolEntity, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,12 @@ def means_of(sent: ast.Sent, site: Site) -> Means | Poison:
     """What stands behind `by`; poison after a told mistake."""
     called = sent.by.callee if isinstance(sent.by, ast.Call) else sent.by
     if isinstance(called, ast.Name) and site.scope.find(called.name) is None:
-        _tell_unknown(called, site)
+        applied = isinstance(sent.by, ast.Call) and find_op(called.name) is not None
+        weights = site.evaluate(sent.by) if applied else None
+        if isinstance(weights, Tensor):
+            return _by_weights(weights, sent, site)
+        if not isinstance(weights, Poison):
+            _tell_unknown(called, site)
         return POISON
     found = site.evaluate(called) if isinstance(called, ast.Name | ast.Attribute | ast.Index) else None
     if isinstance(found, RouterEntity):
@@ -63,10 +69,19 @@ def _by_router(router: RouterEntity, sent: ast.Sent, site: Site) -> Means | Pois
         site.tell(errors.WrongKind(span=sent.over.span, needed="nothing", found=found, way_out=way_out))
         return POISON
     arguments = sent.by.arguments if isinstance(sent.by, ast.Call) else ()
-    others = [site.tensor(argument.value, "an operand of a router") for argument in arguments]
+    others = [_operand(argument.value, site) for argument in arguments]
     if POISON in others:
         return POISON
-    return ByRouter(router, tuple(each for each in others if isinstance(each, Tensor)))
+    pools = tuple(each for each in others if isinstance(each, PoolEntity))
+    return ByRouter(router, tuple(each for each in others if isinstance(each, Tensor)), pools)
+
+
+def _operand(expression: ast.Expression, site: Site) -> Tensor | PoolEntity | Poison:
+    if isinstance(expression, ast.Name | ast.Index):
+        found = site.evaluate(expression)
+        if isinstance(found, PoolEntity):
+            return found
+    return site.tensor(expression, "an operand of a router")
 
 
 def _by_weights(weights: Tensor, sent: ast.Sent, site: Site) -> ByWeights:

@@ -22,7 +22,7 @@ from modgraph.elaboration.errors import (
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
 from modgraph.syntax import ast
-from modgraph.types import TensorType
+from modgraph.types import Axis, TensorType
 
 MOST_AXES = 16
 
@@ -41,10 +41,26 @@ class Rules:
 
 
 @dataclass
+class Decision:
+    """What a router decides while its body is elaborated: what it recorded, each time by name.
+
+    `words` are those that its body names axes by, `named` the axes that got a name for them; what it routes has none
+    of the `lacking`.
+    """
+
+    words: frozenset[str]
+    shows_choice: bool = False
+    records: dict[str, list[Any]] = field(default_factory=dict)
+    named: dict[str, Axis] = field(default_factory=dict)
+    lacking: set[Axis] = field(default_factory=set)
+
+
+@dataclass
 class BlockCall:
     """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far.
 
     Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
+    `decision` is that of a router, if it is one.
     """
 
     name: str
@@ -52,6 +68,7 @@ class BlockCall:
     axes: dict[str, Any] = field(default_factory=dict)
     outputs: list[Any] = field(default_factory=list)
     span: Span | None = None
+    decision: Decision | None = None
 
 
 @dataclass
@@ -122,6 +139,11 @@ class Site:
             self.context.spend(STATEMENT, statement.span)
             self.rules.statements[type(statement)](statement, self)
 
+    @property
+    def axes(self) -> Mapping[str, Axis]:
+        """What the words of a block's input types stand for in this use of it."""
+        return self.call.axes if self.call is not None else {}
+
     def tell(self, diagnostic: Diagnostic) -> None:
         self.context.tell(diagnostic)
 
@@ -191,6 +213,10 @@ class Site:
         if name not in self.graph:
             self.graph.add(node)
         return True
+
+    def graph_node(self, name: str) -> Node | None:
+        """A node of this graph; one that a scan or the graph around it has is taken over."""
+        return self.graph[name] if self.shares(name) else None
 
     def length_of(self, axis: str, span: Span) -> Result:
         """The input that tells how long examples are along an axis, made when first needed.

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from modgraph.elaboration import errors
+from modgraph.elaboration.arrays import declare_constant, declare_state, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
 from modgraph.elaboration.blocks import take_operand
+from modgraph.elaboration.decisions import elaborate_record, entered
 from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router, declare_weight
 from modgraph.elaboration.entities import POISON, Poison, Tensor
 from modgraph.elaboration.growth import elaborate_grow_by
@@ -42,9 +44,9 @@ def _input(statement: ast.Input, site: Site) -> None:
     if is_taken(statement.name, statement.span, site):
         return
     if site.call is not None and site.call.operands is not None:
-        type_ = elaborate_type(statement.type, site)
+        type_ = elaborate_type(statement.type, site, of_input=True)
         given = POISON if isinstance(type_, Poison) else take_operand(type_, statement.span, site)
-        site.scope.declare(statement.name, given)
+        site.scope.declare(statement.name, entered(given, statement, site))
         return
     if stands_in_scan(statement, "an input", "declare it before the scan", site):
         site.scope.declare(statement.name, POISON)
@@ -94,4 +96,8 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Yield: elaborate_yield,
     ast.Moved: elaborate_moved,
     ast.WeightOf: declare_weight,
+    ast.ConstantOf: declare_constant,
+    ast.StateOf: declare_state,
+    ast.Next: elaborate_next,
+    ast.Record: elaborate_record,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import POISON, Entity, Poison, PoolEntity, described
@@ -13,13 +15,17 @@ SIZED = {"token": "vocabulary", "class": "number of classes"}
 LONGEST_AXIS = 2**31 - 1
 
 
-def elaborate_type(type_: ast.TypeOf, site: Site) -> TensorType | Poison:
-    """`float[axes…]`, `token[axes…, vocabulary]`, `class[axes…, classes]`."""
+def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> TensorType | Poison:
+    """`float[axes…]`, `token[axes…, vocabulary]`, `class[axes…, classes]`.
+
+    In a block a name stands for the axis that an input's type gave it, but in the type of an input itself.
+    """
     if type_.dtype != "float" and type_.dtype not in SIZED:
         suggestion = did_you_mean(type_.dtype, ["float", *SIZED], "types are: {known}")
         site.tell(errors.UnknownType(span=type_.span, name=type_.dtype, suggestion=suggestion))
         return POISON
-    axes = [_axis(axis, site) for axis in type_.axes]
+    known = {} if of_input else site.axes
+    axes = [_axis(axis, site, known) for axis in type_.axes]
     sound = [axis for axis in axes if isinstance(axis, Axis)]
     if len(sound) < len(axes):
         return POISON
@@ -36,9 +42,11 @@ def elaborate_type(type_: ast.TypeOf, site: Site) -> TensorType | Poison:
     return TensorType(type_.dtype, tuple(sound[:-1]), size=sound[-1].size)  # type: ignore[arg-type]
 
 
-def _axis(axis: ast.Expression, site: Site) -> Axis | Poison:
+def _axis(axis: ast.Expression, site: Site, inputs: Mapping[str, Axis]) -> Axis | Poison:
     """A length, the name of a pool for an axis of its modules, or a name that nothing else has: any length."""
     if isinstance(axis, ast.Name):
+        if axis.name in inputs:
+            return inputs[axis.name]
         known = site.scope.find(axis.name)
         if isinstance(known, PoolEntity):
             return known.axis

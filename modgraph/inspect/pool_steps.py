@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from modgraph.declare import Signature, Use, Weight, numbers
 from modgraph.inspect.cost import fixed, fixed_signature
-from modgraph.ir import Graph, OpNode, PoolNode, Region, Result
+from modgraph.ir import Graph, OpNode, PoolNode, Region, Result, below
 from modgraph.tape import Tape, Value
 
 OnTape = Callable[[Graph, OpNode, Signature, tuple[Value, ...]], tuple[Value, ...]]
@@ -119,4 +119,4 @@ class PoolOnTape:
 
     def _name(self, node: OpNode, weight: Weight, module: int) -> str:
         place = "shared" if weight.shared and self.pool.alike else str(module)
-        return f"{self.pool.name}.{place}.{node.owner}.{weight.name}"
+        return below(f"{self.pool.name}.{place}.{node.owner}", weight.name)

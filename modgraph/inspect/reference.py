@@ -13,6 +13,7 @@ from typing import Any
 from modgraph.declare import (
     MISSING,
     Declaration,
+    Operand,
     Registered,
     Registry,
     Setting,
@@ -45,7 +46,7 @@ def suggestion(name: str) -> str:
 def registries() -> list[Registry[Any]]:
     """Those of the language, then those of recipes by name."""
     language: list[Registry[Any]] = [Op.registry, Router.registry]
-    others = [registry for _, registry in sorted(Registry.all.items()) if registry not in language]
+    others = [each for kind, each in sorted(Registry.all.items()) if each not in language and kind != "primitive"]
     return [*language, *others]
 
 
@@ -65,7 +66,7 @@ def message_page(message: type[Diagnostic]) -> str:
 def declaration_page(declaration: type[Declaration]) -> str:
     """How an op or router is written, what it takes, gives and learns, and what it costs."""
     lines = [f"{declaration.registry.kind} {signature_of(declaration)}", "", _prose(declaration), ""]
-    lines += [f"    takes   {operand.name}: {operand.dtype}[{_axes(operand.axes)}]" for operand in declaration.operands]
+    lines += [f"    takes   {_operand(operand)}" for operand in declaration.operands]
     lines += [f"    gives   [{_axes(axes)}]" for axes in declaration.results[:1]]
     records = declaration.records if issubclass(declaration, Router) else ()
     lines += [f"    {record.name:7} [{_axes(record.axes)}], {record.role.value}" for record in records]
@@ -141,6 +142,10 @@ def _axes(pattern: str) -> str:
     return ", ".join(pattern.split())
 
 
+def _operand(operand: Operand) -> str:
+    return f"{operand.name}: {operand.dtype}[{_axes(operand.axes)}]{', if given' if operand.optional else ''}"
+
+
 def _default(setting: Setting) -> str:
     return "…" if setting.default is None else shown_value(setting.default)
 
@@ -160,5 +165,5 @@ def _setting(setting: Setting) -> str:
 def _weight(weight: Weight) -> str:
     shared = ", shared by the modules of a pool" if weight.shared else ""
     state = " (state, not trained)" if weight.buffer else ""
-    condition = f", if {weight.when}" if weight.when else ""
+    condition = f", if {' and '.join(weight.when.split())}" if weight.when else ""
     return f"{weight.name} [{_axes(weight.axes)}]{shared}{state}{condition}"

@@ -9,7 +9,7 @@ from math import prod
 from modgraph.declare import DISTRIBUTION, Role, Signature, Use, numbers, product
 from modgraph.inspect.cost import fixed, fixed_route_signature, fixed_signature
 from modgraph.inspect.pool_steps import PoolOnTape
-from modgraph.ir import Graph, InputNode, Node, OpNode, Result, RouteNode, ScanNode, TargetNode, weights_of
+from modgraph.ir import Graph, InputNode, Node, OpNode, Result, RouteNode, ScanNode, TargetNode, below, weights_of
 from modgraph.routers import Router
 from modgraph.tape import INDEX, Tape, Value
 
@@ -61,7 +61,7 @@ class Writer:
 
     def _use(self, graph: Graph, node: OpNode | RouteNode, signature: Signature, owner: str) -> Use:
         weights = {
-            weight.name: self.weights[f"{owner}.{weight.name}"] for weight in signature.declaration.all_weights()
+            weight.name: self.weights[below(owner, weight.name)] for weight in signature.declaration.all_weights()
         }
         return Use(self.tape, signature, self.batch, weights, self._masks(graph, node))
 

@@ -26,7 +26,7 @@ from modgraph.ir.rewrite import Change, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
 from modgraph.ir.verify import verify
-from modgraph.ir.weights import GraphWeight, weights_of
+from modgraph.ir.weights import GraphWeight, below, moved_states, weights_of
 
 __all__ = [
     "MOST_MODULES",
@@ -51,6 +51,7 @@ __all__ = [
     "ScanNode",
     "TargetNode",
     "UnreadableGraph",
+    "below",
     "bind_route",
     "comparisons",
     "facts_of",
@@ -60,6 +61,7 @@ __all__ = [
     "length_name",
     "longest",
     "module_axes",
+    "moved_states",
     "padded_axes",
     "pruned",
     "rewritten",

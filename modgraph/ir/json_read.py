@@ -40,7 +40,7 @@ from modgraph.ir.stored import (
 )
 from modgraph.ir.verify import verify
 from modgraph.types import Misfit
-from modgraph.vocabulary import find_op, find_router
+from modgraph.vocabulary import find_decision, find_op
 
 MOST_PLACES = 2**31  # results of a node, or arguments of a region
 SIMPLE = {"input": InputNode, "target": TargetNode, "loss": LossNode}
@@ -144,7 +144,7 @@ def _node(fields: Fields) -> Node:
             owner, initial = fields.read("owner", name_of, fields.node), fields.read("initial", initial_of, None)
             return OpNode(**common, op=_declared(fields, find_op), owner=owner, initial=initial, frozen=_frozen(fields))
         case "router":
-            return RouterNode(**common, router=_declared(fields, find_router), frozen=_frozen(fields))
+            return RouterNode(**common, router=_declared(fields, find_decision), frozen=_frozen(fields))
         case "pool":
             size = fields.read("size", whole_of(1, MOST_MODULES))
             regions = fields.read("regions", lambda each: tuple(_region(fields.node, one) for one in list_of(each)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.node import OpNode, PoolNode, RouteNode
+from modgraph.ir.weights import below
 from modgraph.types import Shape
 
 
@@ -43,4 +44,4 @@ def _weights(part: Part) -> Iterator[tuple[str, Shape]]:
         if isinstance(node, OpNode | RouteNode):
             owner = node.owner if isinstance(node, OpNode) else part.graph.router_of(node).name
             for weight, axes in part.graph.signature(node).weight_axes().items():
-                yield f"{owner}.{weight}", axes
+                yield below(owner, weight), axes

@@ -43,7 +43,7 @@ def owners_of(part: Part) -> Iterator[Owner]:
                 yield Owner(node.owner, node.name, (node.op, weights, node.initial, node.frozen))
             case PoolNode():
                 yield Owner(node.name, node.name, ("pool",))
-            case RouteNode():
+            case RouteNode() if graph.router_of(node).router.computes:
                 weights = tuple(graph.signature(node).weight_shapes().items())
                 yield Owner(graph.router_of(node).name, node.name, ("router", weights))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from modgraph.declare import Initial, Signature, sizes
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import OpNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 from modgraph.types import Shape
 
 
@@ -57,6 +57,19 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
     return list(found.values())
 
 
+def moved_states(graph: Graph) -> dict[str, Result]:
+    """What each state that a rule moves is after a step of training, by the name of its weight."""
+    found = {}
+    for node in graph.of_kind(OpNode):
+        if node.op.moves_state:
+            state = graph[graph.inputs(node.name)["state"].node]
+            assert isinstance(state, OpNode) and state.op.remembers, f"{node.name} moves what is no state"
+            (weight,) = state.op.all_weights()
+            if not state.frozen:
+                found[f"{state.owner}.{weight.name}"] = Result(node.name)
+    return found
+
+
 def _of_router(router: RouterNode, signature: Signature) -> Iterator[GraphWeight]:
     return _declared(signature, router.name, router.name, None, router.frozen)
 
@@ -74,7 +87,7 @@ def _declared(
         start = initial or weight.initial
         initial = None
         yield GraphWeight(
-            name=f"{path}.{weight.name}",
+            name=below(path, weight.name),
             owner=owner,
             axes=axes[weight.name],
             initial=start,
@@ -99,6 +112,11 @@ def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
         for each in own:
             if not (pool.alike and each.shared):
                 yield _below(f"{pool.name}.{module}", replace(each, frozen=each.frozen and not new))
+
+
+def below(owner: str, name: str) -> str:
+    """A weight's name in the whole model; a learned array is called as it is declared."""
+    return f"{owner}.{name}" if name else owner
 
 
 def _below(owner: str, weight: GraphWeight) -> GraphWeight:

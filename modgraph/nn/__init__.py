@@ -7,6 +7,9 @@ from modgraph.nn.agreement import (
 )
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic, Where
+from modgraph.nn.array import Constant, NextState, State
+from modgraph.nn.attention import Attention
+from modgraph.nn.batch import BatchMean, BatchVariance
 from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.categorical import (
     Categorical,
@@ -19,6 +22,7 @@ from modgraph.nn.categorical import (
 from modgraph.nn.chance import Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import Above, Chosen, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
+from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
@@ -31,12 +35,13 @@ from modgraph.nn.parameter import Parameter
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import (
+    SelectedDense,
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
     SelectedPerModule,
 )
-from modgraph.nn.sequence import Attention, ClassToken, Position, Select
+from modgraph.nn.sequence import ClassToken, Position, Select
 from modgraph.nn.shape import Concat, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.situation import StopGradient, TrainingOrInference
@@ -54,17 +59,21 @@ __all__ = [
     "Arithmetic",
     "Attention",
     "AvgPool2d",
+    "BatchMean",
     "BatchNorm2d",
+    "BatchVariance",
     "Categorical",
     "Chosen",
     "Clamp",
     "ClassToken",
     "Concat",
+    "Constant",
     "Contract",
     "Conv2d",
     "CosineTopK",
     "CrossEntropy",
     "CumulativeSum",
+    "Defined",
     "Draw",
     "Dropout",
     "Elementwise",
@@ -95,6 +104,7 @@ __all__ = [
     "ModulatedLinear",
     "ModulatedMLP",
     "NewAxis",
+    "NextState",
     "NoisyTopK",
     "NormalNoise",
     "Parameter",
@@ -104,6 +114,7 @@ __all__ = [
     "Positions",
     "Scale",
     "Select",
+    "SelectedDense",
     "SelectedGathered",
     "SelectedGrouped",
     "SelectedMasked",
@@ -117,6 +128,7 @@ __all__ = [
     "SortOrder",
     "Split",
     "Stack",
+    "State",
     "StopGradient",
     "StraightThrough",
     "Sum",

@@ -91,9 +91,11 @@ class ChosenRecords(NamedTuple):
 class Chosen(nn.Module):
     """A router that is told its gates, its choice, and what this ranks modules by."""
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int, straight: bool = False) -> None:
+        """`straight` says that the gradient reaches the gates of what was not chosen too."""
         super().__init__()
         self.k = k
+        self.straight = straight
 
     def forward(
         self, tokens: Tensor, weights: Tensor, scores: Tensor, choice: Tensor, real: Tensor | None = None
@@ -101,4 +103,6 @@ class Chosen(nn.Module):
         """Tokens [..., N, D], all else [..., N, M], or without N for a single one; padding gets zeros."""
         given = (each if each.dim() == tokens.dim() else each.unsqueeze(-2) for each in (weights, scores, choice))
         weights, scores, choice = (cleared(each, real) for each in given)
-        return ChosenRecords(cleared(weights, choice != 0), scores.detach(), choice)
+        chosen = choice != 0
+        gates = weights if self.straight else cleared(weights, chosen)
+        return ChosenRecords(gates, scores.detach(), chosen.to(choice.dtype))

@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 
-class Parameter(nn.Module):
-    """The same array for every example; `rank` is how many axes one example of the operand has."""
+class Parameter:
+    """The same array for every example, which a module keeps under the name of its declaration.
+
+    `rank` is how many axes one example of the operand has.
+    """
 
     def __init__(self, rank: int, sizes: Sequence[int]) -> None:
-        super().__init__()
         self.rank = rank
-        self.weight = nn.Parameter(torch.zeros(tuple(sizes)))
+        self.sizes = tuple(sizes)
+        self.home: Any = None
+        self.name = ""
 
-    def forward(self, like: Tensor) -> Tensor:
+    def kept_by(self, home: nn.Module, name: str) -> Parameter:
+        """The same, in its place."""
+        home.register_parameter(name, nn.Parameter(torch.zeros(self.sizes)))
+        self.home, self.name = home, name
+        return self
+
+    def like(self, rank: int) -> Parameter:
+        """The same array, for another operand."""
+        found = Parameter(rank, self.sizes)
+        found.home, found.name = self.home, self.name
+        return found
+
+    @property
+    def weight(self) -> Tensor:
+        found: Tensor = getattr(self.home, self.name)
+        return found
+
+    def __call__(self, like: Tensor) -> Tensor:
         """like [..., axes of one] gives [..., *sizes]."""
         outer = like.shape[: like.dim() - self.rank]
-        return self.weight.expand(*outer, *self.weight.shape)
+        return self.weight.expand(*outer, *self.sizes)
+
+    @staticmethod
+    def rows(column: Sequence[Parameter], like: Tensor) -> Tensor:
+        """Those of some modules, for like [..., M, axes of one]: [..., M, *sizes]."""
+        outer = like.shape[: like.dim() - column[0].rank]
+        return torch.stack([each.weight for each in column]).expand(*outer, *column[0].sizes)

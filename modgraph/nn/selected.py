@@ -98,6 +98,19 @@ class SelectedMasked(nn.Module):
         return (values * records.gates.reshape(shape)).sum(-pool.result_rank - 1), *records
 
 
+class SelectedDense(nn.Module):
+    """Every module on every token, weighted by its gate, which may learn where it is zero."""
+
+    def forward(
+        self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Tokens [..., N, message] give results [..., N, result], and the router's records."""
+        tokens = cleared(tokens, real)
+        records: Records = router(tokens, *others, real=real)
+        gates = records.gates.reshape(*records.gates.shape, *[1] * pool.result_rank)
+        return (pool.all(tokens) * gates).sum(-pool.result_rank - 1), *records
+
+
 def grouped(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Pool) -> Tensor:
     """The sum of the messages to each token [S, result], of edges sorted by module."""
     chosen_SM = selected_SM != 0

@@ -62,6 +62,15 @@ class Reduction(AlongAxis):
 
     axis: int | str = axis_setting(-2)
 
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,)
+
+    def zero_along(self, signature: Signature, place: int) -> int | None:
+        position: int = signature.axes["position"]
+        if place == position:
+            return None
+        return place if place > position else place + 1
+
     def result(self, x: TensorType, position: int) -> TensorType:
         at = len(x.shape) + position
         return x.with_shape((*x.shape[:at], *x.shape[at + 1 :]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from modgraph.declare import Operand, TorchModule, Use, axis_setting, position_of, setting
+from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
 from modgraph.ops.op import Op
 from modgraph.ops.shape import named_axis
 from modgraph.tape import Value
@@ -54,6 +54,13 @@ class Transpose(_OfAxes):
             order[place] = at
         axes.bound["order"] = tuple(order)
         return (x.with_shape([x.shape[at] for at in order]),)
+
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,)
+
+    def zero_along(self, signature: Signature, place: int) -> int | None:
+        order: tuple[int, ...] = signature.axes["order"]
+        return order.index(place) - len(order) if place in order else None
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return use.tape.parts(x, x.count, strided=True)

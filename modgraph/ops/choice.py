@@ -175,9 +175,14 @@ class StraightThrough(Op):
     operands = (Operand("soft", "..."), Operand("hard", "..."))
     module = TorchModule("modgraph.nn.StraightThrough")
     outside_training = "hard"
+    narrows = "hard"
+    straight = True
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (found[0].with_shape(axes.lead or ()),)
+
+    def zero_with(self) -> tuple[int, ...]:
+        return (1,)
 
     def on_tape(self, use: Use, soft: Value, hard: Value) -> tuple[Value, ...]:
         return (use.tape.add(use.result, soft),)

@@ -149,6 +149,11 @@ class Where(Op):
         axes.bound["lacks"] = tuple(lacks)
         return Signature(self, found, axes, (type_,))
 
+    def zero_with(self) -> tuple[int, ...]:
+        if self.otherwise == 0:
+            return (0, 1) if self.then is None else (0,)
+        return (1,) if self.then == 0 and self.otherwise is None else ()
+
     def on_tape(self, use: Use, condition: Value, *values: Value) -> tuple[Value, ...]:
         flags = use.tape.make(condition.count, condition, width=FLAG, learns=False)
         return (use.tape.make(use.result, *values, keeps=[flags]),)

@@ -6,7 +6,7 @@ from modgraph.declare import ONES, ZEROS, Operand, Signature, TorchModule, Use, 
 from modgraph.ops.image import IMAGE
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
-from modgraph.tape import INDEX, Value
+from modgraph.tape import INDEX, Tape, Value
 from modgraph.types import Axes, Axis, Misfit
 
 
@@ -46,8 +46,7 @@ class RMSNorm(Op):
     eps: float = setting(1e-6, min=0, doc="added to the mean square")
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        root = use.tape.make(use.lead, use.tape.make(use.lead, x, keeps=[x]), keeps_result=True)
-        return (use.tape.times(x.count, use.tape.times(x.count, x, root), use.weights["weight"]),)
+        return (rms_normalised(use.tape, x, use.lead, use.weights["weight"]),)
 
 
 class BatchNorm(Op):
@@ -120,3 +119,9 @@ class Dropout(Op):
 def normalised(use: Use, x: Value, statistics: float) -> Value:
     """What is left of x without its mean and its deviation: both are kept, as so many numbers, and x."""
     return use.tape.make(x.count, x, *use.weights.values(), keeps=[x], keeps_more=statistics * use.tape.width)
+
+
+def rms_normalised(tape: Tape, x: Value, rows: float, weight: Value) -> Value:
+    """x in so many rows, each divided by its root mean square, times a weight."""
+    root = tape.make(rows, tape.make(rows, x, keeps=[x]), keeps_result=True)
+    return tape.times(x.count, tape.times(x.count, x, root), weight)

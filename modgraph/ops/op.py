@@ -17,7 +17,10 @@ class Op(Declaration):
     `outside_training` is the operand, by its name, that it is outside training, if it is one of them.
     `zero_outside_training` says that it is noise: what is added to another value in training.
     `draws` says that it chooses by chance in training; `told` is the operand, by its name, that says what instead.
-    `narrows` is the operand, by its name, that is a choice of which it leaves a part.
+    `remembers` says that it is a state, which its only weight is; `moves_state` that it says what the state that is its
+    first operand becomes.
+    `narrows` is the operand, by its name, of which it leaves a part, or all, as it is.
+    `straight` says that its gradient is not that of its value, and reaches what is zero.
     `unchanged_by_zero` are the operands, by name, that as zeros leave the other one as it is.
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
@@ -36,7 +39,10 @@ class Op(Declaration):
     zero_outside_training: ClassVar[bool] = False
     draws: ClassVar[bool] = False
     told: ClassVar[str] = ""
+    remembers: ClassVar[bool] = False
+    moves_state: ClassVar[bool] = False
     narrows: ClassVar[str] = ""
+    straight: ClassVar[bool] = False
     unchanged_by_zero: ClassVar[tuple[str, ...]] = ()
     masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
@@ -80,6 +86,11 @@ class Op(Declaration):
     def zero_with(self) -> tuple[int, ...]:
         """The operands, by place, wherever one of which is zero the result is zero too."""
         return ()
+
+    def zero_along(self, signature: Signature, place: int) -> int | None:
+        """Where an axis of its only operand, which it lays otherwise or reduces, stands in the result, from the last:
+        what is zero along it in the one, wherever else, is zero in the other. None: nowhere, or it does neither."""
+        return None
 
     def longest(self, signature: Signature) -> dict[str, int]:
         """How long axes of any length may be here at most, by name."""

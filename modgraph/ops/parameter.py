@@ -14,14 +14,14 @@ from modgraph.types import Axes, Axis, Misfit, TensorType, once_each
 class Parameter(Op):
     """A learned array, the same for every example: what `weight w: float[4, 8] = normal(0.02)` declares.
 
-    Its operand only tells how many examples there are.
+    Its operand only tells how many examples there are. The weight has the declaration's own name.
     """
 
     name = "parameter"
     synonyms = ("variable", "learned", "learned_queries", "latents")
     example = "input x: float[5, 6] weight w: float[6] = normal(1.0) y = x * w output y"
     operands = (Operand("like", "..."),)
-    weights = (Weight("weight", "...", normal(0.02)),)
+    weights = (Weight("", "...", normal(0.02)),)
     module = TorchModule("modgraph.nn.Parameter", "rank", "sizes")
 
     sizes: tuple[int, ...] = setting((), min=1, doc="the lengths of its axes")
@@ -46,4 +46,4 @@ class Parameter(Op):
         return replace(self, sizes=tuple(size if name == axis else old for old, name in lengths))
 
     def on_tape(self, use: Use, like: Value) -> tuple[Value, ...]:
-        return (use.tape.view(use.weights["weight"], use.result),)
+        return (use.tape.view(use.weights[""], use.result),)

@@ -1,8 +1,8 @@
-"""Ops on tokens: embedding, attention, position, the class token."""
+"""Ops on tokens: embedding, position, the class token."""
 
 from __future__ import annotations
 
-from modgraph.declare import ZEROS, Operand, Signature, TorchModule, Use, Weight, normal, setting, tokens, uniform
+from modgraph.declare import Operand, Signature, TorchModule, Use, Weight, normal, setting, tokens
 from modgraph.ops.op import Op
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, derived
@@ -26,50 +26,6 @@ class Embedding(Op):
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.make(use.result, *use.weights.values(), keeps=[x]),)
-
-
-class Attention(Op):
-    """Multi-head self-attention over the tokens: softmax(Q Kᵀ / √d) V, padding masked."""
-
-    name = "attention"
-    synonyms = ("self_attention", "multihead_attention", "mha", "sdpa")
-    example = "input x: float[5, 6] y = x -> attention(2) output y"
-    operands = TOKENS
-    results = ("... N D",)
-    weights = (
-        Weight("qkv.weight", "threefold D", uniform("D")),
-        Weight("qkv.bias", "threefold", ZEROS, when="bias"),
-        Weight("out.weight", "D D", uniform("D")),
-        Weight("out.bias", "D", ZEROS),
-    )
-    module = TorchModule("modgraph.nn.Attention", "D", "heads", bias="bias", causal="causal")
-
-    heads: int = setting(min=1, doc="number of heads; divides the width")
-    bias: bool = setting(True, doc="biases in the maps to queries, keys and values")
-    causal: bool = setting(False, doc="no token sees a later one")
-
-    @derived
-    def threefold(self, D: int) -> int:
-        return 3 * D
-
-    def check(self, axes: Axes) -> None:
-        if axes.fixed("D") % self.heads:
-            raise Misfit(f"{self.heads} heads do not divide a width of {axes['D']}", "choose heads that do")
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return (signature.axes["N"],)
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        weights = use.weights
-        into = [weights["qkv.weight"], *([weights["qkv.bias"]] if self.bias else [])]
-        sizes = use.lead * use.axis("N") * self.heads  # one number for each token and head
-        qkv = use.tape.product(3 * x.count, use.cleared(x), *into)
-        y = use.tape.make(x.count, qkv, keeps=[qkv], keeps_result=True, keeps_more=sizes * use.tape.width)
-        y = use.tape.cleared(y, use.mask())
-        return (use.tape.product(x.count, y, weights["out.weight"], weights["out.bias"]),)
-
-    def macs(self, N: int, D: int) -> int:
-        return 4 * N * D * D + 2 * N * N * D
 
 
 class ClassToken(Op):

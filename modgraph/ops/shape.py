@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, position_of, product, setting
@@ -23,6 +24,7 @@ from modgraph.types import (
 )
 
 MOST_PARTS = 256
+PLACE = re.compile(r"-[1-9]\d*")  # of an axis, counted from the last
 
 
 class Flatten(Op):
@@ -138,7 +140,8 @@ class Split(Op):
 class Rename(Op):
     """Give axes other names: `h -> rename(expert="sender")`, so that all pairs of two experts can be meant.
 
-    An axis keeps its length, and an axis of any length its padding: only axes with a number can be renamed.
+    An axis keeps its length, and an axis of any length its padding: only axes with a number can be renamed. Without a
+    new name, `rename(expert="")`, it is a plain one.
     """
 
     name = "rename"
@@ -151,17 +154,19 @@ class Rename(Op):
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x),)
 
-    names: tuple[str, ...] = setting((), doc='each axis with its new name, as in rename(expert="sender")')
+    names: tuple[str, ...] = setting(
+        (), doc='each axis with its new name, as in rename(expert="sender"); "-2" is the one before the last'
+    )
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         (x,) = found
         shape = list(x.shape)
         for old, new in zip(self.names[::2], self.names[1::2], strict=True):
-            at = len(shape) + position_of(old, x, self.name)
+            at = len(shape) + position_of(int(old) if PLACE.fullmatch(old) else old, x, self.name)
             if shape[at].is_padded:
                 reason = f'the axis "{old}" has no fixed length, and its padding would be forgotten'
                 raise Misfit(reason, "reduce it, or give it a number in the input's type")
-            shape[at] = named_axis(shape[at].size, new)
+            shape[at] = named_axis(shape[at].size, new) if new else Axis(shape[at].size)
         return (x.with_shape(once_each(tuple(shape))),)
 
     def check(self, axes: Axes) -> None:

@@ -18,6 +18,11 @@ class StopGradient(Op):
     example = "input x: float[5, 6] y = x * (x -> stop_gradient) output y"
     module = TorchModule("modgraph.nn.StopGradient")
 
+    narrows = "x"
+
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,)
+
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (replace(x, learns=False, is_weight=False),)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from modgraph.ir import Change, Graph, Node, OpNode, Part, Result, RouterNode, rewritten
+from modgraph.ir import Change, Graph, Node, OpNode, Part, Result, RouteNode, RouterNode, rewritten
 from modgraph.ops import Op
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
@@ -55,6 +55,9 @@ class _Deterministic:
                 return replace(node, op=node.op.without_chance())
             case RouterNode():
                 return replace(node, router=node.router.deterministic())
+            case RouteNode() if node.lowering is not None:
+                router = part.graph.router_of(node).router
+                return node if router.deterministic() == router else replace(node, lowering=None)
             case _:
                 return node
 

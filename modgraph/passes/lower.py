@@ -41,6 +41,8 @@ class Lower(Pass):
         """The form of a route."""
         offered = part.graph.router_of(route).router.lowerings(part.facts_of(route))
         forms = [form for form in offered if form.exportable or not self.exportable]
+        if not part.graph.router_of(route).router.computes:
+            return forms[0]
         for form in forms:
             if self.form in (None, form.form):
                 return form

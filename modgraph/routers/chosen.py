@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, tokens
+from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, setting, tokens
 from modgraph.routers.on_tape import TapedPool, chosen, senders
-from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, RecordsOf, Router, definition
 from modgraph.routers.top_k import TopK
 from modgraph.tape import FLAG, Value
 from modgraph.types import TensorType
 
+EVERY_EDGE = "modgraph.nn.message_passing.EveryEdgeMessagePassing"
+OF_CHOICE = (
+    Record("gates", "... N M", Role.GATES),
+    Record("scores", "... N M", Role.SCORES),
+    Record("selected", "... N M", Role.CHOICE),
+)
 OF_PAIRS = tuple(Operand(name, "... N M") for name in ("weights", "scores", "choice"))
 
 
@@ -28,13 +34,13 @@ class Chosen(TopK):
         "w = (s, s -> top_k(2)) -> masked_softmax y = x -> p by w output y"
     )
     operands = (tokens("tokens"), *OF_PAIRS)
-    records = (
-        Record("gates", "... N M", Role.GATES),
-        Record("scores", "... N M", Role.SCORES),
-        Record("selected", "... N M", Role.CHOICE),
-    )
-    module = TorchModule("modgraph.nn.Chosen", "k")
+    module = TorchModule("modgraph.nn.Chosen", "k", "straight")
     balanced = False
+
+    straight: bool = setting(False, doc="the gradient reaches the weights of what was not chosen too")
+    shows: bool = setting(True, doc="record the choice; not where the router that made it does")
+
+    records: ClassVar[Any] = RecordsOf(lambda router: OF_CHOICE if router.shows else (), otherwise=OF_CHOICE)
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         if not self.outer(pool, tokens):
@@ -43,13 +49,30 @@ class Chosen(TopK):
 
     def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
         tokens, (weights, scores, choice) = use.cleared(tokens), map(use.cleared, others)
+        if self.straight:
+            messages = pool.all(tokens, senders(use))
+            weighted = use.tape.times(messages.count, messages, weights)
+            return (use.tape.make(use.results[0], weighted), weights, scores, choice)[: len(use.results)]
         gates = use.tape.make(weights.count, weights, keeps_more=weights.count * FLAG)
         value = chosen(form, use, pool, tokens, gates, senders(use), self.reached(use, pool), self.k)
-        return value, gates, scores, choice
+        return (value, gates, scores, choice)[: len(use.results)]
 
     def reached(self, use: Use, pool: TapedPool) -> float:
         """How many modules a sender reaches."""
         return self.k
+
+    def deterministic(self) -> Router:
+        return replace(self, straight=False)
+
+    @property
+    def reference_form(self) -> Lowering:
+        return definition(EVERY_EDGE) if self.straight else super().reference_form
+
+    def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
+        if not self.straight:
+            return super().lowerings(pool)
+        reason = "every module runs while a model learns: a straight-through gate's gradient reaches all of them"
+        return (Lowering("dense", "modgraph.nn.SelectedDense", reason, exportable=False), self.reference_form)
 
 
 class ChosenSenders(Chosen):

@@ -5,6 +5,7 @@ Axis letters: N senders (tokens), M modules of the pool, D width of a token, V w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -54,6 +55,17 @@ class Lowering:
     exportable: bool = True
 
 
+class RecordsOf:
+    """What a router records, where that depends on its settings; `otherwise` of the class itself."""
+
+    def __init__(self, of: Callable[[Any], tuple[Record, ...]], otherwise: tuple[Record, ...] = ()) -> None:
+        self.of = of
+        self.otherwise = otherwise
+
+    def __get__(self, router: Router | None, kind: type[Router]) -> tuple[Record, ...]:
+        return self.otherwise if router is None else self.of(router)
+
+
 class Router(Declaration):
     """Scores edges between senders and receivers, selects some, and reduces the messages they carry.
 
@@ -73,6 +85,7 @@ class Router(Declaration):
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
     masks_each: ClassVar[bool] = False  # its torch forms take a mask for each operand, where others take the first's
+    computes: ClassVar[bool] = True  # or only shows what ops and other routes of the graph computed
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
 
     @property

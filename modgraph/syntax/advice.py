@@ -26,12 +26,17 @@ FORMS = {
     "FROZEN": "frozen { module encoder = linear(8) }",
     "YIELD": "yield h",
     "WEIGHT": "weight queries: float[4, 8] = normal(0.02)",
+    "CONSTANT": "constant c: float[2, 2] = [[1, 0], [0, 1]]",
+    "STATE": "state bias: float[4] = zeros",
+    "NEXT": "next bias = 0.9 * bias",
+    "RECORD": "record gates, choice = chosen",
     "MOVED": "moved blocks.0.old -> blocks.0.new",
     "NAME": "y = x -> relu",
 }
 DEFINITIONS = {
     "MODEL": "model m(width=8) { input x: float[4] output x }",
     "BLOCK": "block b(width=8) { input x: float[4] output x }",
+    "ROUTER": "router r() for p { input x: float[n, 8] g = x -> linear(p) -> softmax y = x -> p by g output y }",
     "IMPORT": 'import ffn from "blocks.mod"',
 }
 OF_OTHER_LANGUAGES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -216,6 +217,50 @@ class WeightOf(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConstantOf(Statement):
+    """A given array."""
+
+    name: str
+    type: TypeOf
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateOf(Statement):
+    """An array that a rule moves, and how it starts."""
+
+    name: str
+    type: TypeOf
+    start: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Next(Statement):
+    """What a state is after a step of training."""
+
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded(Tree):
+    """One thing that a router records: its name, what it means if its name does not say so, its value if that is of
+    another name."""
+
+    name: str
+    role: str | None = None
+    value: Expression | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(Statement):
+    """What a router shows of its decision."""
+
+    items: tuple[Recorded, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Body(Tree):
     statements: tuple[Statement, ...]
 
@@ -306,13 +351,19 @@ class Import(Tree):
 
 @dataclass(frozen=True, kw_only=True)
 class Definition(Tree):
-    """A model (built whole) or a block (used inside models)."""
+    """A model (built whole), a block (used inside models), or a router, for pools that its body has names for."""
 
     keyword: str
     name: str
     name_span: Span = field(compare=False, repr=False)
     parameters: tuple[Parameter, ...]
     body: Body
+    pools: tuple[str, ...] = ()
+
+    @cached_property
+    def axis_words(self) -> frozenset[str]:
+        """The words that may name axes in its body: strings, and what stands behind `over` and `axis=`."""
+        return frozenset(_axis_words(self.body))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,6 +379,10 @@ class File(Tree):
     def blocks(self) -> tuple[Definition, ...]:
         return tuple(each for each in self.definitions if each.keyword == "block")
 
+    @property
+    def routers(self) -> tuple[Definition, ...]:
+        return tuple(each for each in self.definitions if each.keyword == "router")
+
 
 def _declared(statement: Statement) -> tuple[str, ...]:
     match statement:
@@ -339,6 +394,19 @@ def _declared(statement: Statement) -> tuple[str, ...]:
             return statement.then.declared + (statement.otherwise.declared if statement.otherwise is not None else ())
         case _:
             return ()
+
+
+def _axis_words(body: Body) -> Iterator[str]:
+    pending: list[Any] = [body]
+    while pending:
+        tree = pending.pop()
+        match tree:
+            case Literal(value=str(word)) | Sent(over=Name(name=word)) | Argument(name="axis", value=Name(name=word)):
+                yield word
+            case tuple():
+                pending += tree
+        if isinstance(tree, Tree):
+            pending += vars(tree).values()
 
 
 def depth_of(children: list[Any]) -> int:

@@ -5,7 +5,7 @@ Every method receives the children of its grammar rule: tokens and finished tree
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from modgraph.diagnostics import Diagnostic, Span
@@ -86,6 +86,9 @@ class Builder:
         )
 
     block = model
+
+    def router_type(self, children: Children) -> ast.Definition:
+        return replace(self.model(children), pools=tuple(words(children)[1:]))
 
     def parameters(self, children: Children) -> _Parameters:
         return make(_Parameters, children, items=items(children, ast.Parameter))
@@ -171,6 +174,24 @@ class Builder:
 
     def weight(self, children: Children) -> ast.WeightOf:
         return make(ast.WeightOf, children, name=str(children[1]), type=children[3], start=children[5])
+
+    def constant(self, children: Children) -> ast.ConstantOf:
+        return make(ast.ConstantOf, children, name=str(children[1]), type=children[3], value=children[5])
+
+    def state(self, children: Children) -> ast.StateOf:
+        return make(ast.StateOf, children, name=str(children[1]), type=children[3], start=children[5])
+
+    def next_(self, children: Children) -> ast.Next:
+        _, name, _, value = children
+        return make(ast.Next, children, name=str(name), name_span=name.span, value=value)
+
+    def record(self, children: Children) -> ast.Record:
+        return make(ast.Record, children, items=items(children, ast.Recorded))
+
+    def recorded(self, children: Children) -> ast.Recorded:
+        name, *role = words(children)
+        value = children[-1] if isinstance(children[-1], ast.Expression) else None
+        return make(ast.Recorded, children, name=name, role=role[0] if role else None, value=value)
 
     def path(self, children: Children) -> ast.Path:
         return make(ast.Path, children, name="".join(children))

@@ -60,6 +60,6 @@ def _steps(model: Model, part: Part, route: RouteNode, batch: Mapping[str, Tenso
 def _with_weights(graph: Graph, route: RouteNode, router: Router, trained: nn.Module) -> nn.Module:
     """The module of a router like the trained one, with the very same weights."""
     operands = [graph.type_of(result) for result in graph.inputs(route.name).values()]
-    module = construct(bind_route(router, graph.pool_of(route), *operands))
+    module: nn.Module = construct(bind_route(router, graph.pool_of(route), *operands))
     module.load_state_dict(trained.state_dict(), assign=True)
     return module.eval()

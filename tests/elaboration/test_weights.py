@@ -35,11 +35,11 @@ model m(width=6) {
 }
 """
 SHAPES = {
-    "weight.weight": (3, 6),
-    "over.weight": (6,),
-    "blocks.0.scale.weight": (4,),
-    "blocks.1.scale.weight": (4,),
-    "states.moved.weight": (6,),
+    "weight": (3, 6),
+    "over": (6,),
+    "blocks.0.scale": (4,),
+    "blocks.1.scale": (4,),
+    "states.moved": (6,),
 }
 
 
@@ -47,15 +47,15 @@ def test_it_is_one_array_for_every_example_and_step() -> None:
     model = modgraph.loads(SPEC).build(seed=1).double()
     weights = {name: each.detach() for name, each in model.named_parameters()}
     assert {name: tuple(each.shape) for name, each in weights.items() if not name.startswith("p.")} == SHAPES
-    assert (weights["over.weight"] == 0).all() and (weights["blocks.0.scale.weight"] == 1).all()
+    assert (weights["over"] == 0).all() and (weights["blocks.0.scale"] == 1).all()
     x = torch.randn(2, 5, 6, dtype=torch.float64)
     found = model.compute({"x": x, "words": torch.zeros(2, 5, dtype=torch.long)}).outputs
-    gates = ((x + weights["over.weight"]) @ weights["weight.weight"].T).softmax(-1)
+    gates = ((x + weights["over"]) @ weights["weight"].T).softmax(-1)
     messages = model.get_submodule("p").all(x)
     torch.testing.assert_close(found["y"], (messages * gates.unsqueeze(-1)).sum(-2))
     h = torch.zeros(2, 6, dtype=torch.float64)
     for step in range(5):
-        h = 3 * x[:, step] * weights["states.moved.weight"] + h * weights["weight.weight"].sum(0)
+        h = 3 * x[:, step] * weights["states.moved"] + h * weights["weight"].sum(0)
     torch.testing.assert_close(found["states"][:, -1], h)
 
 
@@ -66,20 +66,20 @@ def test_it_learns_is_stored_and_is_exported(tmp_path: Path) -> None:
     model.compute({"x": torch.randn(2, 5, 6), "words": torch.zeros(2, 5, dtype=torch.long)}).outputs[
         "y"
     ].sum().backward()
-    assert model.get_parameter("weight.weight").grad is not None
+    assert model.get_parameter("weight").grad is not None
     modgraph.export(model, tmp_path / "m.onnx")
 
 
 def test_it_grows_with_the_pool_whose_axis_it_has() -> None:
     grown = grow(modgraph.loads(SPEC).ir, "p", 2)
     shapes = {name: tuple(each.shape) for name, each in modgraph.backends.torch.build(grown).named_parameters()}
-    assert shapes["weight.weight"] == (5, 6)
+    assert shapes["weight"] == (5, 6)
 
 
 def test_in_a_frozen_body_it_stays() -> None:
     text = "model m() { input x: float[4] frozen { weight w: float[4] = normal(1) } y = x * w -> linear(2) output y }"
     model = modgraph.loads(text).build()
-    assert [name for name, each in model.named_parameters() if not each.requires_grad] == ["w.weight"]
+    assert [name for name, each in model.named_parameters() if not each.requires_grad] == ["w"]
 
 
 def test_a_module_of_a_pool_has_its_own() -> None:
@@ -88,7 +88,7 @@ def test_a_module_of_a_pool_has_its_own() -> None:
         f"{block} model m() {{ input x: float[4] pool p[2] = scaled() y = x -> p output y }}"
     ).build()
     x = torch.randn(3, 4)
-    expected = torch.stack([x * model.get_parameter(f"p.{j}.scaled.w.weight") for j in range(2)], 1)
+    expected = torch.stack([x * model.get_parameter(f"p.{j}.scaled.w") for j in range(2)], 1)
     torch.testing.assert_close(model(x), expected)
 
 

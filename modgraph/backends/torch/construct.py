@@ -11,6 +11,7 @@ from modgraph.declare import Signature
 from modgraph.declare.errors import BrokenModule, failure
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, OpNode, PoolNode
+from modgraph.nn import Parameter
 
 
 def resolve(path: str) -> Any:
@@ -27,19 +28,20 @@ def resolve(path: str) -> Any:
         raise ModgraphError([BrokenModule(path=path, problem=failure(error))]) from error
 
 
-def construct(signature: Signature) -> nn.Module:
+def construct(signature: Signature) -> Any:
     """The torch module of a bound declaration, its weights not yet set."""
     path, positional, named = signature.constructor()
-    module: nn.Module = resolve(path)(*positional, **named)
-    return module
+    return resolve(path)(*positional, **named)
 
 
 class Namespace(nn.Module):
     """A name with modules below it, so that state dicts have hierarchical names."""
 
-    def put(self, path: str, module: nn.Module) -> nn.Module:
-        """Register a module below this one, under a dotted path."""
+    def put(self, path: str, module: Any) -> Any:
+        """Register a module below this one, or an array that is learnt, under a dotted path."""
         first, _, rest = path.partition(".")
+        if not rest and isinstance(module, Parameter):
+            return module.kept_by(self, first)
         if not rest:
             self._modules[first] = module
             return module
@@ -61,7 +63,7 @@ def shared_parts(pool: PoolNode) -> Namespace | None:
     return shared if shared._modules else None
 
 
-def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> nn.Module:
+def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> Any:
     """One op of one module of a pool; where the op shares weights, only its own part."""
     signature = region.signature(node)
     if shared is None or not any(weight.shared for weight in node.op.all_weights()):

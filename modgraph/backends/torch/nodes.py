@@ -12,6 +12,7 @@ from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Step, plan
 from modgraph.backends.torch.scan import CompiledScan
 from modgraph.ir import Graph, OpNode, Part, PoolNode, RouteNode, ScanNode
+from modgraph.nn import Parameter
 
 
 class Nodes:
@@ -27,7 +28,7 @@ class Nodes:
         for node in graph:
             match node:
                 case OpNode():
-                    computes[node.name] = self._once(node.owner, partial(construct, graph.signature(node)))
+                    computes[node.name] = self._op(graph, node)
                 case PoolNode():
                     self._once(node.name, partial(CompiledPool, node))
                 case RouteNode():
@@ -35,6 +36,11 @@ class Nodes:
                 case ScanNode():
                     computes[node.name] = self._scan(graph, node)
         return plan(graph, computes)
+
+    def _op(self, graph: Graph, node: OpNode) -> Callable[..., Any]:
+        signature = graph.signature(node)
+        made = self._once(node.owner, partial(construct, signature))
+        return made.like(len(signature.operands[0].shape)) if isinstance(made, Parameter) else made
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         if name not in self.made:
@@ -50,11 +56,16 @@ class Nodes:
             name=node.name,
             form=resolve(next(form for form in forms if form.form == node.lowering).route)(),
             pool=self.made[pool.name],
-            router=self._once(router.name, partial(construct, graph.signature(node))),
+            router=self._once(router.name, partial(construct, graph.signature(node)))
+            if router.router.computes
+            else None,
             single=router.router.senders and len(tokens.shape) == len(pool.message.shape),
             result_rank=len(pool.result.shape),
             one_for_each_sender=router.router.one_for_each == "sender",
         )
+
+    def _router(self, graph: Graph, node: RouteNode) -> Any:
+        return self._once(graph.router_of(node).name, partial(construct, graph.signature(node)))
 
     def _scan(self, graph: Graph, node: ScanNode) -> CompiledScan:
         return CompiledScan(node, self.steps(Part(node.region.graph, node)), list(graph.inputs(node.name)), self.model)

@@ -13,6 +13,7 @@ from modgraph.elaboration.errors.arguments import (
     UnknownParameter,
     UnknownStart,
 )
+from modgraph.elaboration.errors.arrays import NoState, NoSuchArray, TwoNexts
 from modgraph.elaboration.errors.cautions import (
     Dead,
     EmptyFamily,
@@ -35,6 +36,14 @@ from modgraph.elaboration.errors.names import (
     WrongKind,
 )
 from modgraph.elaboration.errors.pools import CannotGrow, PoolWithoutSize, SelectsTooMany
+from modgraph.elaboration.errors.routers import (
+    DecidesOtherwise,
+    RecordOutsideRouter,
+    RecordShape,
+    RouterOutputs,
+    RouterPools,
+    UnknownRole,
+)
 from modgraph.elaboration.errors.scans import (
     NotAState,
     NoTimeAxis,
@@ -72,6 +81,7 @@ __all__ = [
     "CannotGrow",
     "CircularImport",
     "Dead",
+    "DecidesOtherwise",
     "DoesNotFit",
     "DuplicateArgument",
     "DuplicateName",
@@ -85,6 +95,8 @@ __all__ = [
     "NamesWouldShift",
     "NoBalance",
     "NoOutput",
+    "NoState",
+    "NoSuchArray",
     "NoTimeAxis",
     "NoYield",
     "NotAState",
@@ -96,7 +108,11 @@ __all__ = [
     "OutsideProject",
     "ParameterWithoutValue",
     "PoolWithoutSize",
+    "RecordOutsideRouter",
+    "RecordShape",
     "RecursiveBlock",
+    "RouterOutputs",
+    "RouterPools",
     "SelectsAll",
     "SelectsTooMany",
     "SharedWithOtherShapes",
@@ -106,10 +122,12 @@ __all__ = [
     "StateType",
     "TooLarge",
     "TooManyArguments",
+    "TwoNexts",
     "UnknownArgument",
     "UnknownName",
     "UnknownOp",
     "UnknownParameter",
+    "UnknownRole",
     "UnknownStart",
     "UnknownType",
     "Unused",

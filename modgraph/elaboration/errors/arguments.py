@@ -121,9 +121,14 @@ class BlockOperands(Diagnostic):
     """A block is applied to as many values as it has inputs."""
 
     code = "MG223"
-    message = 'block "{name}" has {inputs} inputs, and {given} values are given'
-    help = "write (a, b) -> {name} for two"
+    message = '{kind} "{name}" has {inputs} inputs, and {given} values are given'
+    help = "{way_out}"
     example = "block b() { input x: float[4] output x } model m() { input x: float[4] y = (x, x) -> b output y }"
     name: str
     inputs: int
     given: int
+    kind: str = "block"
+
+    @property
+    def way_out(self) -> str:
+        return f"write (a, b) -> {self.name} for two" if self.kind == "block" else "the first is what is sent: by r(b)"

@@ -10,7 +10,7 @@ from typing import Any
 from modgraph.declare import Declaration, Setting
 from modgraph.inspect.diff.values import Entry
 from modgraph.ir.json_form import thawed
-from modgraph.vocabulary import find_op, find_router
+from modgraph.vocabulary import find_decision, find_op
 
 Facts = dict[str, Any]
 Names = Mapping[str, str]
@@ -113,7 +113,7 @@ def _by_prefix(facts: Facts) -> dict[str, dict[str, Any]]:
 
 @cache
 def _declaration(kind: str, is_: str) -> type[Declaration]:
-    found = find_op(is_) if kind == "op" else find_router(is_)
+    found = find_op(is_) if kind == "op" else find_decision(is_)
     assert found is not None, f"the graph has the {kind} {is_}"
     return found
 

@@ -6,11 +6,12 @@ torch_geometric takes longer to import than torch, so nothing imports this packa
 from modgraph.nn.message_passing.agreement import AgreementMessagePassing
 from modgraph.nn.message_passing.base import MessagePassing
 from modgraph.nn.message_passing.kernel import KernelMessagePassing
-from modgraph.nn.message_passing.selected import SelectedMessagePassing, SlotsMessagePassing
+from modgraph.nn.message_passing.selected import EveryEdgeMessagePassing, SelectedMessagePassing, SlotsMessagePassing
 from modgraph.nn.message_passing.weighted import WeightedMessagePassing
 
 __all__ = [
     "AgreementMessagePassing",
+    "EveryEdgeMessagePassing",
     "KernelMessagePassing",
     "MessagePassing",
     "SelectedMessagePassing",

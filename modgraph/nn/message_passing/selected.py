@@ -29,16 +29,27 @@ class SelectedMessagePassing(MessagePassing):
         tokens = cleared(tokens, real)
         records: Records = router(tokens, *others, real=real)
         tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
-        token_E, module_E = selected_SM.nonzero(as_tuple=True)
+        token_E, module_E = self.edges(selected_SM).nonzero(as_tuple=True)
         messages = edge_messages(tokens_S[token_E], module_E, pool)
         edges, size = torch.stack((module_E, token_E)), (len(pool), tokens_S.shape[0])
         weight = gates_SM[token_E, module_E]
         values = self.propagate(edges, messages=messages.flatten(1), weight=weight, size=size)
         return values.reshape(*records.gates.shape[:-1], *messages.shape[1:]), *records
 
+    def edges(self, selected_SM: Tensor) -> Tensor:
+        """Not zero where a token is sent to a module."""
+        return selected_SM
+
     def message(self, messages: Tensor, weight: Tensor) -> Tensor:
         """What an edge carries."""
         return messages * weight.unsqueeze(-1)
+
+
+class EveryEdgeMessagePassing(SelectedMessagePassing):
+    """The definition where gates learn that are zero: every module sends its message."""
+
+    def edges(self, selected_SM: Tensor) -> Tensor:
+        return torch.ones_like(selected_SM)
 
 
 class SlotsMessagePassing(InSlots):

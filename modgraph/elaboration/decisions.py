@@ -1,0 +1,102 @@
+"""The body of a router: axes that its inputs name, what it records, and what leaves it.
+
+An axis that the body speaks of by name has an identity in it: a plain one is called after the use of the router, and a
+value that lacks it gets one of length 1. What leaves the body has it no more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modgraph.declare import Role
+from modgraph.diagnostics import did_you_mean
+from modgraph.elaboration import errors
+from modgraph.elaboration.apply import apply_op
+from modgraph.elaboration.entities import POISON, OpUse, Poison, Tensor, role_of
+from modgraph.elaboration.scope import join
+from modgraph.elaboration.site import Site
+from modgraph.ops.along_axis import Sum
+from modgraph.ops.axes import NewAxis
+from modgraph.ops.shape import Rename
+from modgraph.routers.defined import ROLES
+from modgraph.syntax import ast
+from modgraph.types import Axis, Shape, shapes_meet, shown
+
+
+def entered(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor | Poison:
+    """An operand as the body of a block sees it: in a router's, its axes have the names of the input's type."""
+    if isinstance(given, Poison) or site.call is None or site.call.decision is None:
+        return given
+    axes = [axis.name if isinstance(axis, ast.Name) else "" for axis in statement.type.axes]
+    for place, word in zip(range(-1, -len(axes) - 1, -1), reversed(axes), strict=True):
+        if word and not isinstance(given, Poison):
+            given = _named(given, place, word, site)
+    return given
+
+
+def _named(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
+    """A value in which the axis at a place is called by the body's word for it, if the body uses the word."""
+    assert site.call is not None and site.call.decision is not None
+    decision = site.call.decision
+    lacks = len(given.type.shape) < -place
+    if word in decision.words and (lacks or not given.type.shape[place].name):
+        axis = Axis(1 if lacks else given.type.shape[place].size, join(site.naming.node, word))
+        op = NewAxis(length=1, axis=axis.name, at=place) if lacks else Rename(names=(str(place), axis.name))
+        given = _applied(op, given, site)
+        site.call.axes[word] = decision.named[word] = axis
+        decision.lacking |= {axis} if lacks else set()
+    length = site.call.axes[word].size if word in site.call.axes else None
+    if length is not None and word not in site.scope.names:
+        site.scope.declare(word, length)
+    return given
+
+
+def elaborate_record(statement: ast.Record, site: Site) -> None:
+    """What a router shows of its decision; in a `repeat`, of each round."""
+    decision = site.call.decision if site.call is not None else None
+    if decision is None:
+        site.tell(errors.RecordOutsideRouter(span=statement.span))
+        return
+    for item in statement.items:
+        value = item.value or ast.Name(span=item.span, name=item.name)
+        naming = site.scope.next_binding(f"record.{item.name}")
+        found = site.under(naming).tensor(value, "what a router records")
+        role = role_of(item)
+        if role is None:
+            suggestion = did_you_mean(str(item.role), ROLES, "a record is one of: {known}")
+            site.tell(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))
+            found = POISON
+        decision.records.setdefault(item.name, []).append((found, role))
+
+
+def left(value: Tensor, site: Site) -> Any:
+    """A value as the surroundings of a router see it, without the names that its body gave to axes."""
+    assert site.call is not None and site.call.decision is not None
+    for axis in site.call.decision.named.values():
+        if isinstance(value, Tensor) and axis in value.type.shape:
+            op = Sum(axis=axis.name) if axis in site.call.decision.lacking else Rename(names=(axis.name, ""))
+            value = _applied(op, value, site)
+    return value
+
+
+def recorded(value: Tensor, role: Role, senders: Shape, modules: Axis, site: Site) -> Any:
+    """A record as the surroundings see it: a number for each sender, one if there is no axis of them, and module."""
+    value = left(value, site)
+    if role is Role.OTHER or not isinstance(value, Tensor):
+        return value
+    slots = role is Role.SLOTS
+    shape = value.type.shape
+    if not senders and len(shape) == 1 + slots:
+        value = _applied(NewAxis(length=1, axis="", at=-2 - slots), value, site)
+    outer = senders or (Axis(1),)
+    kept = value.type.shape if isinstance(value, Tensor) else ()
+    if kept[-1:] == (modules,) and shapes_meet(kept[: len(kept) - 1 - slots], outer):
+        return value
+    wanted = shown((*outer, *((Axis(None, "slots"),) if slots else ()), modules))
+    facts: Any = {"role": role.name.lower(), "found": str(value.type), "wanted": wanted}
+    site.tell(errors.RecordShape(span=value.span, **facts))
+    return POISON
+
+
+def _applied(op: Any, value: Tensor, site: Site) -> Any:
+    return apply_op(OpUse(op), (value,), value.span, site)

@@ -1,0 +1,165 @@
+"""Routers that the language defines, where they are used: their body is put in, and a route shows what it decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from modgraph.declare import CHOSEN, Role
+from modgraph.diagnostics import Span
+from modgraph.elaboration import errors
+from modgraph.elaboration.context import BLOCK
+from modgraph.elaboration.decisions import left, recorded
+from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, RouterUse, Tensor
+from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.site import BlockCall, Decision, Site
+from modgraph.elaboration.sparsity import support_of
+from modgraph.ir import Graph, OpNode, PoolNode, Result, RouteNode, RouterNode
+from modgraph.ops.along_axis import Softmax
+from modgraph.routers.defined import Defined
+from modgraph.syntax import ast
+from modgraph.types import Axis, Shape
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What is sent by a router: a value, and operands beside it."""
+
+    tokens: Tensor
+    others: tuple[Tensor, ...]
+    span: Span
+
+
+def decided(pools: tuple[PoolEntity, ...], router: RouterEntity, sent: Sent, site: Site) -> Any:
+    """The value of a route by a router that the language defines, or poison after a told mistake."""
+    use = router.router
+    assert isinstance(use, RouterUse)
+    definition = use.block.definition
+    if not _fits(definition, pools, sent, site):
+        return POISON
+    inside = _inside(pools, router, use, sent, site)
+    context = site.context
+    context.spend(BLOCK + len(definition.parameters), sent.span)
+    context.active_blocks.append(id(definition))
+    context.enter(sent.span)
+    inside.elaborate(definition.body)
+    context.leave()
+    context.active_blocks.pop()
+    assert inside.call is not None
+    value = _output(inside.call, definition, site)
+    if not isinstance(value, Tensor) or not isinstance(node := site.graph_node(pools[0].path), PoolNode):
+        return POISON
+    return _shown(value, node, router, use, sent, inside)
+
+
+def _fits(definition: ast.Definition, pools: tuple[PoolEntity, ...], sent: Sent, site: Site) -> bool:
+    name, inputs = definition.name, sum(isinstance(each, ast.Input) for each in definition.body.statements)
+    if len(pools) != len(definition.pools):
+        facts: Any = {"name": name, "wanted": ", ".join(definition.pools), "given": len(pools)}
+        site.tell(errors.RouterPools(span=sent.span, **facts))
+        return False
+    if any(pool.axis != pools[0].axis for pool in pools):
+        facts = {"needed": "pools that share an axis", "found": " and ".join(f'"{each.path}"' for each in pools)}
+        site.tell(errors.WrongKind(span=sent.span, **facts, way_out=f"pool {pools[1].path}[{pools[0].path}] = …"))
+        return False
+    if inputs != 1 + len(sent.others):
+        given = 1 + len(sent.others)
+        site.tell(errors.BlockOperands(span=sent.span, kind="router", name=name, inputs=inputs, given=given))
+        return False
+    return True
+
+
+def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse, sent: Sent, site: Site) -> Site:
+    """Where the body stands: weights are called below the router, nodes below its use."""
+    definition = use.block.definition
+    node, _ = site.naming.next(pools[0].path.rpartition(".")[2])
+    scope = Scope(router.path, node, use.block.scope, frozen=router.frozen or site.scope.frozen)
+    for name, value in use.parameters.items():
+        scope.declare(name, value)
+    for name, pool in zip(definition.pools, pools, strict=True):
+        scope.declare(name, pool)
+    decision = Decision(definition.axis_words, shows_choice=use.record_as(*CHOSEN) is not None)
+    call = BlockCall(definition.name, [sent.tokens, *sent.others], span=sent.span, decision=decision)
+    return replace(site, scope=scope, naming=Naming(node, router.path, scope), call=call)
+
+
+def _output(call: BlockCall, definition: ast.Definition, site: Site) -> Any:
+    if len(call.outputs) != 1:
+        if not site.context.report.errors:
+            site.tell(errors.RouterOutputs(span=definition.name_span, name=definition.name, count=len(call.outputs)))
+        return POISON
+    return call.outputs[0]
+
+
+def _shown(value: Tensor, pool: PoolNode, router: RouterEntity, use: RouterUse, sent: Sent, inside: Site) -> Any:
+    """The route, whose value is that of the body, with what was recorded."""
+    assert inside.call is not None and inside.call.decision is not None
+    decision, senders = inside.call.decision, sent.tokens.type.shape
+    senders = senders[: len(senders) - len(pool.message.shape)]
+    kept: dict[str, list[Any]] = {
+        name: [POISON if role is None else recorded(each, role, senders, pool.axis, inside) for each, role in rounds]
+        for name, rounds in decision.records.items()
+    }
+    value = left(value, inside)
+    if not isinstance(value, Tensor) or any(each is POISON for rounds in kept.values() for each in rounds):
+        return POISON
+    roles = {name: rounds[-1][1] for name, rounds in decision.records.items()}
+    made = {name: rounds[-1][0] for name, rounds in decision.records.items()}
+    facts = _facts(value, made, roles, pool, senders, inside.graph)
+    before = min((len(rounds) for rounds in kept.values()), default=1) - 1
+    names = tuple(word for name, role in roles.items() for word in (name, role.name.lower()))
+    declared = Defined(definition=use.name, given=use.given, recorded=names, rounds_before=before, **facts)
+    last = [rounds[-1] for rounds in kept.values()]
+    earlier = [rounds[at - before - 1] for at in range(before) for rounds in kept.values()]
+    return _route(declared, [sent.tokens, value, *last, *earlier], pool, router, sent.span, inside)
+
+
+def _route(
+    declared: Defined, values: list[Tensor], pool: PoolNode, router: RouterEntity, span: Span, inside: Site
+) -> Any:
+    if not inside.shares(router.path):
+        node = RouterNode(name=router.path, router=declared, span=router.span, frozen=router.frozen)
+        inside.add(node, span)
+    elif inside.graph[router.path] != RouterNode(name=router.path, router=declared, frozen=router.frozen):
+        inside.tell(errors.DecidesOtherwise(span=span, name=router.path))
+        return POISON
+    name = inside.naming.node
+    inputs = {slot: each.result for slot, each in zip(declared.slots_of(0), values, strict=True)}
+    shown = values[1 : 2 + len(declared.record_names)]
+    route = RouteNode(name=name, types=tuple(each.type for each in shown), span=span)
+    padded = dict.fromkeys(axis for each in values[1:] for axis in each.type.padded)
+    if not inside.add(route, span, inputs, {"pool": pool.name, "router": router.path}, padded):
+        return POISON
+    return Tensor(Result(name), values[1].type, span)
+
+
+def _facts(
+    value: Tensor,
+    kept: dict[str, Tensor],
+    roles: dict[str, Role],
+    pool: PoolNode,
+    senders: Shape,
+    graph: Graph,
+) -> dict[str, Any]:
+    """What a router is to those who read the graph, as its body says."""
+    one = "sender"
+    if pool.axis in value.type.shape:
+        one = "pair" if len(value.type.shape) > len(senders) + len(pool.result.shape) else "module"
+    facts: dict[str, Any] = {"one_for_each": one}
+    choice = next((kept[name] for name, role in roles.items() if role in CHOSEN), None)
+    gates = next((kept[name] for name, role in roles.items() if role is Role.GATES), None)
+    if choice is not None:
+        support = support_of(choice.result, graph)
+        along = "modules" if support is None or support.axis == pool.axis else "senders"
+        k = 0 if support is None or along == "senders" else support.k or 0
+        return facts | {"chooses_along": along, "k": k, "balanced": along == "modules"}
+    return facts | {"balanced": gates is not None and _competes(gates, pool.axis, graph)}
+
+
+def _competes(gates: Tensor, modules: Axis, graph: Graph) -> bool:
+    """Whether modules compete for a sender: gates are a softmax over them."""
+    node = graph[gates.result.node]
+    if not isinstance(node, OpNode) or not isinstance(node.op, Softmax):
+        return False
+    position: int = graph.signature(node).axes["position"]
+    return node.types[0].shape[position] == modules

@@ -1,0 +1,187 @@
+"""Attention of tokens to tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modgraph.declare import ONES, ZEROS, Operand, Signature, TorchModule, Use, Weight, normal, setting, tokens, uniform
+from modgraph.ops.normalisation import rms_normalised
+from modgraph.ops.op import Op
+from modgraph.tape import INDEX, Value
+from modgraph.types import Axes, Axis, Misfit, TensorType, derived
+
+MEMORY_HELP = "what tokens attend to has the axes number, width; their outer axes are those of the tokens"
+MASK_HELP = "a mask has the axes of the tokens and of those that they attend to, [N, M], or the latter alone, [M]"
+
+
+class Attention(Op):
+    """Multi-head attention of tokens to themselves or to a memory: softmax(Q Kᵀ / √head_width) V, padding masked.
+
+    `(x, memory)` attends to other tokens, and where a third operand, a mask, is zero, a token is not seen: it has the
+    axes [N, M], or [M] alone. Places are counted from 0 along N and along M: `causal` hides those that are later,
+    `rotary` turns pairs of numbers by them, i with i + head_width / 2 as in Llama (Su et al., 2021), and `relative`
+    adds what is learnt for each head and bucket of their distance (T5, Raffel et al., 2020: half of the buckets a
+    distance each, the others up to 128 by its logarithm; without `causal`, half of all for what is later).
+    """
+
+    name = "attention"
+    synonyms = ("self_attention", "cross_attention", "multihead_attention", "mha", "gqa", "sdpa")
+    example = "input x: float[5, 6] y = x -> attention(2) output y"
+    operands = (
+        tokens("x"),
+        Operand("memory", "... M E", help=MEMORY_HELP, optional=True),
+        Operand("mask", "... N M", help=MASK_HELP, optional=True),
+    )
+    results = ("... N D",)
+    weights = (
+        Weight("qkv.weight", "threefold D", uniform("D"), when="fused"),
+        Weight("qkv.bias", "threefold", ZEROS, when="fused bias"),
+        Weight("q.weight", "joined D", uniform("D"), when="kv_heads"),
+        Weight("q.bias", "joined", ZEROS, when="kv_heads bias"),
+        Weight("k.weight", "kv_joined E", uniform("E"), when="kv_heads"),
+        Weight("k.bias", "kv_joined", ZEROS, when="kv_heads bias"),
+        Weight("v.weight", "kv_joined E", uniform("E"), when="kv_heads"),
+        Weight("v.bias", "kv_joined", ZEROS, when="kv_heads bias"),
+        Weight("q_norm.weight", "head", ONES, when="qk_norm"),
+        Weight("k_norm.weight", "head", ONES, when="qk_norm"),
+        Weight("relative.weight", "relative heads", normal(0.02), when="relative"),
+        Weight("out.weight", "D joined", uniform("joined")),
+        Weight("out.bias", "D", ZEROS, when="out_bias"),
+    )
+    module = TorchModule(
+        "modgraph.nn.Attention",
+        "D",
+        "heads",
+        "E",
+        "head",
+        **{name: name for name in ("kv_heads", "bias", "out_bias", "causal", "rotary", "relative", "qk_norm")},
+    )
+    masks_each = True
+
+    heads: int = setting(min=1, doc="number of heads; divides the width, unless head_width is given")
+    bias: bool = setting(True, doc="biases in the maps to queries, keys and values")
+    causal: bool = setting(False, doc="no token sees a later one")
+    out_bias: bool = setting(True, doc="a bias in the map from the heads' results")
+    kv_heads: int | None = setting(
+        None,
+        min=1,
+        doc="heads of keys and values, which divide the heads; queries, keys and values have a map each then",
+    )
+    head_width: int | None = setting(None, min=1, doc="numbers of a head; width / heads if not given")
+    rotary: float | None = setting(None, min=1, doc="base of rotary positions, often 10000; none if not given")
+    relative: int | None = setting(
+        None, min=4, max=128, doc="buckets of relative positions, often 32; none if not given"
+    )
+    qk_norm: bool = setting(False, doc="rms_norm of each head's queries and keys")
+
+    @property
+    def fused(self) -> bool:
+        """Whether one map makes queries, keys and values."""
+        return self.kv_heads is None
+
+    @derived
+    def head(self, D: int) -> int:
+        return self.head_width or D // self.heads
+
+    @derived
+    def joined(self, D: int) -> int:
+        return self.heads * self.head(D)
+
+    @derived
+    def kv_joined(self, D: int) -> int:
+        return (self.kv_heads or self.heads) * self.head(D)
+
+    @derived
+    def threefold(self, D: int) -> int:
+        return 3 * self.joined(D)
+
+    def taken(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
+        operands = super().taken(found)
+        if len(found) == 3 and len(found[2].shape) == len(found[0].shape) - 1:
+            return (*operands[:2], replace(operands[2], axes="... M"))
+        return operands
+
+    def check(self, axes: Axes) -> None:
+        axes.bound.setdefault("M", axes["N"])
+        axes.bound.setdefault("E", axes["D"])
+        width, memory_width, head = axes.fixed("D"), axes.fixed("E"), axes.fixed("head")
+        if self.head_width is None and width % self.heads:
+            raise Misfit(f"{self.heads} heads do not divide a width of {axes['D']}", "choose heads that do")
+        if self.fused and memory_width != width:
+            reason = f"one map for queries, keys and values takes one width, not {width} and {memory_width}"
+            raise Misfit(
+                reason, f"give keys and values maps of their own: attention({self.heads}, kv_heads={self.heads})"
+            )
+        if self.heads % (self.kv_heads or 1):
+            raise Misfit(f"{self.kv_heads} heads of keys do not divide {self.heads} heads", "choose kv_heads that do")
+        if self.rotary is not None and head % 2:
+            raise Misfit(f"rotary positions turn pairs, and a head has {head} numbers", "make head_width even")
+        if self.relative is not None and self.relative % 2 and not self.causal:
+            raise Misfit("half of the buckets are for what is later", f"make it even: relative={self.relative + 1}")
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.axes["N"], signature.axes["M"]
+
+    def macs(self, N: int, M: int, D: int, E: int) -> int:
+        joined = self.joined(D)
+        return 2 * N * D * joined + 2 * M * E * self.kv_joined(D) + 2 * N * M * joined
+
+    def on_tape(self, use: Use, x: Value, memory: Value | None = None, mask: Value | None = None) -> tuple[Value, ...]:
+        tape, weights, crosses = use.tape, use.weights, memory is not None
+        x = use.cleared(x)
+        q, k, v = self._mapped(use, x, x if memory is None else use.cleared(memory, 1), crosses)
+        if self.qk_norm:
+            head = use.axis("head")
+            q = rms_normalised(tape, q, q.count / head, weights["q_norm.weight"])
+            k = rms_normalised(tape, k, k.count / head, weights["k_norm.weight"])
+        if self.rotary is not None:
+            q, k = self._turned(use, q, "N"), self._turned(use, k, "M" if crosses else "")
+        seen = self._seen(use, mask)
+        y = self._mixed(use, q, k, v, seen)
+        y = tape.cleared(y, seen / use.axis("M"))
+        bias = [weights["out.bias"]] if self.out_bias else []
+        return (tape.product(x.count, y, weights["out.weight"], *bias),)
+
+    def _mapped(self, use: Use, x: Value, memory: Value, crosses: bool) -> tuple[Value, ...]:
+        """Queries, keys and values."""
+        tape = use.tape
+        of = {
+            name: [each for path, each in use.weights.items() if path.startswith(f"{name}.")]
+            for name in ("qkv", *"qkv")
+        }
+        q = use.lead * use.axis("N") * use.axis("joined")
+        kv = use.lead * use.axis("M") * use.axis("kv_joined")
+        if not self.fused:
+            return tape.product(q, x, *of["q"]), tape.product(kv, memory, *of["k"]), tape.product(kv, memory, *of["v"])
+        if not crosses:
+            return tape.parts(tape.product(3 * q, x, *of["qkv"]), q, q, q)
+        return tape.product(q, x, *of["qkv"]), *tape.parts(tape.product(2 * kv, memory, *of["qkv"]), kv, kv)
+
+    def _turned(self, use: Use, x: Value, along: str) -> Value:
+        """Turned by places along an axis: their cosines and sines are kept, where another value's are not taken."""
+        table = use.axis(along) * use.axis("head") * use.tape.width if along else 0
+        return use.tape.copy(use.tape.make(x.count, x, keeps_more=table))
+
+    def _seen(self, use: Use, mask: Value | None) -> float:
+        """How many truth values tell which tokens are seen, 0 where none are needed."""
+        each = mask is not None or any(use.masks)
+        if not each and not (self.causal and self.relative):
+            return 0
+        of_pairs = self.causal or (mask is not None and mask.count > use.lead * use.axis("M"))
+        examples = use.lead if each else 1
+        return examples * float(use.axis("N") * use.axis("M") if of_pairs else use.axis("M"))
+
+    def _mixed(self, use: Use, q: Value, k: Value, v: Value, seen: float) -> Value:
+        """Values by shares: a fused kernel keeps one number for each token and head, but cannot learn what is added."""
+        tape, lead, width = use.tape, use.lead, use.tape.width
+        N, M, joined = use.axis("N"), use.axis("M"), use.axis("joined")
+        if self.relative is None and not use.signature.axes.lead:
+            more = lead * N * self.heads + seen
+            return tape.make(q.count, q, k, v, keeps=[q, k, v], keeps_result=True, keeps_more=more * width)
+        q, k, v = tape.copy(q), *(tape.copy(each, count=lead * M * joined) for each in (k, v))
+        scores = [tape.product(lead * self.heads * N * M, q, k)]
+        if self.relative is not None:
+            bias = tape.make(self.heads * N * M, use.weights["relative.weight"], keeps_more=N * M * INDEX)
+            scores.append(tape.cleared(bias, seen))
+        shares = tape.function(tape.add(scores[0].count, *scores), "result")
+        return tape.copy(tape.product(q.count, shares, v))
