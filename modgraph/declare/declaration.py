@@ -116,8 +116,10 @@ class Declaration(_Declared, Registered):
         """Raise `Misfit` where settings and axes do not go together."""
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        """The types of the results; by default read from the `results` patterns."""
-        return tuple(TensorType("float", axes.shape(pattern)) for pattern in self.results)
+        """The types of the results, by default read from the `results` patterns; over the batch if all operands are."""
+        over_batch = bool(found) and all(type_.per == "batch" for type_ in found)
+        per: Any = "batch" if over_batch else "example"
+        return tuple(TensorType("float", axes.shape(pattern), per=per) for pattern in self.results)
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         """The axes whose padding must be told to this declaration, if they have any."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from modgraph.elaboration import errors
+from modgraph.elaboration.arrays import declare_constant, declare_state, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
 from modgraph.elaboration.blocks import take_operand
 from modgraph.elaboration.decisions import elaborate_record, entered
@@ -95,5 +96,8 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Yield: elaborate_yield,
     ast.Moved: elaborate_moved,
     ast.WeightOf: declare_weight,
+    ast.ConstantOf: declare_constant,
+    ast.StateOf: declare_state,
+    ast.Next: elaborate_next,
     ast.Record: elaborate_record,
 }

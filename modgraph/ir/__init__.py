@@ -26,7 +26,7 @@ from modgraph.ir.rewrite import Change, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
 from modgraph.ir.verify import verify
-from modgraph.ir.weights import GraphWeight, below, weights_of
+from modgraph.ir.weights import GraphWeight, below, moved_states, weights_of
 
 __all__ = [
     "MOST_MODULES",
@@ -61,6 +61,7 @@ __all__ = [
     "length_name",
     "longest",
     "module_axes",
+    "moved_states",
     "padded_axes",
     "pruned",
     "rewritten",

@@ -14,27 +14,31 @@ FORMAT = 2
 
 
 def to_json(graph: Graph) -> dict[str, Any]:
-    """The whole graph, nodes in canonical order, the model's inputs in their own; spans are left out."""
+    """The whole graph; spans are left out.
+
+    Nodes stand in their own order: what is made of the graph again draws its noise in the same.
+    """
     return {
         "format": FORMAT,
         "name": graph.name,
         "parameters": _plain(graph.parameters),
-        "nodes": nodes_to_json(graph),
+        "nodes": [_node_to_json(graph, node, own_order=True) for node in graph],
         "inputs": list(graph.input_types),
     }
 
 
 def nodes_to_json(graph: Graph) -> list[Any]:
-    """Nodes and edges: what makes two graphs the same."""
+    """Nodes and edges in canonical order: what makes two graphs the same."""
     return [_node_to_json(graph, graph[name]) for name in graph.canonical()]
 
 
-def _region_to_json(region: Region) -> dict[str, Any]:
-    results = [[result.node, result.index] for result in region.results]
-    return {"arguments": [*region.arguments], "results": results, "nodes": nodes_to_json(region.graph)}
+def _region_to_json(region: Region, own_order: bool) -> dict[str, Any]:
+    graph, results = region.graph, [[result.node, result.index] for result in region.results]
+    nodes = [_node_to_json(graph, node, own_order) for node in graph] if own_order else nodes_to_json(graph)
+    return {"arguments": [*region.arguments], "results": results, "nodes": nodes}
 
 
-def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
+def _node_to_json(graph: Graph, node: Node, own_order: bool = False) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": node.name, "kind": node.kind}
     entry["types"] = [type_.as_json() for type_ in node.types]
     match node:
@@ -46,7 +50,7 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
         case RouterNode():
             entry |= _declaration(node.router) | ({"frozen": True} if node.frozen else {})
         case PoolNode():
-            entry |= {"size": node.size, "regions": [_region_to_json(region) for region in node.regions]}
+            entry |= {"size": node.size, "regions": [_region_to_json(each, own_order) for each in node.regions]}
             entry |= {"grown": node.grown} if node.grown else {}
             entry |= {"shares": node.shares} if node.shares else {}
         case RouteNode():
@@ -54,7 +58,7 @@ def _node_to_json(graph: Graph, node: Node) -> dict[str, Any]:
         case OutputNode():
             entry |= {"label": node.label}
         case ScanNode():
-            entry |= {"carried": node.carried, "region": _region_to_json(node.region)}
+            entry |= {"carried": node.carried, "region": _region_to_json(node.region, own_order)}
     if inputs := graph.inputs(node.name):
         entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
     if lengths := graph.lengths(node.name):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from modgraph.declare import Initial, Signature, sizes
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import OpNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
 from modgraph.types import Shape
 
 
@@ -55,6 +55,19 @@ def weights_of(graph: Graph) -> list[GraphWeight]:
         for weight in weights:
             found.setdefault(weight.name, weight)
     return list(found.values())
+
+
+def moved_states(graph: Graph) -> dict[str, Result]:
+    """What each state that a rule moves is after a step of training, by the name of its weight."""
+    found = {}
+    for node in graph.of_kind(OpNode):
+        if node.op.moves_state:
+            state = graph[graph.inputs(node.name)["state"].node]
+            assert isinstance(state, OpNode) and state.op.remembers, f"{node.name} moves what is no state"
+            (weight,) = state.op.all_weights()
+            if not state.frozen:
+                found[f"{state.owner}.{weight.name}"] = Result(node.name)
+    return found
 
 
 def _of_router(router: RouterNode, signature: Signature) -> Iterator[GraphWeight]:

@@ -7,7 +7,9 @@ from modgraph.nn.agreement import (
 )
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum
 from modgraph.nn.arithmetic import Arithmetic, Where
+from modgraph.nn.array import Constant, NextState, State
 from modgraph.nn.attention import Attention
+from modgraph.nn.batch import BatchMean, BatchVariance
 from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.categorical import (
     Categorical,
@@ -26,7 +28,7 @@ from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.kernel import KernelDense, KernelFactorised, TruncatedKernel
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
-from modgraph.nn.loss import MSE, BatchMean, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
+from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import cleared, valid, valid_along
 from modgraph.nn.parameter import Parameter
@@ -59,11 +61,13 @@ __all__ = [
     "AvgPool2d",
     "BatchMean",
     "BatchNorm2d",
+    "BatchVariance",
     "Categorical",
     "Chosen",
     "Clamp",
     "ClassToken",
     "Concat",
+    "Constant",
     "Contract",
     "Conv2d",
     "CosineTopK",
@@ -100,6 +104,7 @@ __all__ = [
     "ModulatedLinear",
     "ModulatedMLP",
     "NewAxis",
+    "NextState",
     "NoisyTopK",
     "NormalNoise",
     "Parameter",
@@ -123,6 +128,7 @@ __all__ = [
     "SortOrder",
     "Split",
     "Stack",
+    "State",
     "StopGradient",
     "StraightThrough",
     "Sum",

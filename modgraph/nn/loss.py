@@ -100,19 +100,6 @@ class Importance(nn.Module):
         return squared_cv(whole_batch_sum(gates.flatten(0, -2).sum(0)))
 
 
-class BatchMean(nn.Module):
-    """The mean of x [B, ...] over the batch and an axis, padding left out; the mean of nothing is zero."""
-
-    def __init__(self, axis: int) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        total = whole_batch_sum(cleared(x, real).sum((0, self.axis)))
-        places = x.new_tensor(x.shape[0] * x.shape[self.axis]) if real is None else real.sum().to(x.dtype)
-        return total / whole_batch_sum(places).clamp(min=1)
-
-
 def squared_cv(x: Tensor) -> Tensor:
     """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
     if x.shape[-1] == 1:

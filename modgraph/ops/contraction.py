@@ -28,7 +28,7 @@ class Contract(Op):
     axis: int | str = axis_setting(-1)
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
-        if len(found) != 2 or any(type_.dtype != "float" or type_.per == "batch" for type_ in found):
+        if len(found) != 2 or any(type_.dtype != "float" for type_ in found):
             raise Misfit("it takes two float values", "write (a, b) -> contract")
         positions = [len(type_.shape) + position_of(self.axis, type_, self.name) for type_ in found]
         left, right = (type_.shape for type_ in found)
@@ -54,7 +54,8 @@ class Contract(Op):
         axes.bound["equation"] = f"...{''.join(first)},...{''.join(second)}->...{''.join(order)}"
         axes.bound["over"] = met(*over)
         axes.bound["kept"] = tuple(kept[letter] for letter in order)
-        result = TensorType("float", once_each(axes.bound["kept"]))
+        over_batch = all(type_.per == "batch" for type_ in found)
+        result = TensorType("float", once_each(axes.bound["kept"]), per="batch" if over_batch else "example")
         return Signature(self, found, axes, (result,))
 
     def on_tape(self, use: Use, left: Value, right: Value) -> tuple[Value, ...]:

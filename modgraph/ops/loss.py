@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.declare import Operand, Role, Signature, TorchModule, Use, axis_setting, position_of, setting
+from modgraph.declare import Operand, Role, Signature, TorchModule, Use, setting
 from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison
 from modgraph.ops.op import Op
 from modgraph.tape import FLAG, INDEX, Value
@@ -183,37 +183,3 @@ class Importance(_Balance):
     )
     reads = (Role.PROBABILITIES, Role.GATES)
     operands = (Operand("gates", "... N M"),)
-
-
-class BatchMean(Op):
-    """The mean over the batch and an axis, padding left out: one value over the batch, for losses.
-
-    Switch's balance (Fedus et al., 2022, equation 4) is the sum over experts of two of them, times how many there are:
-    `experts * sum(batch_mean(chosen) * batch_mean(probabilities), axis=-1)`.
-    """
-
-    name = "batch_mean"
-    synonyms = ("mean_over_batch",)
-    example = "input x: float[5, 6] y = x -> relu loss batch_mean(y) -> mean(axis=-1) output y"
-    module = TorchModule("modgraph.nn.BatchMean", "position")
-
-    axis: int | str = axis_setting(-2)
-
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        (x,) = found
-        if x.per == "batch":
-            raise Misfit("it takes a value of each example, and this is one over the batch already", "leave it out")
-        position = position_of(self.axis, x, self.name)
-        kept = (*x.shape[: len(x.shape) + position], *x.shape[len(x.shape) + position + 1 :])
-        padded = next((axis for axis in kept if axis.is_padded), None)
-        if padded is not None:
-            reason = f'examples differ in the axis "{padded}", so there is no mean of theirs along it'
-            raise Misfit(reason, f'take the mean over it first: mean(axis="{padded}")')
-        axes.bound["position"] = position
-        return (TensorType("float", kept, per="batch"),)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return (signature.operands[0].shape[signature.axes["position"]],)
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.make(use.result, use.cleared(x)),)

@@ -17,6 +17,8 @@ class Op(Declaration):
     `outside_training` is the operand, by its name, that it is outside training, if it is one of them.
     `zero_outside_training` says that it is noise: what is added to another value in training.
     `draws` says that it chooses by chance in training; `told` is the operand, by its name, that says what instead.
+    `remembers` says that it is a state, which its only weight is; `moves_state` that it says what the state that is its
+    first operand becomes.
     `narrows` is the operand, by its name, of which it leaves a part, or all, as it is.
     `straight` says that its gradient is not that of its value, and reaches what is zero.
     `unchanged_by_zero` are the operands, by name, that as zeros leave the other one as it is.
@@ -37,6 +39,8 @@ class Op(Declaration):
     zero_outside_training: ClassVar[bool] = False
     draws: ClassVar[bool] = False
     told: ClassVar[str] = ""
+    remembers: ClassVar[bool] = False
+    moves_state: ClassVar[bool] = False
     narrows: ClassVar[str] = ""
     straight: ClassVar[bool] = False
     unchanged_by_zero: ClassVar[tuple[str, ...]] = ()

@@ -217,6 +217,33 @@ class WeightOf(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConstantOf(Statement):
+    """A given array."""
+
+    name: str
+    type: TypeOf
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateOf(Statement):
+    """An array that a rule moves, and how it starts."""
+
+    name: str
+    type: TypeOf
+    start: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Next(Statement):
+    """What a state is after a step of training."""
+
+    name: str
+    name_span: Span = field(compare=False, repr=False)
+    value: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recorded(Tree):
     """One thing that a router records: its name, what it means if its name does not say so, its value if that is of
     another name."""

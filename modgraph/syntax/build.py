@@ -175,6 +175,16 @@ class Builder:
     def weight(self, children: Children) -> ast.WeightOf:
         return make(ast.WeightOf, children, name=str(children[1]), type=children[3], start=children[5])
 
+    def constant(self, children: Children) -> ast.ConstantOf:
+        return make(ast.ConstantOf, children, name=str(children[1]), type=children[3], value=children[5])
+
+    def state(self, children: Children) -> ast.StateOf:
+        return make(ast.StateOf, children, name=str(children[1]), type=children[3], start=children[5])
+
+    def next_(self, children: Children) -> ast.Next:
+        _, name, _, value = children
+        return make(ast.Next, children, name=str(name), name_span=name.span, value=value)
+
     def record(self, children: Children) -> ast.Record:
         return make(ast.Record, children, items=items(children, ast.Recorded))
 

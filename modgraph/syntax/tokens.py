@@ -35,7 +35,8 @@ class PlacedToken(str):
 
 ENDS = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB LBRACE RBRACE".split())  # what a statement follows
 COMPLETE = frozenset("NAME RPAR RSQB".split())  # what a value ends with
-NAMES = frozenset("NAME MOVED OVER RECORD WEIGHT WHERE".split())  # a name, or a word that may be one
+WORDS = frozenset("CONSTANT NEXT RECORD STATE WEIGHT".split())  # what a statement may begin with, and a name may be
+NAMES = WORDS | frozenset("NAME MOVED OVER WHERE".split())  # a name, or a word that may be one
 AXIS = NAMES | frozenset("STRING MINUS INTEGER DECIMAL".split())  # what the name of an axis begins with
 IN_PATH = frozenset("MOVED NAME DOT INTEGER DECIMAL ARROW".split())
 HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, though they are reserved
@@ -44,16 +45,16 @@ HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, tho
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
     """The tokens of a text, stray characters reported; it ends where there are too many of them.
 
-    `moved`, `record` and `weight` are keywords where a statement may begin and a name follows, as in no other one;
-    `over` behind something complete, with an axis behind it, which no name could stand between; `where` behind the
-    condition of `grow … when`.
+    `moved`, `record`, `weight`, `constant`, `state` and `next` are keywords where a statement may begin and a name
+    follows, as in no other one; `over` behind something complete, with an axis behind it, which no name could stand
+    between; `where` behind the condition of `grow … when`.
     """
     before, declares, grows = "", False, False
     for token, following in _with_next(_cut(source, report)):
         match token.type:
             case "MOVED":
                 keyword = before in ENDS and (following in NAMES or following in HEADS)
-            case "RECORD" | "WEIGHT":
+            case kind if kind in WORDS:
                 keyword = before in ENDS and following in NAMES
             case "OVER":
                 keyword = before in COMPLETE and following in AXIS

@@ -197,9 +197,10 @@ class Engine:
             rows = batch_of(self.task.data, own.numpy())
             batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
             found, losses = state.objective(self._augmented(batch, indices, step))
-            measured = len(state.metrics.wanted)
-            objective = state.learner.objective(losses, found[measured:], len(indices))
+            measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
+            objective = state.learner.objective(losses, found[measured:known], len(indices))
         self._descend(objective, len(indices))
+        state.move(found[known:])
         self.progress = self.progress.after_step()
         state.metrics.gather(self.means, batch, found[:measured], losses)
 

@@ -64,11 +64,19 @@ def staged(model: Model, graph: Graph, checkpoint: Checkpoint) -> Staged:
     """
     frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
     found: dict[str, StagedWeight] = {}
+    states = states_along_modules(graph)
     for name, of in module_axes(graph).items():
+        if name in states:
+            continue
         stages = _stages(model.get_parameter(name), checkpoint, name, of.axis)
         if len(stages) > 1:
             found[name] = _cut(model, name, of.axis, stages, first_trained=of.old if name in frozen else 0)
     return found
+
+
+def states_along_modules(graph: Graph) -> set[str]:
+    """The states of a graph, which no gradient moves, that grow with a pool."""
+    return {weight.name for weight in weights_of(graph) if weight.buffer} & module_axes(graph).keys()
 
 
 def _stages(own: Tensor, checkpoint: Checkpoint, name: str, axis: int) -> list[int]:
@@ -123,10 +131,21 @@ def whole_weights(model: Model, cut: Staged) -> dict[str, Tensor]:
 
 def take_weights(model: Model, cut: Staged, weights: Mapping[str, Tensor]) -> None:
     """Give a model the weights that it has of these, each whole or its first stages."""
-    model.load_state_dict({name: each for name, each in weights.items() if name not in cut}, strict=False)
+    own = model.state_dict()
+    whole = {name: _among(own.get(name, value), value) for name, value in weights.items() if name not in cut}
+    model.load_state_dict(whole, strict=False)
     for name, each in cut.items():
         if name in weights:
             each.take(weights[name])
+
+
+def _among(own: Tensor, value: Tensor) -> Tensor:
+    """A value, or of a state that has grown its own one with the value in front."""
+    if own.shape == value.shape:
+        return value
+    found = own.clone()
+    found[tuple(map(slice, value.shape))] = value
+    return found
 
 
 def in_parts(state: OptimizerState, cut: Staged) -> OptimizerState:

@@ -6,7 +6,7 @@ with its optimizer state, one that it lacks starts as a function of the seed and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +20,7 @@ from modgraph.backends.torch.construct import resolve
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch
 from modgraph.diagnostics import ModgraphError, listed
-from modgraph.ir import Graph
+from modgraph.ir import Graph, Result, moved_states
 from modgraph.metrics.evaluation import results_of
 from modgraph.metrics.metrics import Metrics
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
@@ -29,7 +29,15 @@ from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
 from modgraph.training.errors import DoesNotCarryOver, NothingToLearn
 from modgraph.training.processes import Processes
 from modgraph.training.sections import Train
-from modgraph.training.stages import Staged, in_parts, staged, take_weights, trained_weights, whole_weights
+from modgraph.training.stages import (
+    Staged,
+    in_parts,
+    staged,
+    states_along_modules,
+    take_weights,
+    trained_weights,
+    whole_weights,
+)
 
 
 class Objective(nn.Module):
@@ -64,6 +72,17 @@ class TrainState:
     def named(self) -> dict[str, nn.Parameter]:
         """The weights that are trained, by name, in the order of the optimizer; one that has grown in its parts."""
         return trained_weights(self.model, self.staged)
+
+    @cached_property
+    def moved(self) -> dict[str, Result]:
+        """What the states that a rule moves become, by the names of their weights."""
+        return moved_states(self.learner.graph)
+
+    @torch.no_grad()
+    def move(self, values: Sequence[Tensor]) -> None:
+        """Give the states that a rule moves their next values."""
+        for name, value in zip(self.moved, values, strict=True):
+            self.model.get_buffer(name).copy_(value)
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -103,7 +122,8 @@ def train_state(
         raise ModgraphError([NothingToLearn(reason="the spec has no weights that are not frozen")])
     metrics = Metrics(graph)
     optimizer = resolve(train.optimizer.torch)(trained, **train.optimizer.arguments())
-    objective, stepper = processes.setup(Objective(model, [*metrics.wanted, *learner.wanted]), optimizer)
+    wanted = [*metrics.wanted, *learner.wanted, *moved_states(learner.graph).values()]
+    objective, stepper = processes.setup(Objective(model, wanted), optimizer)
     state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper, cut)
     if checkpoint is not None:
         _take_up(state, checkpoint, same_data)
@@ -121,7 +141,7 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_data: bool) -> None
     if same_graph:
         _refuse_other_weights(own, checkpoint)
     else:
-        _refuse_other_shapes(own, checkpoint.weights, but=state.staged.keys())
+        _refuse_other_shapes(own, checkpoint.weights, but={*state.staged, *states_along_modules(state.graph)})
     taken = {name: each for name, each in checkpoint.weights.items() if name in own}
     take_weights(state.model, state.staged, taken)
     with refusing_damage(checkpoint):

@@ -20,11 +20,18 @@ model net() {
   input  image: float[1, 8, 8]
   target label: class[10]
   pool   expert[3] = linear(24) -> relu -> linear(24)
+  pool   other[3] = linear(24)
   router choose = noisy_top_k(2)
+  state  offset: float[other] = zeros
   x = image -> conv(6, kernel=3) -> batch_norm -> relu -> tokens -> dropout(0.2) -> expert by choose
-  logits = x -> mean -> linear(10)
+  scores = x -> linear(other)
+  taken = (scores, scores + offset + (scores -> normal_noise(0.1)) -> top_k) -> within_capacity(0.8)
+  share = taken -> batch_mean(-2)
+  next offset = offset + 0.1 * (((share -> mean(axis=-1)) - share) -> sign)
+  logits = x + (x -> other by ((scores -> softmax) * taken)) -> mean -> linear(10)
   output logits
   loss cross_entropy(logits, label)
+  loss 0.1 * (x -> batch_variance(-2) -> mean(axis=-1))
   loss 0.1 * importance(choose)
   loss 0.1 * load(choose)
   loss 0.01 * importance(choose, over="example")
@@ -35,7 +42,7 @@ model net() {
 
 @pytest.fixture
 def routed(spec: Path) -> Path:
-    """Noise, dropout, sums and statistics over the batch, and a last batch of a single example."""
+    """Noise, dropout, sums and statistics over the batch, a state, a capacity; and a last batch of a single example."""
     spec.write_text(SPEC)
     data = np.load(spec.with_name("digits.npz"))
     np.savez(spec.with_name("digits.npz"), image=data["image"][:101], label=data["label"][:101])

@@ -24,7 +24,7 @@ from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
-from modgraph.ir import Graph, Node, ScanNode
+from modgraph.ir import Graph, Node, OpNode, ScanNode
 from modgraph.passes import INFERENCE, apply_passes, choices
 
 LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
@@ -155,7 +155,7 @@ def _check_model(model: Model) -> None:
     graph, found = model.graph, list[Diagnostic]()
     for name, result in graph.outputs.items():
         sources = sorted(graph.ancestors([result.node]))
-        wide = [node for node in sources if _over_batch(graph[node])]
+        wide = [node for node in sources if _over_batch(graph[node], graph)]
         if wide:
             found.append(OfWholeBatch(output=name, node=wide[0]))
     weights = model.state_dict()
@@ -169,10 +169,14 @@ def _check_model(model: Model) -> None:
         raise ModgraphError(found)
 
 
-def _over_batch(node: Node) -> bool:
-    """Whether a node, or one inside a scan, yields a statistic of the batch."""
-    inside = any(map(_over_batch, node.region.graph)) if isinstance(node, ScanNode) else False
-    return inside or any(type_.per == "batch" for type_ in node.types)
+def _over_batch(node: Node, graph: Graph) -> bool:
+    """Whether a node, or one inside a scan, makes a statistic of the batch; a state is none, nor what is made of it."""
+    if isinstance(node, ScanNode):
+        return any(_over_batch(each, node.region.graph) for each in node.region.graph)
+    if not isinstance(node, OpNode) or node.op.remembers:
+        return False
+    of_examples = any(graph.type_of(each).per == "example" for each in graph.inputs(node.name).values())
+    return of_examples and any(type_.per == "batch" for type_ in node.types)
 
 
 def _lowerings(graph: Graph) -> dict[str, str]:

@@ -32,7 +32,8 @@ def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[
 @contextmanager
 def permuted(model: Model, axes: Axes, by: int) -> Iterator[None]:
     """Within it, what has these weights chooses module j + `by` where it would choose j, counted around."""
-    weights = {name: (model.get_parameter(name), axis) for name, axis in axes.items()}
+    tensors = model.state_dict(keep_vars=True)
+    weights = {name: (tensors[name], axis) for name, axis in axes.items()}
     with torch.no_grad():
         before = {name: weight.clone() for name, (weight, _) in weights.items()}
         for weight, axis in weights.values():

@@ -13,6 +13,7 @@ from modgraph.elaboration.errors.arguments import (
     UnknownParameter,
     UnknownStart,
 )
+from modgraph.elaboration.errors.arrays import NoState, NoSuchArray, TwoNexts
 from modgraph.elaboration.errors.cautions import (
     Dead,
     EmptyFamily,
@@ -94,6 +95,8 @@ __all__ = [
     "NamesWouldShift",
     "NoBalance",
     "NoOutput",
+    "NoState",
+    "NoSuchArray",
     "NoTimeAxis",
     "NoYield",
     "NotAState",
@@ -119,6 +122,7 @@ __all__ = [
     "StateType",
     "TooLarge",
     "TooManyArguments",
+    "TwoNexts",
     "UnknownArgument",
     "UnknownName",
     "UnknownOp",

@@ -1,0 +1,121 @@
+"""Arrays that a spec gives, and arrays that a rule moves from step to step of a training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any, Self
+
+from modgraph.declare import Operand, Signature, TorchModule, Use, Weight, setting
+from modgraph.ops.op import Op
+from modgraph.tape import Value
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each
+
+SIZES = "the lengths of its axes"
+NAMES = 'what they are called, "" a plain one'
+
+
+class _Array(Op):
+    """An array along axes of its own, whose operand only tells how many examples there are, and in which precision."""
+
+    operands = (Operand("like", "..."),)
+
+    sizes: tuple[int, ...] = setting((), min=1, doc=SIZES)
+    names: tuple[str, ...] = setting((), axis=True, doc=NAMES)
+
+    def shape(self) -> Shape:
+        """The axes. Raises `Misfit`."""
+        names = self.names or ("",) * len(self.sizes)
+        if len(names) != len(self.sizes):
+            raise Misfit(f"{len(self.sizes)} axes have {len(names)} names", 'a plain one is called ""')
+        return once_each(tuple(Axis(size, name) for size, name in zip(self.sizes, names, strict=True)))
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        if len(found) != 1:
+            raise Misfit("it takes one value, which tells how many examples there are")
+        axes = Axes(self)
+        axes.lead = self.shape()
+        axes.bound["rank"] = len(found[0].shape)
+        return Signature(self, found, axes, (self.result(axes.lead),))
+
+    def result(self, shape: Shape) -> TensorType:
+        """The type of the array."""
+        return TensorType("float", shape)
+
+    def with_extent(self, axis: str, size: int | None) -> Self:
+        """The same with another length of an axis of a name."""
+        if axis not in self.names or size is None:
+            return self
+        lengths = zip(self.sizes, self.names, strict=True)
+        return replace(self, sizes=tuple(size if name == axis else old for old, name in lengths))
+
+
+class Constant(_Array):
+    """Given numbers, the same for every example: what `constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]` declares.
+
+    A single number stands at every place.
+    """
+
+    name = "constant"
+    synonyms = ("literal", "tensor", "array", "full")
+    example = "input x: float[5, 3] constant c: float[3] = [1, 0.5, 2] y = x * c output y"
+    module = TorchModule("modgraph.nn.Constant", "rank", "sizes", "numbers")
+
+    numbers: tuple[float, ...] = setting((0.0,), doc="its numbers, the last axis innermost; or one for all places")
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        if len(self.numbers) not in (1, prod(self.sizes)):
+            reason = f"it has {len(self.numbers)} numbers for {prod(self.sizes)} places"
+            raise Misfit(reason, "give a number for each place, or one for all")
+        return super().bind(*found, **known)
+
+    def on_tape(self, use: Use, like: Value) -> tuple[Value, ...]:
+        return (use.tape.drawn(prod(self.sizes)),)
+
+
+class State(_Array):
+    """An array that no gradient moves: `state bias: float[expert] = zeros`, and `next bias = …` says what it is after a
+    step of training.
+
+    It is one for the whole batch, is part of a checkpoint, and a constant in an export.
+    """
+
+    name = "state"
+    synonyms = ("buffer", "running", "ema", "moving_average")
+    example = "input x: float[5, 6] state s: float[6] = zeros y = x + s output y"
+    weights = (Weight("value", "...", buffer=True),)
+    module = TorchModule("modgraph.nn.State", "sizes")
+    remembers = True
+
+    def result(self, shape: Shape) -> TensorType:
+        return TensorType("float", shape, per="batch")
+
+    def on_tape(self, use: Use, like: Value) -> tuple[Value, ...]:
+        return (use.tape.view(use.weights["value"], use.result),)
+
+
+class NextState(Op):
+    """What a state is after a step of training: `next bias = …`. Its value must be one over the batch.
+
+    A step computes it with what it computes else, before the weights move, and without gradient.
+    """
+
+    name = "next_state"
+    synonyms = ("assign", "update", "register_buffer")
+    example = """input x: float[5, 6] state s: float[6] = zeros next s = 0.9 * s + 0.1 * (x -> batch_mean(-2))
+      y = x + s output y"""
+    operands = (Operand("state", "..."), Operand("value", "..."))
+    module = TorchModule("modgraph.nn.NextState")
+    moves_state = True
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        if len(found) == 2 and found[1].per != "batch":
+            reason = "a state is one for the whole batch, and this value is of each example"
+            raise Misfit(reason, "take its mean first: value -> batch_mean, with the axes that go: batch_mean(-2)", 1)
+        return super().bind(*found, **known)
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return (found[0],)
+
+    def on_tape(self, use: Use, state: Value, value: Value) -> tuple[Value, ...]:
+        return (use.tape.view(value),)

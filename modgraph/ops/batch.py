@@ -1,0 +1,72 @@
+"""Statistics over the examples of a batch, all processes together: for losses, and for states that a rule moves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modgraph.declare import Operand, Signature, TorchModule, Use, position_of, setting
+from modgraph.ops.op import Op
+from modgraph.tape import Value
+from modgraph.types import Axes, Axis, Misfit, TensorType
+
+AXES = "axes that are gone over too, by name or counted from the last; by default that of the tokens of [..., N, D]"
+
+
+class _OverBatch(Op):
+    """Goes over all examples of a batch, and along axes that are named."""
+
+    operands = (Operand("x", "..."),)
+
+    axes: tuple[str | int, ...] | None = setting(None, max=-1, axis=True, doc=AXES)
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        (x,) = found
+        if x.per == "batch":
+            raise Misfit("it takes a value of each example, and this is one over the batch already", "")
+        given = (-2,) * (len(x.shape) > 1) if self.axes is None else self.axes
+        positions = [position_of(axis, x, self.name) for axis in given]
+        if len(set(positions)) < len(positions):
+            raise Misfit("an axis is given twice", "give each once")
+        rank = len(x.shape)
+        kept = tuple(axis for at, axis in enumerate(x.shape) if at - rank not in positions)
+        padded = next((axis.name for axis in kept if axis.is_padded), None)
+        if padded is not None:
+            reason = f'examples differ in their length along "{padded}"'
+            raise Misfit(reason, f'go over it too: {self.name}("{padded}")')
+        axes.bound["positions"] = tuple(positions)
+        return (replace(x.with_shape(kept), per="batch"),)
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.operands[0].shape
+
+
+class BatchMean(_OverBatch):
+    """The mean over all examples of a batch, and along axes: those that are given, or that of tokens; without padding.
+
+    It is one for the batch, so it may stand in losses and in the rule of a state, but be no output: `batch_mean([])` is
+    over examples alone. Switch's balance (Fedus et al., 2022, equation 4) is the sum over experts of two of them, times
+    how many there are: `experts * sum(batch_mean(chosen) * batch_mean(probabilities), axis=-1)`.
+    """
+
+    name = "batch_mean"
+    synonyms = ("mean_over_batch", "batch_average", "expectation")
+    example = "input x: float[5, 6] y = x -> batch_mean loss mean(y ** 2, axis=-1) output x"
+    module = TorchModule("modgraph.nn.BatchMean", "positions")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.make(use.result, use.cleared(x), passes=True),)
+
+
+class BatchVariance(_OverBatch):
+    """The mean squared distance from the mean, over all examples of a batch and along axes as `batch_mean` goes."""
+
+    name = "batch_variance"
+    synonyms = ("variance_over_batch", "batch_var")
+    example = "input x: float[5, 6] y = x -> batch_variance(-2) loss mean(y, axis=-1) output x"
+    module = TorchModule("modgraph.nn.BatchVariance", "positions")
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        x = use.cleared(x)
+        mean = use.tape.make(use.result, x, passes=True)
+        off = use.cleared(use.tape.add(x.count, x, mean))
+        return (use.tape.make(use.result, use.tape.function(off), passes=True),)

@@ -1,0 +1,122 @@
+"""Statistics over the batch: against numpy, whatever stands in padding, however many processes there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import modgraph
+from modgraph.diagnostics import ModgraphError
+from modgraph.nn import BatchMean, BatchVariance, Shard, sharded
+
+few = settings(max_examples=30, deadline=None)
+AXES = st.sampled_from([(), (-1,), (-2,), (-1, -2)])
+
+
+@few
+@given(axes=AXES, examples=st.integers(1, 5), seed=st.integers(0, 99), filling=st.sampled_from([0.0, np.nan, np.inf]))
+def test_mean_and_variance_are_those_of_what_is_real(
+    axes: tuple[int, ...], examples: int, seed: int, filling: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(examples, 4, 3))
+    real = (
+        np.arange(4)[:, None] < rng.integers(0, 5, examples)[:, None, None] if -2 in axes else np.ones((1, 4, 1), bool)
+    )
+    x = torch.from_numpy(np.where(real, values, filling)).requires_grad_()
+    known = np.where(np.broadcast_to(real, values.shape), values, np.nan)
+    over = (0, *axes)
+    for module, of in ((BatchMean(axes), np.nanmean), (BatchVariance(axes), np.nanvar)):
+        found = module(x, torch.from_numpy(real))
+        expected = np.nan_to_num(of(known, axis=over)) if real.any() else np.zeros(found.shape)
+        np.testing.assert_allclose(found.detach(), expected, atol=1e-12)
+        (gradient,) = torch.autograd.grad(found.square().sum(), x)
+        assert gradient.isfinite().all() and not gradient.numpy()[~np.broadcast_to(real, values.shape)].any()
+
+
+@few
+@given(axes=AXES, cut=st.integers(1, 4), seed=st.integers(0, 99))
+def test_of_several_processes_they_are_those_of_one(axes: tuple[int, ...], cut: int, seed: int) -> None:
+    x = torch.from_numpy(np.random.default_rng(seed).normal(size=(5, 4, 3)))
+    real = torch.arange(4)[:, None] < torch.tensor([4, 0, 2, 3, 1])[:, None, None]
+    parts = ((0, cut), (cut, 5))
+    for module in (BatchMean(axes), BatchVariance(axes)):
+        known = list[Tensor]()  # the sums that both processes know, as they come to be known
+        while True:
+            mine = [_sums(module, x, real, part, known) for part in parts]
+            if len(mine[0][1]) == len(known):
+                break
+            known.append(mine[0][1][-1] + mine[1][1][-1])
+        for found, _ in mine:
+            torch.testing.assert_close(found, module(x, real))
+
+
+class _Waits(Exception):
+    """A process needs a sum that is not known yet."""
+
+
+def _sums(
+    module: BatchMean, x: Tensor, real: Tensor, part: tuple[int, int], known: list[Tensor]
+) -> tuple[Tensor, list[Tensor]]:
+    """What a process computes with the sums that are known, and its parts of these and of the next that it needs."""
+    asked = list[Tensor]()
+
+    def add(own: Tensor) -> Tensor:
+        asked.append(own)
+        if len(asked) > len(known):
+            raise _Waits
+        return known[len(asked) - 1]
+
+    with sharded(Shard(*part, 5, add, torch.Generator())):
+        try:
+            return module(x[slice(*part)], real[slice(*part)]), asked
+        except _Waits:
+            return x, asked
+
+
+def test_a_balance_loss_is_written_with_them() -> None:
+    text = """model m(experts=4) { input x: float[time, 6] pool p[experts] = linear(3)
+      scores = x -> linear(p) -> softmax
+      chosen = scores -> top_k(1)
+      shares = chosen -> batch_mean("time")
+      y = x -> p by (scores * chosen)
+      output y
+      loss balance = experts * (shares * (scores -> batch_mean("time")) -> sum(axis="p"))
+      loss spread = x -> batch_variance("time") -> mean(axis=-1) }"""
+    model, x, length = modgraph.loads(text).build(), torch.randn(3, 5, 6), torch.tensor([5, 2, 0])
+    filled = x.masked_fill(torch.arange(5)[:, None] >= length[:, None, None], 7.0)
+    losses = model.compute({"x": filled, "time_length": length}).losses
+    rows = torch.cat([x[0], x[1, :2]])
+    linear = model.get_submodule("scores.linear")
+    scores = linear(rows).softmax(-1)
+    shares = torch.nn.functional.one_hot(scores.argmax(-1), 4).float().mean(0)
+    torch.testing.assert_close(losses["loss.balance"], 4 * (shares * scores.mean(0)).sum())
+    torch.testing.assert_close(losses["loss.spread"], rows.var(0, unbiased=False).mean())
+
+
+MISTAKES = {
+    "x -> batch_mean(-1)": 'batch_mean("time")',
+    'x -> batch_mean("time") -> batch_mean': "over the batch already",
+    'x -> batch_mean("time", "time")': "given twice",
+}
+
+
+@pytest.mark.parametrize("value", MISTAKES)
+def test_mistakes_are_told(value: str) -> None:
+    with pytest.raises(ModgraphError) as told:
+        modgraph.loads(f"model m() {{ input x: float[time, 6] y = {value} loss mean(y, axis=-1) output x }}")
+    assert MISTAKES[value] in str(told.value)
+
+
+def test_an_output_that_depends_on_the_batch_is_not_exported(tmp_path: Path) -> None:
+    text = """model m() { input x: float[6] state s: float[6] = ones
+      y = x - (x -> batch_mean) + s output y output z = x * s }"""
+    with pytest.raises(ModgraphError, match="taken over the whole batch") as told:
+        modgraph.export(modgraph.loads(text).build(), tmp_path / "m.onnx")
+    assert 'output "z"' not in str(told.value)
