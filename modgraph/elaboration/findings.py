@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
-from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
+from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode, moved_states
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _has_weights(pool: PoolNode) -> bool:
 
 def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], report: Report) -> None:
     """Warn of routers that want a balance loss and have none: no loss depends on what they record."""
-    balanced = set(_recorded(_needed_by(set(graph.losses.values()), graph)))
+    balanced = {*_recorded(_needed_by(set(graph.losses.values()), graph)), *_ruled(graph)}
     routers = {router.name: router for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
     wanting: dict[Declared, list[str]] = {}
     for router in routers.values():
@@ -95,6 +95,17 @@ def _recorded(parts: list[Needed]) -> Iterator[str]:
             node = part.graph[result.node]
             if isinstance(node, RouteNode) and result.index > 0:
                 yield part.graph.router_of(node).name
+
+
+def _ruled(graph: Graph) -> Iterator[str]:
+    """The routers that a state decides on which moves by what they decided."""
+    rules = moved_states(graph)
+    needed = _needed_in(graph, set(rules.values())).results
+    states = {graph.inputs(rule.node)["state"].node for rule in rules.values()}
+    for route in graph.of_kind(RouteNode) if rules else ():
+        decided = {result for slot, result in graph.inputs(route.name).items() if slot != "tokens"}
+        if decided & needed and states & graph.ancestors([route.name]):
+            yield graph.router_of(route).name
 
 
 def _balance_for(router: Declared) -> str:

@@ -41,7 +41,12 @@ def means_of(sent: ast.Sent, site: Site) -> Means | Poison:
     """What stands behind `by`; poison after a told mistake."""
     called = sent.by.callee if isinstance(sent.by, ast.Call) else sent.by
     if isinstance(called, ast.Name) and site.scope.find(called.name) is None:
-        _tell_unknown(called, site)
+        applied = isinstance(sent.by, ast.Call) and find_op(called.name) is not None
+        weights = site.evaluate(sent.by) if applied else None
+        if isinstance(weights, Tensor):
+            return _by_weights(weights, sent, site)
+        if not isinstance(weights, Poison):
+            _tell_unknown(called, site)
         return POISON
     found = site.evaluate(called) if isinstance(called, ast.Name | ast.Attribute | ast.Index) else None
     if isinstance(found, RouterEntity):

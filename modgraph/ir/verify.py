@@ -50,6 +50,7 @@ def verify_node(part: Part, node: Node) -> None:
             _signature(graph, node)
             if isinstance(node, OpNode):
                 _start(node)
+                _moves(part, node)
             else:
                 _lowering(part, node)
         case RouterNode():
@@ -128,6 +129,14 @@ def _signature(graph: Graph, node: OpNode | RouteNode) -> None:
 def _start(node: OpNode) -> None:
     weighty = bool(node.op.all_weights())
     ask(node.initial is None or weighty, f"{node.op.name} has no weight that could start so", node.name, "initial")
+
+
+def _moves(part: Part, node: OpNode) -> None:
+    """The rule of a state is told the state, outside of any step of a scan."""
+    if node.op.moves_state:
+        ask(part.scan is None, "a state moves outside of scans", node.name, "kind")
+        state = part.graph[part.graph.inputs(node.name)["state"].node]
+        ask(isinstance(state, OpNode) and state.op.remembers, f"{state.name} is no state", node.name, "inputs")
 
 
 def _lowering(part: Part, route: RouteNode) -> None:

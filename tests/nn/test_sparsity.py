@@ -37,6 +37,7 @@ SPARSE = {
     "above": "s * (s -> above(0.3))",
     "stopped": "s * (c -> stop_gradient)",
     "half": "c / 2 * s",
+    "like a function": "where(c, s, 0)",
 }
 DENSE = {
     "c * s -> exp": "exp",

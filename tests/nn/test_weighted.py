@@ -231,6 +231,8 @@ MISTAKES = {
     "x by v": "say which is summed",
     "x -> p by 3": "a router or weights",
     "(x, x) by w": "what is summed",
+    "x -> p by softmax(axis=-1)": "is an op",
+    "x -> p by linear(x)": "width",
     "x -> p by u": "begin with these axes",
 }
 

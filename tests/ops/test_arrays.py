@@ -11,7 +11,7 @@ from modgraph_runtime import Bundle
 
 import modgraph
 from modgraph.diagnostics import ModgraphError, Report, Source
-from modgraph.ir import from_json, grow, moved_states, to_json, weights_of
+from modgraph.ir import UnreadableGraph, from_json, grow, moved_states, to_json, weights_of
 from modgraph.ir.text_parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.syntax.format import format_source
@@ -113,3 +113,43 @@ def test_mistakes_are_told_once(body: str) -> None:
         modgraph.loads(f"model m() {{ input x: float[6] {body} output y }}")
     assert MISTAKES[body] in str(told.value)
     assert str(told.value).count("error[") == 1
+
+
+ROUTER = """router balanced(k=1, speed=0.01) for expert {
+  input x: float[tokens, dim]
+  state bias: float[expert] = zeros
+  scores = x -> linear(expert, bias=false) -> sigmoid
+  chosen = scores + bias -> top_k(k)
+  share = chosen -> batch_mean
+  next bias = bias + speed * ((share -> mean(axis=-1)) - share -> sign)
+  gates = chosen * scores
+  record gates, scores, choice = chosen
+  y = x -> expert by gates
+  output y
+}
+
+model m() {
+  input x: float[time, 4]
+  pool p[3] = linear(4) -> tanh
+  router r = balanced(k=1)
+  y = x -> p by r
+  output y
+  loss y -> mean -> mean(axis=-1)
+}
+"""
+
+
+def test_a_router_balances_itself_by_a_state_of_its_own() -> None:
+    program = modgraph.loads(ROUTER)
+    assert [*moved_states(program.ir)] == ["r.bias.value"]
+    assert not program.warnings
+    unruled = modgraph.loads(ROUTER.replace("scores + bias -> top_k", "scores -> top_k"))
+    assert {each.code for each in unruled.warnings} == {"MG404", "MG407"}  # the state decides nothing
+
+
+def test_a_rule_of_what_is_no_state_is_refused() -> None:
+    record = to_json(modgraph.loads(BALANCED).ir)
+    (rule,) = (node for node in record["nodes"] if node.get("is") == "next_state")
+    rule["inputs"][0] = ["state", "load.batch_mean", 0]
+    with pytest.raises(UnreadableGraph, match="is no state"):
+        from_json(record)
