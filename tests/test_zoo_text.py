@@ -211,8 +211,8 @@ def test_a_balanced_choice_costs_least() -> None:
 
 
 FEW: dict[str, dict[str, Any]] = {
-    "mixtral": {"vocab_size": 13, "num_hidden_layers": 1, "hidden_size": 16, "head_dim": 4},
-    "switch": {"vocabulary": 13, "dim": 16},
+    "mixtral": {"vocab_size": 13, "num_hidden_layers": 1, "hidden_size": 16, "head_dim": 4, "num_local_experts": 3},
+    "switch": {"vocabulary": 13, "dim": 16, "experts": 3},
 }
 
 

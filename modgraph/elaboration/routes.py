@@ -163,6 +163,10 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         node = site.graph[pool.path]
         assert isinstance(node, PoolNode)
         return node
+    if tokens.per == "batch":
+        reason, advice = f"its modules run on each example, and this value is {tokens}", "send what each example has"
+        site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
+        return POISON
     rank = max(message_rank(template, site) for template in pool.templates)
     if len(tokens.shape) < rank:
         reason = f"its modules take {rank} axes, and this value is {tokens}"

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Gathered, Pool
+from modgraph.nn.slices import slices
 
 
 class Records(Protocol):
@@ -29,10 +30,7 @@ class Records(Protocol):
 
 
 class SelectedGrouped(nn.Module):
-    """Edges sorted by module, each module once on its slice, results added back: fast, and backwards too.
-
-    The lengths of the slices are read from the data, so no exporter can follow.
-    """
+    """Edges sorted by module, each module once on its slice, results added back: fast, and backwards too."""
 
     def forward(
         self, tokens: Tensor, pool: Pool, router: nn.Module, *others: Tensor, real: Tensor | None = None
@@ -40,15 +38,8 @@ class SelectedGrouped(nn.Module):
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
         tokens = cleared(tokens, real)
         records: Records = router(tokens, *others, real=real)
-        tokens_S, gates_SM, selected_SM = flat(tokens, records, pool)
-        module_E, token_E = selected_SM.t().nonzero(as_tuple=True)  # of the transposed: in the order of modules
-        counts = module_E.bincount(minlength=len(pool)).tolist()
-        slices = torch.split(tokens_S.index_select(0, token_E), counts)
-        values = torch.cat([pool.expert(j)(part) for j, part in enumerate(slices)])
-        weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
-        weighted = values.flatten(1) * weight.unsqueeze(-1)
-        total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)
-        return total.reshape(*records.gates.shape[:-1], *values.shape[1:]), *records
+        total = grouped(*flat(tokens, records, pool), pool)
+        return total.reshape(*records.gates.shape[:-1], *total.shape[1:]), *records
 
 
 class SelectedPerModule(nn.Module):
@@ -87,19 +78,9 @@ class SelectedGathered(nn.Module):
         """Tokens [..., N, message] give results [..., N, result], and the router's records."""
         tokens = cleared(tokens, real)
         records: Records = router(tokens, *others, real=real)
-        gathered = pool if isinstance(pool, Gathered) else pool.gathered()
-        tokens_S, gates_SM, left_SM = flat(tokens, records, pool)
-        total = None
-        for _ in range(int(router.k)):  # type: ignore[arg-type]
-            best = left_SM.argmax(-1, keepdim=True)
-            left_S1 = left_SM.gather(-1, best)  # zero where no choice is left
-            weight = gates_SM.gather(-1, best) * left_S1
-            left_SM = left_SM.scatter(-1, best, 0)
-            values = gathered.chosen(best.squeeze(-1), tokens_S)
-            part = cleared(values.flatten(1), left_S1 != 0) * weight
-            total = part if total is None else total + part
-        assert total is not None
-        return total.reshape(*records.gates.shape[:-1], *values.shape[1:]), *records
+        by_index = pool if isinstance(pool, Gathered) else pool.gathered()
+        total = gathered(*flat(tokens, records, pool), by_index, int(router.k))  # type: ignore[arg-type]
+        return total.reshape(*records.gates.shape[:-1], *total.shape[1:]), *records
 
 
 class SelectedMasked(nn.Module):
@@ -128,6 +109,33 @@ class SelectedDense(nn.Module):
         records: Records = router(tokens, *others, real=real)
         gates = records.gates.reshape(*records.gates.shape, *[1] * pool.result_rank)
         return (pool.all(tokens) * gates).sum(-pool.result_rank - 1), *records
+
+
+def grouped(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Pool) -> Tensor:
+    """The sum of the messages to each token [S, result], of edges sorted by module."""
+    chosen_SM = selected_SM != 0
+    module_E, token_E = chosen_SM.t().nonzero().unbind(1)  # of the transposed: in the order of modules
+    parts = slices(tokens_S.index_select(0, token_E), chosen_SM.sum(0))
+    values = torch.cat([pool.expert(j)(part) for j, part in enumerate(parts)])
+    weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
+    weighted = values.flatten(1) * weight.unsqueeze(-1)
+    total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)
+    return total.reshape(-1, *values.shape[1:])
+
+
+def gathered(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Gathered, k: int) -> Tensor:
+    """The sum of the messages to each token [S, result], one choice after another."""
+    total, left_SM = None, selected_SM
+    for _ in range(k):
+        best = left_SM.argmax(-1, keepdim=True)
+        left_S1 = left_SM.gather(-1, best)  # zero where no choice is left
+        weight = gates_SM.gather(-1, best) * left_S1
+        left_SM = left_SM.scatter(-1, best, 0)
+        values = pool.chosen(best.squeeze(-1), tokens_S)
+        part = cleared(values.flatten(1), left_S1 != 0) * weight
+        total = part if total is None else total + part
+    assert total is not None
+    return total.reshape(-1, *values.shape[1:])
 
 
 def flat(tokens: Tensor, records: Records, pool: Pool | Gathered) -> tuple[Tensor, Tensor, Tensor]:

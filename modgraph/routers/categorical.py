@@ -10,7 +10,7 @@ from modgraph.routers.on_tape import TapedPool, chosen, senders
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
 from modgraph.routers.top_k import SELECTED, ChoiceForms, hard_forms
 from modgraph.tape import Value
-from modgraph.types import Axis, Misfit, TensorType
+from modgraph.types import Axis, Misfit, TensorType, once_each
 
 SIDE_BY_SIDE = ChoiceForms(  # each slot is a sender of its own
     message_passing="modgraph.nn.message_passing.SlotsMessagePassing",
@@ -56,7 +56,7 @@ class Slots(Router):
         facts: dict[str, Any] = {"message_rank": len(pool.message.shape), **self.controlled(pool.message)}
         signature = self.bind(flat, *others, M=pool.axis, V=Axis(_width(result)), **facts)
         value, *records = signature.results if outer else self._for_one(signature.results)
-        value = value.with_shape((*value.shape[:-1], *result.shape))
+        value = value.with_shape(once_each((*value.shape[:-1], *result.shape)))
         return replace(signature, operands=(tokens, *others), results=(value, *records))
 
     def _combined(self, result: TensorType) -> TensorType:

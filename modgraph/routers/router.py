@@ -46,7 +46,7 @@ class PoolTypes:
 class Lowering:
     """One way to compute a route. `form` is its name, `route` the import path of the torch module.
 
-    One that is not `exportable` serves training alone: no graph of fixed operations computes it.
+    One that is not `exportable` serves training alone: a bundle has a faster one, or cannot compute it.
     """
 
     form: str

@@ -11,7 +11,9 @@ from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, defi
 from modgraph.tape import Value
 from modgraph.types import Axis, Misfit, TensorType
 
-FEW_WEIGHTS = 2**14  # of a module: in a scan, copying them for every token costs less than sorting tokens at every step
+# Of a module: in a scan, copying so many for every token is less than sorting tokens at every step.
+FEW_WEIGHTS = 2**14
+FEW_IN_BUNDLE = 2**12  # ONNX Runtime sorts in less time
 
 
 @dataclass(frozen=True)
@@ -78,24 +80,16 @@ def hard_forms(pool: PoolFacts, paths: ChoiceForms) -> tuple[Lowering, ...]:
     """The forms that compute a route of which each token reaches some modules only."""
     sorted_ = "edges are sorted by module, and each module runs once, on its slice"
     each = "each module runs once, on the tokens that chose it"
-    grouped = Lowering("grouped", paths.grouped, sorted_, exportable=False)
+    grouped = Lowering("grouped", paths.grouped, sorted_, exportable=pool.in_scan)
     per_module = Lowering("per_module", paths.per_module, each)
     reference = definition(paths.message_passing)
     if not pool.in_scan:
         return grouped, per_module, reference
-    rest = (replace(form, exportable=False) for form in (per_module, reference))
-    bundled = in_bundled_scan(pool, paths)
-    if pool.gathers and pool.weights <= FEW_WEIGHTS:
-        return (*bundled, grouped, *rest)
-    return (grouped, *bundled, *rest)
-
-
-def in_bundled_scan(pool: PoolFacts, paths: ChoiceForms) -> tuple[Lowering, ...]:
-    """The forms for a bundle, which has one step of a scan for all: no size in it may depend on what is chosen."""
-    reason = "every module runs and is masked, selection saves nothing: "
-    reason += "in an exported scan modules are taken by index, and these cannot be"
-    masked = Lowering("masked", paths.masked, reason)
+    every = "every module runs and is masked, selection saves nothing"
+    masked = Lowering("masked", paths.masked, every, exportable=False)
+    rest = (masked, *(replace(form, exportable=False) for form in (per_module, reference)))
     if not pool.gathers:
-        return (masked,)
-    reason = "the weights of the chosen modules are taken by index, at each step of the scan"
-    return (Lowering("gathered", paths.gathered, reason), masked)
+        return (grouped, *rest)
+    by_index = "the weights of the chosen modules are taken by index, at each step of the scan"
+    gathered = Lowering("gathered", paths.gathered, by_index, exportable=pool.weights <= FEW_IN_BUNDLE)
+    return (gathered, grouped, *rest) if pool.weights <= FEW_WEIGHTS else (grouped, gathered, *rest)

@@ -53,3 +53,14 @@ def test_two_declarations_never_share_weights_by_their_names(body: str) -> None:
 @pytest.mark.parametrize("blocks", ["block b(k=[x -> b])", "block a(k=[x -> b]) { } block b(k=[x -> a])"])
 def test_a_block_whose_default_speaks_of_itself_is_told(blocks: str) -> None:
     assert "MG222" in told(f"{blocks} {{ input v: float[4] output v }} {X} y = x -> b output y }}")
+
+
+@pytest.mark.parametrize("way", ["", "by (v -> linear(p))", "by r"])
+def test_what_a_batch_has_goes_through_no_pool(way: str) -> None:
+    pool = "pool p[2] = tanh router r = truncated_kernel(bias=false)"
+    assert told(f"{X} {pool} v = xs -> batch_mean y = v -> p {way} output x loss y -> sum(axis=-1) }}")[0] == "MG301"
+
+
+def test_a_message_that_has_the_name_of_the_senders_is_told() -> None:
+    text = 'pool p[3] = linear(7, named="time") router r = categorical y = t -> p by r output y }'
+    assert told(f"model m() {{ input t: float[time, 4] {text}") == ["MG301"]

@@ -65,22 +65,22 @@ def test_determinize_takes_dropout_and_noise_out_of_the_body() -> None:
     assert "noisy_top_k(noise=false)" in str(Determinize()(modgraph.loads(GRU).ir))
 
 
-def test_lower_names_forms_for_training_and_others_for_bundles() -> None:
-    forms = {
-        exportable: str(Lower(exportable=exportable)(modgraph.loads(TWO_SCANS).ir)).count("lowering grouped")
-        for exportable in (False, True)
-    }
-    assert forms == {False: 2, True: 0}
-    text = str(Lower(exportable=True)(modgraph.loads(TWO_SCANS).ir))
-    assert (text.count("lowering gathered"), text.count("lowering masked")) == (2, 2)
+def test_a_choice_in_a_scan_is_computed_alone_in_training_and_in_a_bundle() -> None:
+    graph = modgraph.loads(TWO_SCANS).ir
+    for exportable in (False, True):
+        text = str(Lower(exportable=exportable)(graph))
+        assert (text.count("lowering gathered"), text.count("lowering grouped")) == (2, 2)
 
 
 def test_in_a_scan_weights_are_taken_by_index_where_they_are_few() -> None:
-    def form(hidden: int) -> str:
-        (choice,) = choices(Lower()(modgraph.loads(GRU, hidden=hidden).ir)).values()
-        return choice.form
+    def forms(hidden: int) -> tuple[str, str]:
+        graph = modgraph.loads(GRU, hidden=hidden).ir
+        (training,), (bundled,) = (choices(Lower(exportable=each)(graph)).values() for each in (False, True))
+        return training.form, bundled.form
 
-    assert (form(6), form(300)) == ("gathered", "grouped")
+    assert forms(6) == ("gathered", "gathered")
+    assert forms(100) == ("gathered", "grouped")
+    assert forms(300) == ("grouped", "grouped")
 
 
 def test_what_a_route_records_stays_for_inference() -> None:

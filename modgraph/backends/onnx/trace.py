@@ -14,6 +14,7 @@ from typing import Any
 import onnx
 import onnx_ir
 import torch
+from onnxscript import opset20 as op
 from torch import Tensor
 from torch.onnx._internal.exporter import _core as exporter
 from torch.onnx._internal.exporter._registration import ONNXRegistry
@@ -104,7 +105,14 @@ def _operators() -> ONNXRegistry:
     """How torch's operations are said in ONNX. `torch.onnx.export` reads this anew at every export, from the sources of
     five hundred functions, which takes longer than all else of a small one.
     """
-    return ONNXRegistry.from_torchlib(opset_version=OPSET)
+    registry = ONNXRegistry.from_torchlib(opset_version=OPSET)
+    registry.register_op(torch.ops.modgraph.slices.default, _slices)
+    return registry
+
+
+def _slices(x: Any, counts: Any, parts: int) -> Any:
+    """modgraph.nn.slices, which the optimiser makes one `Split`."""
+    return op.SplitToSequence(x, counts, axis=0)
 
 
 def _dynamic(types: Sequence[TensorType], axes: Sequence[str]) -> tuple[dict[int, Any], ...]:

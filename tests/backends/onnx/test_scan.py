@@ -83,10 +83,21 @@ def test_names_of_a_traced_step_are_the_users_to_take(tmp_path: Path) -> None:
     agree(model, tmp_path / "m.onnx")
 
 
+def test_modules_with_more_weights_run_each_on_the_tokens_that_chose_it(tmp_path: Path) -> None:
+    model = randomised(modgraph.loads(GRU, k=2, hidden=65))
+    modgraph.export(model, tmp_path / "gru.onnx")
+    agree(model, tmp_path / "gru.onnx", routing=False)
+    (scan,) = (node for node in nodes_of(tmp_path / "gru.onnx") if node.op_type == "Scan")
+    body = next(attribute.g for attribute in scan.attribute if attribute.name == "body")
+    kinds = [node.op_type for node in body.node]
+    assert kinds.count("Gemm") == 1 + 3  # gates, and each module on its slice
+    assert len(next(node.output for node in body.node if node.op_type == "Split" and len(node.output) == 3)) == 3
+
+
 def test_two_scans_with_unlike_modules_repeats_and_values_from_outside(tmp_path: Path) -> None:
     model = randomised(modgraph.loads(TWO_SCANS, depth=1))
     report = modgraph.export(model, tmp_path / "two.onnx", routing=True)
-    assert "selection saves nothing" in str(report)
+    assert "each module runs once, on its slice" in str(report)
     agree(model, tmp_path / "two.onnx")
     assert sum(node.op_type == "Scan" for node in nodes_of(tmp_path / "two.onnx")) == 2
     ports = {port["name"]: port["shape"] for port in Bundle(tmp_path / "two.onnx").manifest["routing"]}
