@@ -64,7 +64,7 @@ def value_meant(name: str, in_scope: Iterable[str]) -> str:
 
 def router_meant(name: str, here: Iterable[str]) -> str:
     """The help line for a name that is no router: those that a file defines come first."""
-    match = closest(name, list(here), ALMOST_EQUAL)
+    match = closest(name, list(here))
     if match is not None:
         return f'did you mean "{match}"?'
     return _other_word(name, _routers()) or did_you_mean(name, router_names(), "routers are: {known}")

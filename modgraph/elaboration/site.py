@@ -247,7 +247,7 @@ class Site:
             if earlier[name] != shape:
                 self.tell(
                     SharedWithOtherShapes(
-                        span=span, name=owner, weight=name, found=str([*shape]), earlier=str([*earlier[name]])
+                        span=span, name=owner, weight=name or owner, found=str([*shape]), earlier=str([*earlier[name]])
                     )
                 )
                 return False

@@ -24,7 +24,7 @@ def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> Ten
         suggestion = did_you_mean(type_.dtype, ["float", *SIZED], "types are: {known}")
         site.tell(errors.UnknownType(span=type_.span, name=type_.dtype, suggestion=suggestion))
         return POISON
-    known = {} if of_input else site.axes
+    known = {name: Axis(None, name) for name in site.axes} if of_input else site.axes
     axes = [_axis(axis, site, known) for axis in type_.axes]
     sound = [axis for axis in axes if isinstance(axis, Axis)]
     if len(sound) < len(axes):

@@ -39,6 +39,7 @@ from modgraph.ir.stored import (
     whole_of,
 )
 from modgraph.ir.verify import verify
+from modgraph.routers.prelude import definitions
 from modgraph.types import Misfit
 from modgraph.vocabulary import find_decision, find_op
 
@@ -184,6 +185,9 @@ def _declared(fields: Fields, find: Any) -> Any:
     known: type[Declaration] | None = find(name)
     if known is None:
         _refuse_broken_extensions(name)
+        if name in definitions():
+            reason = f'it was written before the router "{name}" was a text: train or export again from its spec'
+            raise InvalidGraph(reason, fields.node, "is")
         raise InvalidGraph(f'this installation does not know "{name}"', fields.node, "is")
     settings = fields.read("settings", constants_of)
     values = {}

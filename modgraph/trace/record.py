@@ -13,7 +13,7 @@ from modgraph.backends.torch import CompiledRoute, Model
 from modgraph.backends.torch.construct import construct
 from modgraph.data import Arrays
 from modgraph.data.batches import batches
-from modgraph.ir import Graph, Part, RouteNode, bind_route
+from modgraph.ir import Graph, Part, Result, RouteNode, bind_route
 from modgraph.routers import Router
 from modgraph.trace.routes import Records, RouteTrace, joined
 
@@ -51,15 +51,14 @@ def _rounds(model: Model, part: Part, route: RouteNode, batch: Mapping[str, Tens
 
 
 def _shown(model: Model, part: Part, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:
-    """The records of a batch of a route whose router the language defines: those of earlier rounds flow into it."""
-    router = part.graph.router_of(route).router
-    inputs, names = part.graph.inputs(route.name), router.record_names
-    before = (len(inputs) - 2) // max(1, len(names)) - 1
-    last = part.graph.recorded(route)
-    wanted = [{name: inputs[f"{name}.{at}"] for name in names} for at in range(1, before + 1)] + [last]
-    results = model.results(batch, tuple(result for each in wanted for result in each.values()))
-    found = [dict(zip(names, results[at : at + len(names)], strict=True)) for at in range(0, len(results), len(names))]
-    return {name: np.stack([each[name].numpy() for each in found]) for name in names}
+    """The records of a batch of a route whose router the language defines: it shows those of earlier rounds last."""
+    names = part.graph.router_of(route).router.record_names
+    shown = len(part.graph.inputs(route.name)) - 1  # the value, the last records, those of earlier rounds
+    last, *earlier = [range(at, at + len(names)) for at in range(1, shown, len(names))]
+    wanted = [Result(route.name, index) for each in (*earlier, last) for index in each]
+    found = model.results(batch, tuple(wanted))
+    rounds = [found[at : at + len(names)] for at in range(0, len(found), len(names))]
+    return {name: np.stack([each[at].numpy() for each in rounds]) for at, name in enumerate(names)}
 
 
 def _steps(model: Model, part: Part, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:

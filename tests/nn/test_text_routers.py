@@ -107,9 +107,8 @@ def cases(draw: st.DrawFn) -> Case:
     choice = draw(st.sampled_from([each for each in CHOICES if (tokens or each != "senders") and not (over and each)]))
     gates = draw(st.sampled_from([each for each in CHOICES[choice][1] if tokens or "senders" not in each]))
     modules = draw(st.sampled_from(["linear(2)", "linear(2) -> tanh", "[linear(2), linear(2) -> tanh, linear(2)]"]))
-    names_tokens = over or choice == "senders" or "senders" in gates
-    extra = draw(st.booleans()) and not (names_tokens and not axes)
-    return Case(axes, draw(st.sampled_from(list(SCORES))), choice, gates, modules, over, extra, tokens)
+    scores, extra = draw(st.sampled_from(list(SCORES))), draw(st.booleans())
+    return Case(axes, scores, choice, gates, modules, over, extra, tokens)
 
 
 def expected_of(case: Case, x: Tensor, gates: Tensor, model: Model) -> Tensor:

@@ -121,7 +121,7 @@ class BlockOperands(Diagnostic):
     """A block is applied to as many values as it has inputs."""
 
     code = "MG223"
-    message = '{kind} "{name}" has {inputs} inputs, and {given} values are given'
+    message = '{kind} "{name}" has {inputs} inputs, not {given}'
     help = "{way_out}"
     example = "block b() { input x: float[4] output x } model m() { input x: float[4] y = (x, x) -> b output y }"
     name: str

@@ -29,7 +29,7 @@ def dot_of(scene: Scene) -> str:
 
 
 def _box(box: Box) -> Iterator[str]:
-    if not box.children:
+    if not any(drawn_children(box)):
         shape = SHAPES.get(box.kind, "box")
         yield f"{_quoted(box.id)} [label={_quoted(_label(box))}, shape={shape}, class={box.kind}];"
         return
@@ -48,8 +48,8 @@ def _label(box: Box) -> str:
 
 def _anchor(box: Box) -> str:
     """The node that an edge to a box is drawn to: the box, or the first leaf in it."""
-    while box.children:
-        box = box.children[0]
+    while children := [*drawn_children(box)]:
+        box = children[0]
     return box.id
 
 

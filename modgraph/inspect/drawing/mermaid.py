@@ -41,7 +41,7 @@ def _drawn(boxes: tuple[Box, ...]) -> Iterator[Box]:
 
 
 def _box(box: Box, ids: dict[str, str]) -> Iterator[str]:
-    if not box.children:
+    if not any(drawn_children(box)):
         begin, end = SHAPES.get(box.kind, ("[", "]"))
         yield f"{ids[box.id]}{begin}{_quoted(title_of(box))}{end}"
         return

@@ -1,4 +1,4 @@
-"""A scene with each repetition drawn once: what pictures without folding show."""
+"""A scene with each repetition drawn once, and routes without what decides them: what pictures without folding show."""
 
 from __future__ import annotations
 
@@ -21,12 +21,20 @@ class Outline:
         repetition: dict[str, tuple[str, ...]] = {}  # where a box stands: repeats, and the repetition of each
         for box in scene.boxes:
             _stand_ins(box, box, (), stands_for, repetition)
-        edges = (edge for edge in scene.edges if not _leads_on(edge, repetition, stands_for))
-        drawn = (
+        routes = [box for each in scene.boxes for box in each.walk() if box.kind == "route"]
+        inside = {inner.id for route in routes for inner in route.walk()} - {route.id for route in routes}
+        edges = [edge for edge in scene.edges if not _leads_on(edge, repetition, stands_for)]
+        drawn = [
             Edge(stands_for[edge.source], stands_for[edge.target], edge.kind, edge.slot, edge.type, edge.short)
             for edge in edges
-        )
-        return cls(scene, tuple(dict.fromkeys(drawn)))
+        ]
+        own = {(new.source, new.target) for old, new in zip(edges, drawn, strict=True) if old.target == new.target}
+        shown = [
+            new
+            for old, new in zip(edges, drawn, strict=True)
+            if new.source != new.target and (old.target not in inside or (new.source, new.target) not in own)
+        ]
+        return cls(scene, tuple(dict.fromkeys(shown)))
 
 
 def _stand_ins(
@@ -37,6 +45,10 @@ def _stand_ins(
     repetition: dict[str, tuple[str, ...]],
 ) -> None:
     stands_for[box.id], repetition[box.id] = model.id, place
+    if box.kind == "route":
+        for inner in box.walk():
+            stands_for[inner.id], repetition[inner.id] = model.id, place
+        return
     for at, (child, like) in enumerate(zip(box.children, model.children, strict=True)):
         if box.kind == "repeat":
             _stand_ins(child, model.children[at % box.period], (*place, child.id), stands_for, repetition)
@@ -57,8 +69,8 @@ def _same_repeat(one: str, other: str) -> bool:
 
 
 def drawn_children(box: Box) -> Iterator[Box]:
-    """The children that are drawn: of a repeat those of its first period."""
-    yield from (child for child in box.children if not child.alike)
+    """The children that are drawn: of a repeat those of its first period, of a route none."""
+    yield from (child for child in box.children if not child.alike and box.kind != "route")
 
 
 def title_of(box: Box) -> str:

@@ -38,7 +38,8 @@ function drawnChildren(box, state) {
   return box.kind === "repeat" && !state.all.has(box.id) ? children.slice(0, box.period) : children;
 }
 
-// What is unfolded at first: groups from the outside in, as long as no more than `budget` boxes are to be seen.
+// What is unfolded at first: groups from the outside in, as long as no more than `budget` boxes are to be seen; how a
+// router decides is for those who ask.
 function firstState(scene, budget) {
   const state = { open: new Set(), all: new Set() };
   let seen = scene.boxes.length;
@@ -49,7 +50,7 @@ function firstState(scene, budget) {
       if (box.kind === "repeat" && holdsLoad(box)) state.all.add(box.id);
       const children = drawnChildren(box, state);
       if (box.kind === "pool" && children.length < 3 && children.length + seen > budget + 6) continue;
-      if (seen + children.length > budget) continue;
+      if (box.kind === "route" || seen + children.length > budget) continue;
       seen += children.length;
       state.open.add(box.id);
       next.push(...children.filter(isGroup));

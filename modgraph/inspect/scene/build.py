@@ -26,6 +26,7 @@ from modgraph.ir import (
     ScanNode,
     weights_of,
 )
+from modgraph.routers.defined import Defined
 
 
 def scene_of(graph: Graph, cost: Cost | None = None) -> Scene:
@@ -187,13 +188,19 @@ def _help(declaration: Declaration) -> str:
 
 
 def _brief(declaration: Declaration) -> str:
-    """A declaration with its settings, numbers to four digits."""
+    """A declaration with its settings, numbers to four digits; a router of the language as its text calls it."""
+    if isinstance(declaration, Defined):
+        return (
+            f"{declaration.definition}({', '.join(declaration.given)})" if declaration.given else declaration.definition
+        )
     values = {name: f"{v:.4g}" if isinstance(v, float) else shown_value(v) for name, v in declaration.values().items()}
     given = ", ".join(f"{name}={value}" for name, value in values.items())
     return f"{declaration.name}({given})" if given else declaration.name
 
 
 def _settings(declaration: Declaration) -> tuple[tuple[str, str], ...]:
+    if isinstance(declaration, Defined):
+        return tuple((name, value) for name, _, value in (each.partition("=") for each in declaration.given))
     return _shown({name: getattr(declaration, name) for name in declaration.settings()})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from modgraph.inspect.cost import Cost
@@ -30,6 +30,7 @@ def nested(leaves: Sequence[Leaf], prefix: str = "") -> tuple[Box, ...]:
 
     A name that is a box's makes no group: what is called below it stands beside it. A group of one is none.
     """
+    leaves = list(_holding(leaves, prefix))
     names = {leaf.name for leaf in leaves}
     top = _Group()
     for leaf in leaves:
@@ -43,6 +44,23 @@ def nested(leaves: Sequence[Leaf], prefix: str = "") -> tuple[Box, ...]:
         label = ".".join(parts[depth:])
         group.below[label] = replace(leaf.box, label=label)
     return _boxes(top, prefix)
+
+
+def _holding(leaves: Sequence[Leaf], prefix: str) -> Iterator[Leaf]:
+    """The leaves, what is called below a route put into its box: the body of the router that decides it."""
+    routes = [leaf.name for leaf in leaves if leaf.box.kind == "route"]
+    inside: dict[str, list[Leaf]] = {}
+    for leaf in leaves:
+        outermost = next((name for name in routes if leaf.name.startswith(f"{name}.")), None)
+        if outermost is not None:
+            inside.setdefault(outermost, []).append(replace(leaf, name=leaf.name.removeprefix(f"{outermost}.")))
+    held = {f"{route}.{leaf.name}" for route, below in inside.items() for leaf in below}
+    for leaf in leaves:
+        if leaf.name in inside and leaf.name not in held:
+            children = nested(inside[leaf.name], f"{prefix}{leaf.name}.")
+            leaf = replace(leaf, box=replace(leaf.box, children=children))
+        if leaf.name not in held:
+            yield leaf
 
 
 def _depth(parts: list[str], names: set[str]) -> int:

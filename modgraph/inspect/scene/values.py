@@ -39,8 +39,9 @@ class Box:
     """A node of the graph, or what groups nodes; `children` stand inside of it.
 
     Kinds: input, target, tokenizer, op, pool, router, route, scan, output, loss; and of groups tokenizer, block,
-    repeat. A pool is `count` modules of which one is drawn, or has its modules as children. A repeat's children are
-    `count` times `period` subtrees that are alike, each marked with the one of the first period that it is `alike`.
+    repeat. A pool is `count` modules of which one is drawn, or has its modules as children; a route whose router is a
+    text has what the text says. A repeat's children are `count` times `period` subtrees that are alike, each marked
+    with the one of the first period that it is `alike`.
     `cost` is that of the box and all in it.
     """
 

@@ -16,7 +16,9 @@ router truncated_kernel(truncation=2.0, bias=false) for p {
   }
   distance = 1 - ((key -> unit, signature -> unit) -> contract)
   gates = -distance / bandwidth -> exp
-  if truncation < 2 {
+  if truncation < 0 or truncation > 2 {
+    gates = fail("a distance is 1 - cos: truncate at 0 to 2")
+  } else if truncation < 2 {
     gates = gates * (distance <= truncation)
   }
   shares = 0 * gates -> softmax(axis=tokens)

@@ -1,0 +1,162 @@
+"""Routers that a spec defines: what they are to the tools, where they may be used, what is told of mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import modgraph
+from modgraph.data import Arrays
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import RouteNode, RouterNode, from_json, to_json
+from modgraph.ir.text_parse import parse_text
+from modgraph.passes import INFERENCE, apply_passes
+from modgraph.trace.record import record
+
+SOFT = """router soft() for p {
+  input x: float[tokens, dim]
+  gates = x -> linear(p) -> softmax
+  record gates
+  y = x -> p by gates
+  output y
+}"""
+SWITCH = """router switch(k=1) for expert {
+  input x: float[tokens, dim]
+  scores = x -> linear(expert, bias=false)
+  chosen = scores -> top_k(k)
+  gates = (scores -> softmax) * chosen
+  record gates, scores: logits, choice = chosen
+  y = x -> expert by gates
+  output y
+}"""
+AGREEMENT = """router agree(iterations=4) for p {
+  input x: float[tokens, dim]
+  weight weight: float[result_width(p), dim] = uniform(1 / sqrt(dim))
+  key = (x, weight) -> contract -> unit
+  scores = 0 * (x -> positions(axis=tokens)) -> new_axis(p, at=-1)
+  v = x -> p by (scores -> softmax(axis=tokens)) over tokens
+  repeat round[t] in 0..iterations {
+    scores = scores + ((key, v -> unit) -> contract)
+    gates = scores -> softmax(axis=p)
+    record gates, scores
+    v = x -> p by gates over tokens
+  }
+  output v
+}"""
+
+
+def model(definition: str, body: str) -> str:
+    return f"{definition} model m() {{ {body} }}"
+
+
+def told(text: str) -> str:
+    with pytest.raises(ModgraphError) as caught:
+        modgraph.loads(text)
+    return str(caught.value)
+
+
+def test_agreement_in_text_is_that_of_the_vocabulary_round_by_round() -> None:
+    body = "input x: float[time, 5] pool p[3] = linear(4) router r = ROUTER(3) y = x -> p by r output y"
+    ours = modgraph.loads(model(AGREEMENT, body.replace("ROUTER", "agree"))).build(seed=2).double()
+    theirs = modgraph.loads(model("", body.replace("ROUTER", "agreement"))).build(seed=2).double()
+    assert [*ours.state_dict()] == [*theirs.state_dict()]
+    batch = {"x": torch.randn(2, 6, 5, dtype=torch.float64), "time_length": torch.tensor([6, 4])}
+    found, expected = (each.compute(batch, routing=True) for each in (ours, theirs))
+    torch.testing.assert_close(found.outputs["y"], expected.outputs["y"])
+    assert found.routing.keys() == expected.routing.keys()
+    arrays = Arrays({name: each.numpy() for name, each in batch.items()})
+    rounds = [record(each, arrays, each.graph.of_kind(RouteNode)[-1]) for each in (ours, theirs)]
+    assert rounds[0].rounds == 3
+    for name, records in rounds[1].records.items():
+        torch.testing.assert_close(torch.from_numpy(rounds[0].records[name]), torch.from_numpy(records))
+
+
+def test_a_graph_reads_back_and_loses_earlier_rounds_in_inference() -> None:
+    body = "input x: float[6, 5] pool p[3] = linear(4) router r = agree(3) y = x -> p by r output y"
+    graph = modgraph.loads(model(AGREEMENT, body)).ir
+    assert from_json(to_json(graph)) == graph == parse_text(str(graph))
+    lean = apply_passes(graph, INFERENCE)
+    assert [*lean.inputs("y.p")] == ["tokens", "value", "gates", "scores"]
+    assert from_json(to_json(lean)) == lean
+
+
+def test_one_router_serves_values_of_other_shapes_with_one_set_of_weights(tmp_path: Path) -> None:
+    body = """input x: float[2, time, 5] input one: float[5] input xs: float[n, 3, 5] pool p[4] = linear(5) -> tanh
+      router r = switch(2) y = x -> p by r z = one -> p by r
+      scan xs as v with h: float[3, 5] { h = h + v -> p by r yield h } as states
+      output y output z output states loss importance(r)"""
+    program = modgraph.loads(model(SWITCH, body))
+    built = program.build()
+    assert sum(name.startswith("r.") for name in built.state_dict()) == 1
+    batch = {"x": torch.randn(2, 2, 4, 5), "one": torch.randn(2, 5), "xs": torch.randn(2, 3, 3, 5)}
+    found = built.compute(batch, routing=True)
+    assert found.routing["z.p.gates"].shape == (2, 1, 4) and (found.routing["y.p.choice"].sum(-1) == 2).all()
+    modgraph.export(built, tmp_path / "m.onnx")
+
+
+def test_operands_and_pools_beside_the_first() -> None:
+    definition = """router by_task(k=1) for p, q {
+      input x: float[tokens, dim]
+      input hint: float[tokens, other]
+      scores = (hint -> linear(p)) + ((x -> q) -> mean(axis=-1))
+      chosen = scores -> top_k(k)
+      record gates = chosen, choice = chosen, scores: logits
+      y = x -> p by chosen
+      output y
+    }"""
+    body = "input x: float[5] input task: float[2] pool p[3] = linear(4) pool q[p] = linear(1) router r = by_task"
+    program = modgraph.loads(model(definition, f"{body} y = x -> p by r(q, task) output y"))
+    assert program.build()(torch.randn(3, 5), torch.randn(3, 2)).shape == (3, 4)
+    assert "MG248" in told(model(definition, f"{body} y = x -> p by r(task) output y"))
+    assert "MG223" in told(model(definition, f"{body} y = x -> p by r(q) output y"))
+
+
+def test_traits_follow_from_the_text() -> None:
+    body = "input x: float[6, 5] pool p[3] = linear(4) router r = {} y = x -> p by r output y"
+    routers = {
+        name: modgraph.loads(model(text, body.replace("{}", name))).ir["r"]
+        for name, text in (("soft", SOFT), ("switch", SWITCH), ("agree", AGREEMENT))
+    }
+    found = {name: node.router for name, node in routers.items() if isinstance(node, RouterNode)}
+    assert [each.chooses_along for each in found.values()] == [None, "modules", None]
+    assert [each.active_modules(3) for each in found.values()] == [3, 1, 3]
+    assert [each.one_for_each for each in found.values()] == ["sender", "sender", "module"]
+    assert all(each.balanced for each in found.values())
+
+
+def test_an_imported_definition_comes_before_the_vocabularys(tmp_path: Path) -> None:
+    (tmp_path / "routers.mod").write_text(SOFT.replace("router soft", "router linear"))
+    spec = tmp_path / "m.mod"
+    body = "input x: float[6, 5] pool p[3] = linear(4) router r = linear y = x -> p by r output y"
+    spec.write_text(f'import linear from "routers.mod" model m() {{ {body} }}')
+    assert {*modgraph.load(spec).ir.records()} == {"y.p.gates"}
+
+
+MISTAKES = {
+    "y = x -> p by soft": 'write, for example|router r = soft|"soft" is a kind of router',
+    "router r = sofd y = x -> p by r": 'did you mean "soft"',
+    "router r = soft(3) y = x -> p by r": "MG20",
+    "router r = soft y = x -> p by r over p": "leave it out",
+    "router r = soft y = (x, x) -> p by r": "error",
+    "router r = soft y = x -> p by r(x)": 'router "soft" has 1 inputs, not 2',
+    "router r = soft y = x -> p by r z = r.scores": "soft keeps: gates",
+    "record gates = x y = x": "MG244",
+    "y = x -> soft": "error",
+    "router r = truncated_kernel(3.0) y = x -> p by r": "truncate at 0 to 2",
+}
+
+
+@pytest.mark.parametrize("statement", MISTAKES)
+def test_mistakes_are_told(statement: str) -> None:
+    message = told(model(SOFT, f"input x: float[5, 4] pool p[2] = linear(3) {statement} output y"))
+    assert any(part in message for part in MISTAKES[statement].split("|")), message
+
+
+def test_a_mistake_in_the_vocabularys_text_is_told_where_it_is_used() -> None:
+    message = told(
+        "model m() {\n input x: float[5, n]\n pool p[2] = gelu\n router r = truncated_kernel\n"
+        " y = x -> p by r\n output y\n}"
+    )
+    assert "5 |  y = x -> p by r" in message and "in the router's own text" in message
