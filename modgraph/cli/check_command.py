@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from modgraph.cli.common import add_overrides, overrides
+from modgraph.declare.words import shown_count
 from modgraph.diagnostics import Diagnostic, Report, render_all
 from modgraph.elaboration import elaborate, elaborate_blocks
 from modgraph.syntax import ast, parse, read
@@ -27,7 +28,9 @@ def run(options: argparse.Namespace) -> int:
         file = _diagnose(path, values, report)
         found += report.in_order()
         if file is not None and not file.models and not report.errors and not options.json:
-            print(f"{path}: ok: the names and arguments of {len(file.blocks)} blocks; a use decides their shapes")
+            defined = shown_count(len(file.blocks), "block")
+            defined += f" and {shown_count(len(file.routers), 'router')}" if file.routers else ""
+            print(f"{path}: ok: the names and arguments of {defined}; a use decides their shapes")
     failed = any(diagnostic.severity == "error" for diagnostic in found)
     if options.json:
         print(json.dumps([diagnostic.as_json() for diagnostic in found], indent=2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, Report
@@ -44,8 +45,8 @@ def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
     scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, operands=None)
     if block.keyword == "router":
         call.decision = Decision(block.name, block.name_span, block.axis_words, Naming("axes", "axes", scope))
-        for pool in block.pools:
-            scope.declare(pool, POISON)
+        for name in (*block.pools, *_axes_of_inputs(block)):
+            scope.declare(name, POISON)
     site = Site(context, RULES, graph, scope, scope.next_binding(""), call)
     context.active_blocks.append(id(block))
     try:
@@ -57,6 +58,12 @@ def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
         return
     if not call.outputs and not context.report.errors:
         context.tell(errors.NoOutput(span=block.name_span, name=block.name, kind=block.keyword))
+
+
+def _axes_of_inputs(block: ast.Definition) -> Iterator[str]:
+    """What a body calls the axes of its inputs, which only a use tells."""
+    inputs = [each for each in block.body.statements if isinstance(each, ast.Input)]
+    yield from (axis.name for each in inputs for axis in each.type.axes if isinstance(axis, ast.Name))
 
 
 def _has_known_shapes(block: ast.Definition) -> bool:

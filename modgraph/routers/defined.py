@@ -33,7 +33,7 @@ class Defined(Router):
     records: ClassVar[Any] = RecordsOf(lambda router: tuple(_records(router.recorded)))
 
     definition: str = setting(doc="what the definition is called")
-    given: tuple[str, ...] = setting((), doc="what its parameters are, where they are not the defaults")
+    given: tuple[str, ...] = setting((), doc="what its parameters are")
     recorded: tuple[str, ...] = setting((), doc="the name and the role of each record")
     rounds_before: int = setting(0, min=0, doc="how many rounds it recorded before the last")
     k: int = setting(0, min=0, doc="how many modules a sender reaches at most; 0: any number")

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import modgraph
+from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import RouteNode, RouterNode, from_json, to_json
@@ -160,3 +161,15 @@ def test_a_mistake_in_the_vocabularys_text_is_told_where_it_is_used() -> None:
         " y = x -> p by r\n output y\n}"
     )
     assert "5 |  y = x -> p by r" in message and "in the router's own text" in message
+
+
+@pytest.mark.parametrize("definition", [SOFT, SWITCH, AGREEMENT])
+def test_a_file_of_routers_alone_is_checked(
+    definition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "routers.mod"
+    path.write_text(definition)
+    assert main(["check", str(path)]) == 0
+    path.write_text(definition.replace("softmax", "sofmax"))
+    assert main(["check", str(path)]) == 1
+    assert "sofmax" in capsys.readouterr().err
