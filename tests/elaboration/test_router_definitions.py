@@ -94,7 +94,8 @@ def test_one_router_serves_values_of_other_shapes_with_one_set_of_weights(tmp_pa
     batch = {"x": torch.randn(2, 2, 4, 5), "one": torch.randn(2, 5), "xs": torch.randn(2, 3, 3, 5)}
     found = built.compute(batch, routing=True)
     assert found.routing["z.p.gates"].shape == (2, 1, 4) and (found.routing["y.p.choice"].sum(-1) == 2).all()
-    modgraph.export(built, tmp_path / "m.onnx")
+    alone = "input x: float[2, time, 5] pool p[4] = linear(5) -> tanh router r = switch(2) y = x -> p by r output y"
+    modgraph.export(modgraph.loads(model(SWITCH, alone)).build(), tmp_path / "m.onnx")
 
 
 def test_operands_and_pools_beside_the_first() -> None:
