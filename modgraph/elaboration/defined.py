@@ -154,7 +154,8 @@ def _facts(
     """What a router is to those who read the graph, as its body says."""
     one = "sender"
     if pool.axis in value.type.shape:
-        one = "pair" if len(value.type.shape) > len(senders) + len(pool.result.shape) else "module"
+        axes = max(1, len(senders)) + len(pool.result.shape)  # a value without an axis of senders is one of them
+        one = "pair" if len(value.type.shape) > axes else "module"
     facts: dict[str, Any] = {"one_for_each": one}
     choice = next((kept[name] for name, role in roles.items() if role in CHOSEN), None)
     gates = next((kept[name] for name, role in roles.items() if role is Role.GATES), None)

@@ -14,6 +14,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import RouteNode, RouterNode, from_json, to_json
 from modgraph.ir.text_parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
+from modgraph.routers.prelude import definitions
 from modgraph.trace.record import record
 
 SOFT = """router soft() for p {
@@ -83,7 +84,7 @@ def test_a_graph_reads_back_and_loses_earlier_rounds_in_inference() -> None:
     assert from_json(to_json(lean)) == lean
 
 
-def test_one_router_serves_values_of_other_shapes_with_one_set_of_weights(tmp_path: Path) -> None:
+def test_one_router_serves_values_of_other_shapes_with_one_set_of_weights() -> None:
     body = """input x: float[2, time, 5] input one: float[5] input xs: float[n, 3, 5] pool p[4] = linear(5) -> tanh
       router r = switch(2) y = x -> p by r z = one -> p by r
       scan xs as v with h: float[3, 5] { h = h + v -> p by r yield h } as states
@@ -94,8 +95,6 @@ def test_one_router_serves_values_of_other_shapes_with_one_set_of_weights(tmp_pa
     batch = {"x": torch.randn(2, 2, 4, 5), "one": torch.randn(2, 5), "xs": torch.randn(2, 3, 3, 5)}
     found = built.compute(batch, routing=True)
     assert found.routing["z.p.gates"].shape == (2, 1, 4) and (found.routing["y.p.choice"].sum(-1) == 2).all()
-    alone = "input x: float[2, time, 5] pool p[4] = linear(5) -> tanh router r = switch(2) y = x -> p by r output y"
-    modgraph.export(modgraph.loads(model(SWITCH, alone)).build(), tmp_path / "m.onnx")
 
 
 def test_operands_and_pools_beside_the_first() -> None:
@@ -174,3 +173,10 @@ def test_a_file_of_routers_alone_is_checked(
     path.write_text(definition.replace("softmax", "sofmax"))
     assert main(["check", str(path)]) == 1
     assert "sofmax" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", definitions())
+def test_those_of_the_vocabulary_are_exported_in_a_scan_too(name: str, tmp_path: Path) -> None:
+    body = f"""input xs: float[time, 5, 6] input one: float[6] pool p[3] = linear(4) router r = {name} z = one -> p by r
+      scan xs as x {{ y = x -> p by r yield y }} as ys output ys output z"""
+    modgraph.export(modgraph.loads(model("", body)).build(), tmp_path / "m.onnx", routing=True)

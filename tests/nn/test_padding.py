@@ -10,6 +10,7 @@ import modgraph
 from modgraph.backends.torch import CompiledRoute
 from modgraph.ir import RouteNode
 from modgraph.routers import Router
+from modgraph.routers.prelude import definitions
 from tests.examples import ROUTER_EXAMPLES
 
 LENGTHS = torch.tensor([4, 0, 2])
@@ -58,3 +59,37 @@ def test_padding_of_a_route_reaches_nothing(name: str, modules: str) -> None:
 
 def test_every_router_that_is_told_of_padding_is_held_to_it() -> None:
     assert PADDED.keys() == Router.registry.keys() - ELSEWHERE
+
+
+DEFINED = {
+    "noisy_top_k": "noisy_top_k(2)",
+    "noisy_top_k_before": 'noisy_top_k(softmax="before_top_k")',
+    "linear": "linear(2, noise=0.5, capacity=0.5)",
+    "cosine": 'cosine(2, noise=0.5, load="kth_of_others", capacity=0.5, priority="first_choice", width=4)',
+    "truncated_kernel": "truncated_kernel(0.8, bias=true)",
+}
+
+
+@pytest.mark.parametrize("router", DEFINED)
+@pytest.mark.parametrize("training", [True, False])
+def test_padding_of_a_router_that_is_text_reaches_nothing(router: str, training: bool) -> None:
+    """Records and losses too; gradients in training, when what stands in padding is replaced."""
+    text = f"""model m() {{ input x: float[time, 3] pool p[3] = linear(2) router r = {DEFINED[router]}
+      y = x -> p by r output y loss i = importance(r) }}"""
+    model = modgraph.loads(text).build().double().train(training)
+    x, found = torch.randn(3, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), []
+    padding = torch.arange(5) >= LENGTHS.unsqueeze(-1)
+    for filling in (0.0, torch.nan, torch.inf):
+        torch.manual_seed(0)
+        filled = x.masked_fill(padding.unsqueeze(-1), filling).requires_grad_()
+        computed = model.compute({"x": filled, "time_length": LENGTHS}, routing=True)
+        results = [*computed.outputs.values(), *computed.losses.values(), *computed.routing.values()]
+        total = sum(((each * each).sum() for each in results), torch.zeros(()))
+        given = torch.autograd.grad(total, [filled, *model.parameters()], materialize_grads=True) if training else ()
+        found.append([*results, *given])
+    for with_zeros, *others in zip(*found, strict=True):
+        assert with_zeros.isfinite().all() and all(torch.equal(each, with_zeros) for each in others)
+
+
+def test_every_router_that_is_text_is_held_to_it() -> None:
+    assert definitions().keys() <= DEFINED.keys()
