@@ -1,4 +1,4 @@
-"""Arrays that a spec gives, and states: arrays that a rule moves from step to step of a training."""
+"""Arrays that are learned, arrays that a spec gives, and states: arrays that a rule moves from step to step."""
 
 from __future__ import annotations
 
@@ -16,8 +16,23 @@ from modgraph.elaboration.site import Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, OpNode, Result
 from modgraph.ops.array import Constant, NextState, State
+from modgraph.ops.parameter import Parameter
 from modgraph.syntax import ast
 from modgraph.types import TensorType
+
+Declared = ast.WeightOf | ast.ConstantOf | ast.StateOf
+
+
+def declare_weight(statement: ast.WeightOf, site: Site) -> None:
+    """A learned array: a value of its own, the same for every example."""
+    if is_taken(statement.name, statement.span, site):
+        return
+    type_, start = _type_of(statement, site, "a weight"), initial_of(statement.start, site)
+    if isinstance(type_, Poison) or isinstance(start, Poison):
+        site.scope.declare(statement.name, POISON)
+        return
+    use = OpUse(Parameter(**_axes(type_)), statement.name, start)
+    site.scope.declare(statement.name, _array(use, statement, site))
 
 
 def declare_constant(statement: ast.ConstantOf, site: Site) -> None:
@@ -74,12 +89,12 @@ def _in_scan(statement: ast.Statement, what: str, site: Site) -> bool:
     return stands_in_scan(statement, what, "declare it before the scan, and move it after", site)
 
 
-def _type_of(statement: ast.ConstantOf | ast.StateOf, site: Site) -> TensorType | Poison:
+def _type_of(statement: Declared, site: Site, what: str = "an array") -> TensorType | Poison:
     """The type of an array: numbers, of a fixed length along each axis."""
     type_ = elaborate_type(statement.type, site)
     if isinstance(type_, Poison) or (type_.dtype == "float" and not type_.padded):
         return type_
-    problem = f"an array has numbers of a fixed length along each axis, and this is {type_}"
+    problem = f"{what} has numbers of a fixed length along each axis, and this is {type_}"
     site.tell(errors.BadAxis(span=statement.type.span, problem=problem, way_out="for example: float[expert, 8]"))
     return POISON
 
@@ -89,7 +104,7 @@ def _axes(type_: TensorType) -> dict[str, Any]:
     return {"sizes": sizes(type_.shape), "names": names if any(names) else ()}
 
 
-def _array(use: OpUse, statement: ast.ConstantOf | ast.StateOf, site: Site) -> Any:
+def _array(use: OpUse, statement: Declared, site: Site) -> Any:
     """The value of an array; poison after a told mistake."""
     like = next((node for node in site.graph.of_kind(InputNode) if node.types[0].dtype != "length"), None)
     if like is None:

@@ -5,31 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.declare import sizes
 from modgraph.elaboration import errors
-from modgraph.elaboration.apply import apply_op
-from modgraph.elaboration.bindings import is_taken, named_after
+from modgraph.elaboration.bindings import is_taken
 from modgraph.elaboration.blocks import use_block
-from modgraph.elaboration.calls import arguments_of, initial_of, settle
+from modgraph.elaboration.calls import arguments_of, settle
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.entities import (
     POISON,
     Entity,
     ModuleEntity,
-    OpUse,
     Poison,
     PoolEntity,
     RouterEntity,
     RouterUse,
     Template,
-    Tensor,
     described,
 )
 from modgraph.elaboration.prelude import prelude_router
 from modgraph.elaboration.site import Site
-from modgraph.elaboration.typing import elaborate_type
-from modgraph.ir import MOST_MODULES, InputNode, Result
-from modgraph.ops.parameter import Parameter
+from modgraph.ir import MOST_MODULES
 from modgraph.routers import Router
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_router, router_meant
@@ -53,33 +47,6 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
     pool = site.scope.names[statement.name]
     if shared is not None and isinstance(pool, PoolEntity):
         site.scope.declare(statement.name, replace(pool, grown=shared.grown, shares=shared.axis.name))
-
-
-def declare_weight(statement: ast.WeightOf, site: Site) -> None:
-    """A learned array: a value of its own, the same for every example."""
-    if is_taken(statement.name, statement.span, site):
-        return
-    site.scope.declare(statement.name, _learned(statement, site))
-
-
-def _learned(statement: ast.WeightOf, site: Site) -> Any:
-    type_, start = elaborate_type(statement.type, site), initial_of(statement.start, site)
-    if isinstance(type_, Poison) or isinstance(start, Poison):
-        return POISON
-    if type_.dtype != "float" or type_.padded:
-        problem = f"a weight has numbers of a fixed length along each axis, and this is {type_}"
-        site.tell(errors.BadAxis(span=statement.type.span, problem=problem, way_out="for example: float[expert, 8]"))
-        return POISON
-    like = next((node for node in site.graph.of_kind(InputNode) if node.types[0].dtype != "length"), None)
-    if like is None:
-        reason, advice = "there is no input yet", "declare it behind the inputs"
-        site.tell(errors.DoesNotFit(span=statement.span, who=statement.name, reason=reason, way_out=advice))
-        return POISON
-    names = tuple(axis.name for axis in type_.shape)
-    op = Parameter(sizes=sizes(type_.shape), names=names if any(names) else ())
-    operand = Tensor(Result(like.name), like.types[0], statement.span)
-    inside = named_after(statement.name, site)
-    return apply_op(OpUse(op, statement.name, start), (operand,), statement.span, inside)
 
 
 def _shared(statement: ast.Pool, site: Site) -> PoolEntity | None:

@@ -67,6 +67,4 @@ def _axes_of_inputs(block: ast.Definition) -> Iterator[str]:
 
 
 def _has_known_shapes(block: ast.Definition) -> bool:
-    inputs = [each for each in block.body.statements if isinstance(each, ast.Input)]
-    named = any(isinstance(axis, ast.Name) for each in inputs for axis in each.type.axes)
-    return not named and all(parameter.default is not None for parameter in block.parameters)
+    return not any(_axes_of_inputs(block)) and all(parameter.default is not None for parameter in block.parameters)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from modgraph.elaboration import errors
-from modgraph.elaboration.arrays import declare_constant, declare_state, elaborate_next
+from modgraph.elaboration.arrays import declare_constant, declare_state, declare_weight, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
 from modgraph.elaboration.blocks import take_operand
 from modgraph.elaboration.decisions import elaborate_record, entered
-from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router, declare_weight
+from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router
 from modgraph.elaboration.entities import POISON, Poison, Tensor
 from modgraph.elaboration.growth import elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat

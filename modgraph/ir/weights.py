@@ -66,7 +66,7 @@ def moved_states(graph: Graph) -> dict[str, Result]:
             assert isinstance(state, OpNode) and state.op.remembers, f"{node.name} moves what is no state"
             (weight,) = state.op.all_weights()
             if not state.frozen:
-                found[f"{state.owner}.{weight.name}"] = Result(node.name)
+                found[below(state.owner, weight.name)] = Result(node.name)
     return found
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.keys import SMALL
+from modgraph.nn.keys import unit
 from modgraph.nn.padding import cleared
 
 
@@ -38,7 +37,7 @@ class Unit(AlongAxis):
     """Vectors of length one along an axis, the zero vector left; zero in padding."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        return F.normalize(cleared(x, real), dim=self.axis, eps=SMALL)
+        return unit(cleared(x, real), self.axis)
 
 
 def _among_real(x: Tensor, real: Tensor) -> Tensor:

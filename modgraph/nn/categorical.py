@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.choices import DRAW
+from modgraph.nn.chance import drawn_place
 from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.selected import (
@@ -21,7 +21,6 @@ from modgraph.nn.selected import (
     SelectedMasked,
     SelectedPerModule,
 )
-from modgraph.nn.shard import standard_gumbel
 
 IMPROBABLE = 1e4  # exp(−1e4) is zero
 
@@ -53,22 +52,13 @@ class Slots(nn.Module, ABC):
         comes before either.
         """
         scores = self.log_probabilities(tokens)
-        selected = F.one_hot(self._chosen(scores, choice), self.size).to(scores.dtype)
+        selected = F.one_hot(drawn_place(scores, choice, self.training), self.size).to(scores.dtype)
         gates = selected.amax(-2) if self.dedupe else selected.sum(-2)
         if real is None:
             return SlotRecords(gates, scores, selected)
         real_N = real.reshape(real.shape[: real.dim() - self.rank])
         mask_N1, mask_N11 = real_N.unsqueeze(-1), real_N[..., None, None]
         return SlotRecords(cleared(gates, mask_N1), cleared(scores, mask_N11), cleared(selected, mask_N11))
-
-    def _chosen(self, scores: Tensor, choice: Tensor | None) -> Tensor:
-        """The module in each slot, [..., N, K]."""
-        if choice is None:
-            return (scores + standard_gumbel(scores) if self.training else scores).argmax(-1)
-        choice = choice.long()
-        if not (choice == DRAW).any():
-            return choice
-        return torch.where(choice == DRAW, (scores + standard_gumbel(scores)).argmax(-1), choice)
 
 
 class Categorical(Slots):

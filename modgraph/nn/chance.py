@@ -43,14 +43,16 @@ class Draw(AlongAxis):
         """
         scores = cleared(x.detach(), real[0], -torch.inf).movedim(self.axis, -1)
         told = None if told is None else cleared(told, real[-1])
-        choice = F.one_hot(self._place(scores, told), scores.shape[-1]).to(x.dtype)
+        choice = F.one_hot(drawn_place(scores, told, self.training), scores.shape[-1]).to(x.dtype)
         return cleared(choice.movedim(-1, self.axis), real[0])
 
-    def _place(self, scores: Tensor, told: Tensor | None) -> Tensor:
-        """The place that is taken of the last axis."""
-        if told is None:
-            return (scores + standard_gumbel(scores) if self.training else scores).argmax(-1)
-        told = told.long()
-        if not (told == DRAW).any():
-            return told
-        return torch.where(told == DRAW, (scores + standard_gumbel(scores)).argmax(-1), told)
+
+def drawn_place(scores: Tensor, told: Tensor | None, training: bool) -> Tensor:
+    """The place that is taken of the last axis: what is told, drawn where that is `DRAW`; without it drawn in training,
+    the most probable otherwise."""
+    if told is None:
+        return (scores + standard_gumbel(scores) if training else scores).argmax(-1)
+    told = told.long()
+    if not (told == DRAW).any():
+        return told
+    return torch.where(told == DRAW, (scores + standard_gumbel(scores)).argmax(-1), told)

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 SMALL = 1e-8
 
 
-def unit(x: Tensor) -> Tensor:
-    """Vectors of length one; the zero vector stays."""
-    return F.normalize(x, dim=-1, eps=SMALL)
+def unit(x: Tensor, axis: int = -1) -> Tensor:
+    """Vectors of length one along an axis; the zero vector stays."""
+    return F.normalize(x, dim=axis, eps=SMALL)
 
 
 class Keys(nn.Module):

@@ -71,12 +71,8 @@ class Unit(AlongAxis):
         return results
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        tape, x = use.tape, use.cleared(x)
-        vectors = x.count / max(1, use.axis("along"))
-        length = tape.make(
-            vectors, tape.make(vectors, x, keeps=[x], keeps_result=True), keeps_more=vectors * tape.width
-        )
-        return (tape.quotient(x.count, x, length),)
+        x = use.cleared(x)
+        return (use.tape.unit(x, x.count / max(1, use.axis("along"))),)
 
 
 class Reduction(AlongAxis):

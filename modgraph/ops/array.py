@@ -15,7 +15,7 @@ SIZES = "the lengths of its axes"
 NAMES = 'what they are called, "" a plain one'
 
 
-class _Array(Op):
+class Array(Op):
     """An array along axes of its own, whose operand only tells how many examples there are, and in which precision."""
 
     operands = (Operand("like", "..."),)
@@ -50,7 +50,7 @@ class _Array(Op):
         return replace(self, sizes=tuple(size if name == axis else old for old, name in lengths))
 
 
-class Constant(_Array):
+class Constant(Array):
     """Given numbers, the same for every example: what `constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]` declares.
 
     A single number stands at every place.
@@ -73,7 +73,7 @@ class Constant(_Array):
         return (use.tape.drawn(prod(self.sizes)),)
 
 
-class State(_Array):
+class State(Array):
     """An array that no gradient moves: `state bias: float[expert] = zeros`, and `next bias = …` says what it is after a
     step of training.
 

@@ -28,9 +28,9 @@ class Determinize(Pass):
 
 def _leaves_out(part: Part) -> bool:
     """Whether something in a graph is only needed in training."""
-    inputs = part.graph.inputs
-    return any(_differs(node.op) and len(inputs(node.name)) > 1 for node in part.graph.of_kind(OpNode)) or any(
-        node.op.zero_outside_training for node in part.graph.of_kind(OpNode)
+    return any(
+        node.op.zero_outside_training or (_differs(node.op) and len(part.graph.inputs(node.name)) > 1)
+        for node in part.graph.of_kind(OpNode)
     )
 
 

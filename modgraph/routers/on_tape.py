@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from modgraph.declare import Use
-from modgraph.tape import INDEX, Tape, Value
+from modgraph.tape import INDEX, Value
 
 WeightedSum = Callable[[Value], Value]
 
@@ -44,12 +44,6 @@ class TapedPool(Protocol):
 def senders(use: Use) -> float:
     """S: all senders of all examples."""
     return use.lead * float(use.axis("N"))
-
-
-def unit(tape: Tape, x: Value, vectors: float) -> Value:
-    """So many vectors, each divided by its length."""
-    length = tape.make(vectors, tape.make(vectors, x, keeps=[x], keeps_result=True), keeps_more=vectors * tape.width)
-    return tape.quotient(x.count, x, length)
 
 
 def grouped(use: Use, pool: TapedPool, tokens: Value, gates: Value, S: float, E: float) -> Value:
@@ -120,15 +114,15 @@ def cosines(use: Use, tokens: Value, weights: Sequence[Value], D: float, V: floa
     tape, S, (weight, *bias) = use.tape, senders(use), weights
     M = use.axis("M")
     if D >= V:
-        keys = unit(tape, tape.product(S * V, tokens, weight, *bias), S)
-        return lambda vectors, count: tape.product(S * M, keys, unit(tape, vectors, count))
+        keys = tape.unit(tape.product(S * V, tokens, weight, *bias), S)
+        return lambda vectors, count: tape.product(S * M, keys, tape.unit(vectors, count))
     gram = tape.product(D * D, weight, weight)
     along_gram = tape.product(S * D, tokens, gram)
     squared = tape.make(S, tape.times(S * D, along_gram, tokens))
     size = tape.function(tape.function(squared), "result")
 
     def pairs(vectors: Value, count: float) -> Value:
-        along = unit(tape, vectors, count)
+        along = tape.unit(vectors, count)
         products = tape.product(S * M, tokens, tape.product(count * D, along, weight))
         moved = tape.add(S * M, products, tape.product(count, along, *(bias or [tape.drawn(V)])))
         return tape.quotient(S * M, moved, size)

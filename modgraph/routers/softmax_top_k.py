@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from modgraph.declare import Record, Role, TorchModule, Use, Weight, constant, normal, setting, uniform
-from modgraph.routers.on_tape import senders, unit
+from modgraph.routers.on_tape import senders
 from modgraph.routers.router import Router
 from modgraph.routers.taped_choice import Choice
 from modgraph.routers.top_k import TopK
@@ -97,8 +97,8 @@ class Cosine(SoftmaxTopK):
 
     def logits_on_tape(self, use: Use, tokens: Value, pairs: float) -> Value:
         tape, S, (weight, bias, keys, scale) = use.tape, senders(use), use.weights.values()
-        query = unit(tape, tape.product(S * self.width, tokens, weight, bias), S)
-        cosine = tape.product(pairs, query, unit(tape, keys, use.axis("M")))
+        query = tape.unit(tape.product(S * self.width, tokens, weight, bias), S)
+        cosine = tape.product(pairs, query, tape.unit(keys, use.axis("M")))
         return tape.times(pairs, cosine, tape.function(scale, "result"))
 
     def macs(self, N: int, M: int, D: int) -> int:

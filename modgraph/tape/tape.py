@@ -166,6 +166,11 @@ class Tape:
         works = 3 * count * left.width if right.learns else 0
         return self.make(count, left, right, keeps=[left, right] if right.learns else [right], works=works)
 
+    def unit(self, x: Value, vectors: float) -> Value:
+        """So many vectors, each divided by its length."""
+        length = self.make(vectors, x, keeps=[x], keeps_result=True)
+        return self.quotient(x.count, x, self.make(vectors, length, keeps_more=vectors * self.width))
+
     def product(self, count: float, left: Value, right: Value, *added: Value) -> Value:
         """A product of matrices, or a convolution; what is added is not kept."""
         left, right = self._in_half(self.in_order(left)), self._in_half(right)

@@ -58,9 +58,7 @@ class Nodes:
             name=node.name,
             form=resolve(next(form for form in forms if form.form == node.lowering).route)(),
             pool=self.made[pool.name],
-            router=self._once(router.name, partial(construct, graph.signature(node)))
-            if router.router.computes
-            else None,
+            router=self._router(graph, node) if router.router.computes else None,
             single=router.router.senders and len(tokens.shape) == len(pool.message.shape),
             result_rank=len(pool.result.shape),
             one_for_each_sender=router.router.one_for_each == "sender",
