@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -32,3 +33,9 @@ class Record:
     name: str
     axes: str
     role: Role
+
+
+def record_as(records: Iterable[Record], *roles: Role) -> Record | None:
+    """The record in the first of these roles that there is one for."""
+    known = [*records]
+    return next((record for role in roles for record in known if record.role is role), None)

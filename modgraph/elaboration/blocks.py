@@ -97,11 +97,8 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
         site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors)))
         return POISON
     context.spend(BLOCK + len(definition.parameters) + 2 * inputs, span)
-    context.active_blocks.append(id(definition))
-    context.enter(span)
-    replace(site, scope=scope, naming=Naming(node, owner, scope), call=call).elaborate(definition.body)
-    context.leave()
-    context.active_blocks.pop()
+    with context.putting_in(definition, span):
+        replace(site, scope=scope, naming=Naming(node, owner, scope), call=call).elaborate(definition.body)
     return _results(call, definition, site)
 
 

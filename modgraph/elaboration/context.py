@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from modgraph.diagnostics import Diagnostic, Note, Report, Span
 from modgraph.elaboration.errors import TooLarge
 from modgraph.ir import Node
 from modgraph.routers.prelude import is_prelude
+from modgraph.syntax import ast
 
 MOST_NODES = 30_000
 MOST_ITERATIONS = 20_000
@@ -124,3 +126,12 @@ class Context:
 
     def leave(self) -> None:
         self.depth -= 1
+
+    @contextmanager
+    def putting_in(self, definition: ast.Definition, span: Span) -> Iterator[None]:
+        """While the body of a definition is elaborated where it is used."""
+        self.active_blocks.append(id(definition))
+        self.enter(span)
+        yield
+        self.leave()
+        self.active_blocks.pop()

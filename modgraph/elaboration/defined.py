@@ -40,19 +40,16 @@ def decided(pools: tuple[PoolEntity, ...], router: RouterEntity, sent: Sent, sit
     inside = _inside(pools, router, use, sent, site)
     context = site.context
     context.spend(BLOCK + len(definition.parameters), sent.span)
-    context.active_blocks.append(id(definition))
-    context.enter(sent.span)
-    context.uses.append(sent.span)
-    inside.elaborate(definition.body)
-    assert inside.call is not None
-    value = _output(inside.call, definition, site)
-    node = site.graph_node(pools[0].path)
     shown: Any = POISON
-    if isinstance(value, Tensor) and isinstance(node, PoolNode):
-        shown = _shown(value, node, router, use, sent, inside)
+    context.uses.append(sent.span)
+    with context.putting_in(definition, sent.span):
+        inside.elaborate(definition.body)
+        assert inside.call is not None
+        value = _output(inside.call, definition, site)
+        node = site.graph_node(pools[0].path)
+        if isinstance(value, Tensor) and isinstance(node, PoolNode):
+            shown = _shown(value, node, router, use, sent, inside)
     context.uses.pop()
-    context.leave()
-    context.active_blocks.pop()
     return shown
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from modgraph.declare import Initial, Role, shown_briefly
+from modgraph.declare import Initial, Record, Role, record_as, shown_briefly
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration.scope import Scope
 from modgraph.ir import Result
@@ -125,17 +125,18 @@ class RouterUse(BlockUse):
         return self.block.definition.name
 
     @cached_property
-    def roles(self) -> dict[str, Role]:
-        """What it records, by name, as far as its text says so."""
-        return {each.name: role_of(each) or Role.OTHER for each in recorded_in(self.block.definition.body)}
+    def records(self) -> tuple[Record, ...]:
+        """What it records, as far as its text says so."""
+        found = {each.name: role_of(each) or Role.OTHER for each in recorded_in(self.block.definition.body)}
+        return tuple(Record(name, "...", role) for name, role in found.items())
 
     @property
     def record_names(self) -> tuple[str, ...]:
-        return tuple(self.roles)
+        return tuple(record.name for record in self.records)
 
-    def record_as(self, *roles: Role) -> str | None:
-        """The name of what it records in the first of these roles that it has a record for."""
-        return next((name for wanted in roles for name, role in self.roles.items() if role is wanted), None)
+    def record_as(self, *roles: Role) -> Record | None:
+        """What it records in the first of these roles that it has a record for."""
+        return record_as(self.records, *roles)
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.given)})" if self.given else self.name

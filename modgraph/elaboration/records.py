@@ -61,8 +61,7 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
                 site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found, way_out=advice))
                 return POISON
             read = member.router.record_as(*bound.op.reads)
-            name = read if isinstance(read, str | None) else read.name
-            tensors += records_of(member, name, span, site) if name is not None else []
+            tensors += records_of(member, read.name, span, site) if read is not None else []
     if not tensors and routers_only:
         if site.context.incomplete:
             return POISON

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from modgraph.declare import Declaration, Record, Registry, Role, Signature, Use
+from modgraph.declare import Declaration, Record, Registry, Role, Signature, Use, record_as
 from modgraph.routers.on_tape import TapedPool
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each, shapes_meet
@@ -94,7 +94,7 @@ class Router(Declaration):
 
     def record_as(self, *roles: Role) -> Record | None:
         """What it records in the first of these roles that it has a record for."""
-        return next((record for role in roles for record in self.records if record.role is role), None)
+        return record_as(self.records, *roles)
 
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates of one routing decision over all senders and modules, messages left out.
