@@ -8,7 +8,8 @@ from pathlib import Path
 
 from modgraph.diagnostics import Report, Source, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.entities import POISON, BlockEntity
+from modgraph.elaboration.entities import POISON
+from modgraph.elaboration.prelude import declare_definitions
 from modgraph.elaboration.scope import Scope
 from modgraph.syntax import ast, parse, read
 
@@ -43,14 +44,7 @@ class Imports:
         self.reading.append(resolved(path))
         for statement in file.imports:
             self._import(statement, path, scope)
-        for block in file.blocks:
-            if block.name in scope.names:
-                self.report.add(errors.DuplicateName(span=block.name_span, name=block.name))
-            scope.declare(block.name, BlockEntity(block, scope))
-        for router in file.routers:
-            if router.name in scope.routers:
-                self.report.add(errors.DuplicateName(span=router.name_span, name=router.name))
-            scope.routers[router.name] = BlockEntity(router, scope)
+        declare_definitions(file, scope, self.report)
         self.scopes[self.reading.pop()] = scope
         return scope
 
