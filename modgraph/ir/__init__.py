@@ -1,5 +1,6 @@
 """The one typed graph that every stage after the parser reads."""
 
+from modgraph.ir.alike import alike
 from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
@@ -51,6 +52,7 @@ __all__ = [
     "ScanNode",
     "TargetNode",
     "UnreadableGraph",
+    "alike",
     "below",
     "bind_route",
     "comparisons",

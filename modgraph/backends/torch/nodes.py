@@ -11,7 +11,7 @@ from modgraph.backends.torch.pool import CompiledPool
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Step, plan
 from modgraph.backends.torch.scan import CompiledScan
-from modgraph.ir import Graph, OpNode, Part, PoolNode, RouteNode, ScanNode
+from modgraph.ir import Graph, OpNode, Part, PoolNode, RouteNode, ScanNode, alike
 from modgraph.nn import Parameter
 
 
@@ -35,7 +35,7 @@ class Nodes:
                     computes[node.name] = self._route(part, node)
                 case ScanNode():
                     computes[node.name] = self._scan(graph, node)
-        return plan(graph, computes)
+        return plan(graph, computes, alike(graph))
 
     def _op(self, graph: Graph, node: OpNode) -> Callable[..., Any]:
         """What computes an op: one thing for all uses of its weights; without any each use has its own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch.padding import Padding
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode
-from modgraph.nn import Parameter
+from modgraph.nn.parameter import for_each
 
 Values = dict[str, tuple[Tensor, ...]]
 
@@ -51,12 +51,29 @@ class Step:
         return list(dict.fromkeys([*found, *filter(None, [self.length])]))
 
 
-def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]:
-    """The steps of a graph in order."""
+@dataclass(frozen=True)
+class Once:
+    """What computes a value that is the same for every example: for one, and then for as many as its first operand,
+    whose values have `rank` axes, is there for. Behind the results come those for one alone."""
+
+    compute: Callable[..., Any]
+    rank: int
+
+    def __call__(self, like: Tensor, *operands: Tensor) -> tuple[Tensor, ...]:
+        found = self.compute(*operands)
+        each = [for_each(x, like, self.rank) for x in (found if isinstance(found, tuple) else (found,))]
+        return (*(all_ for all_, _ in each), *(one for _, one in each))
+
+
+def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]], once: Set[str] = frozenset()) -> list[Step]:
+    """The steps of a graph in order; of values that are the same for every example, some are computed `once`."""
     steps = []
     for node in graph:
         if isinstance(node, OpNode | RouteNode | ScanNode):
-            operands, compute = _operands(graph, node, computes), computes[node.name]
+            operands, compute = _operands(graph, node, once), computes[node.name]
+            if isinstance(node, OpNode) and node.name in once and not node.op.is_array:
+                first = next(iter(graph.inputs(node.name).values()))
+                operands, compute = (first, *operands), Once(compute, len(graph.type_of(first).shape))
             lengths = graph.lengths(node.name)
             if not lengths:
                 steps.append(Step(node.name, operands, compute))
@@ -69,11 +86,13 @@ def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]
     return steps
 
 
-def _operands(graph: Graph, node: Node, computes: Mapping[str, Callable[..., Any]]) -> tuple[Result, ...]:
-    """What flows into a node: a product of arrays takes one that is learned once, not once for each example."""
+def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
+    """What flows into a node: of what is the same for every example that for one alone, where this is enough."""
     found = tuple(graph.inputs(node.name).values())
-    if isinstance(node, OpNode) and node.op.broadcasts:
-        return tuple(Result(each.node, 1) if isinstance(computes.get(each.node), Parameter) else each for each in found)
+    if isinstance(node, OpNode) and (node.op.broadcasts or node.name in once):
+        return tuple(
+            Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
+        )
     return found
 
 
