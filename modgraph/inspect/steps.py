@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Any
 
 from modgraph.declare import DISTRIBUTION, Role, Signature, Use, numbers, product
 from modgraph.inspect.cost import fixed, fixed_route_signature, fixed_signature
@@ -43,10 +44,11 @@ class Writer:
     weights: dict[str, Value] = field(default_factory=dict)
     draws: bool = False
     judged: list[Value] = field(default_factory=list)
+    common: dict[tuple[Any, ...], Value] = field(default_factory=dict)  # to routes of the graph that is written
 
     def graph(self, graph: Graph, values: Values, needed: set[str]) -> Values:
         """The values of all results, of the nodes that are needed."""
-        once = alike(graph)
+        once, self.common = alike(graph), {}
         for node in graph:
             if node.name in needed:
                 results = self.node(graph, node, values, once)
@@ -95,7 +97,7 @@ class Writer:
         pool, router = graph.pool_of(route), graph.router_of(route)
         assert route.lowering is not None, f"{route.name} is not lowered"
         use = self._use(graph, route, fixed_route_signature(graph, route, self.lengths), router.name)
-        modules = PoolOnTape(pool, self.tape, self.weights, self.lengths)
+        modules = PoolOnTape(pool, self.tape, self.weights, self.lengths, self.common)
         value, *records = router.router.on_tape(use, modules, route.lowering, *operands)
         for distribution, choice in _drawn(router.router, records):
             self.judged.append(self.tape.times(distribution.count, distribution, choice))

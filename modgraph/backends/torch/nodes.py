@@ -54,14 +54,16 @@ class Nodes:
         router, pool = graph.router_of(node), graph.pool_of(node)
         tokens = graph.type_of(graph.inputs(node.name)["tokens"])
         forms = (*router.router.lowerings(part.facts_of(node)), router.router.reference_form)
+        form = next(form for form in forms if form.form == node.lowering)
         return CompiledRoute(
             name=node.name,
-            form=resolve(next(form for form in forms if form.form == node.lowering).route)(),
+            form=resolve(form.route)(),
             pool=self.made[pool.name],
             router=self._router(graph, node) if router.router.computes else None,
             single=router.router.senders and len(tokens.shape) == len(pool.message.shape),
             result_rank=len(pool.result.shape),
             one_for_each_sender=router.router.one_for_each == "sender",
+            shares=form.shares,
         )
 
     def _router(self, graph: Graph, node: RouteNode) -> Any:

@@ -22,12 +22,18 @@ class CompiledRoute:
     single: bool
     result_rank: int
     one_for_each_sender: bool
+    shares: str = ""
 
-    def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None) -> Any:
+    def common(self, tokens: Tensor, *others: Tensor, real: Any = None) -> Tensor:
+        """What routes of one form have in common."""
+        found: Tensor = self.form.common(tokens, self.pool, self.router, real=real)
+        return found
+
+    def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None, **common: Tensor) -> Any:
         choice = choice_of(self.name)
         others = others if choice is None else (*others, choice)
         if not self.single:
-            return self.form(tokens, self.pool, self.router, *others, real=real)
+            return self.form(tokens, self.pool, self.router, *others, real=real, **common)
         results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)
         if not self.one_for_each_sender:
             return results

@@ -20,7 +20,8 @@ Values = dict[str, tuple[Tensor, ...]]
 class Step:
     """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
 
-    `each` says that it takes a mask for every operand, not that of the first alone.
+    `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
+    others is kept under this name by the first of them that runs.
     """
 
     node: str
@@ -29,10 +30,16 @@ class Step:
     padding: tuple[Padding, ...] = ()
     each: bool = False
     length: Result | None = None
+    common: str = ""
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        result = self.compute(*operands, **self.masks(operands, values))
+        given = self.masks(operands, values)
+        if self.common:
+            if self.common not in values:
+                values[self.common] = (self.compute.common(*operands, **given),)
+            given["common"] = values[self.common][0]
+        result = self.compute(*operands, **given)
         values[self.node] = result if isinstance(result, tuple) else (result,)
 
     def masks(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
@@ -74,15 +81,19 @@ def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]], once: Set[str
             if isinstance(node, OpNode) and node.name in once and not node.op.is_array:
                 first = next(iter(graph.inputs(node.name).values()))
                 operands, compute = (first, *operands), Once(compute, len(graph.type_of(first).shape))
-            lengths = graph.lengths(node.name)
+            lengths, common = graph.lengths(node.name), ""
+            if isinstance(compute, CompiledRoute) and compute.shares:
+                common = (
+                    f"{operands[0] if compute.shares == 'messages' else ''} through {graph.uses(node.name)['pool']}"
+                )
             if not lengths:
-                steps.append(Step(node.name, operands, compute))
+                steps.append(Step(node.name, operands, compute, common=common))
             elif isinstance(node, ScanNode):
                 (length,) = lengths.values()
                 steps.append(Step(node.name, operands, compute, length=length))
             else:
                 each = graph.signature(node).declaration.masks_each
-                steps.append(Step(node.name, operands, compute, _padding(graph, node, lengths), each))
+                steps.append(Step(node.name, operands, compute, _padding(graph, node, lengths), each, common=common))
     return steps
 
 
