@@ -64,6 +64,7 @@ class Nodes:
             result_rank=len(pool.result.shape),
             one_for_each_sender=router.router.one_for_each == "sender",
             shares=form.shares,
+            through=pool.name,
         )
 
     def _router(self, graph: Graph, node: RouteNode) -> Any:

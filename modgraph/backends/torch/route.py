@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
+from modgraph.ir import Result
 from modgraph.nn import choice_of
 
 
@@ -22,10 +23,15 @@ class CompiledRoute:
     single: bool
     result_rank: int
     one_for_each_sender: bool
-    shares: str = ""
+    shares: Literal["", "messages", "pool"] = ""
+    through: str = ""
+
+    def common_name(self, tokens: Result) -> str:
+        """What is kept under this name routes of one form have in common; "" for nothing."""
+        return f"{tokens if self.shares == 'messages' else 0} through {self.through}" if self.shares else ""
 
     def common(self, tokens: Tensor, *others: Tensor, real: Any = None) -> Tensor:
-        """What routes of one form have in common."""
+        """That value."""
         found: Tensor = self.form.common(tokens, self.pool, self.router, real=real)
         return found
 

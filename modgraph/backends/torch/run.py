@@ -37,6 +37,7 @@ class Step:
         given = self.masks(operands, values)
         if self.common:
             if self.common not in values:
+                assert isinstance(self.compute, CompiledRoute)
                 values[self.common] = (self.compute.common(*operands, **given),)
             given["common"] = values[self.common][0]
         result = self.compute(*operands, **given)
@@ -81,11 +82,8 @@ def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]], once: Set[str
             if isinstance(node, OpNode) and node.name in once and not node.op.is_array:
                 first = next(iter(graph.inputs(node.name).values()))
                 operands, compute = (first, *operands), Once(compute, len(graph.type_of(first).shape))
-            lengths, common = graph.lengths(node.name), ""
-            if isinstance(compute, CompiledRoute) and compute.shares:
-                common = (
-                    f"{operands[0] if compute.shares == 'messages' else ''} through {graph.uses(node.name)['pool']}"
-                )
+            lengths = graph.lengths(node.name)
+            common = compute.common_name(operands[0]) if isinstance(compute, CompiledRoute) else ""
             if not lengths:
                 steps.append(Step(node.name, operands, compute, common=common))
             elif isinstance(node, ScanNode):
