@@ -23,7 +23,7 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.ir.region import Region
-from modgraph.ir.rewrite import Change, Narrowed, Rule, pruned, rewritten
+from modgraph.ir.rewrite import Built, Change, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
 from modgraph.ir.verify import verify
@@ -31,6 +31,7 @@ from modgraph.ir.weights import GraphWeight, below, moved_states, weights_of
 
 __all__ = [
     "MOST_MODULES",
+    "Built",
     "Change",
     "Compared",
     "Graph",
