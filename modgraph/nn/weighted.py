@@ -55,7 +55,7 @@ class WeightedDense(nn.Module):
         weights = weights if real is None else cleared(weights, real[1])
         own = messages.shape[messages.dim() - pool.result_rank :]
         flat = messages.reshape(*messages.shape[: len(router.pairs)], own.numel())
-        found = torch.einsum(f"{router.pairs}V,{router.weights}->{router.result}V", flat, weights)
+        found = torch.einsum(f"{router.weights},{router.pairs}V->{router.result}V", weights, flat)
         return emptied(found.reshape(*found.shape[:-1], *own), router, real)
 
 
@@ -83,7 +83,7 @@ class WeightedFactorised(nn.Module):
         rows = "".join(each for each in router.senders + router.own if each != router.over)
         rows += MODULE if MODULE in router.weights + router.given else ""
         flat = tokens.reshape(*tokens.shape[: len(router.given)], message.numel())
-        sums = torch.einsum(f"{router.given}D,{router.weights}->{rows}D", flat, weights)
+        sums = torch.einsum(f"{router.weights},{router.given}D->{rows}D", weights, flat)  # as ONNX Runtime does it best
         sums = sums.reshape(*sums.shape[:-1], *message)
         values = pool.rows(sums) if MODULE in rows else pool.all(sums)
         total = weights.sum(router.weights.index(router.over))
