@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from modgraph.declare import shown_briefly, shown_value
 from modgraph.diagnostics import Note, Span, did_you_mean
-from modgraph.elaboration import errors
+from modgraph.elaboration import constants, errors
 from modgraph.elaboration.calls import CallArgument, label_of
 from modgraph.elaboration.context import BLOCK
 from modgraph.elaboration.entities import (
@@ -20,6 +21,7 @@ from modgraph.elaboration.entities import (
     described,
     origins,
 )
+from modgraph.elaboration.requirements import require_of_arguments
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import BlockCall, Site
 from modgraph.syntax import ast
@@ -35,6 +37,7 @@ def use_block(block: BlockEntity, given: list[CallArgument], site: Site, span: S
     names = [parameter.name for parameter in block.definition.parameters]
     site.context.spend(len(names), span)
     values: dict[str, Any] = {}
+    spans: dict[str, Span] = {}
     label: Any = None
     positional = iter(names)
     for argument in given:
@@ -44,15 +47,20 @@ def use_block(block: BlockEntity, given: list[CallArgument], site: Site, span: S
         name = argument.name or next(positional, None)
         value = _argument(block, name, argument, values, site)
         if name is not None:
-            values[name] = value
+            values[name], spans[name] = value, argument.span
     scope = Scope(outer=block.scope)
     active.append(id(block.definition))  # a default may speak of blocks too
     for parameter in block.definition.parameters:
         if parameter.name not in values:
             values[parameter.name] = _default(block, parameter, site.within(scope), span)
+        elif block.definition.keyword == "router":
+            values[parameter.name] = _of_kind(block, parameter, values[parameter.name], spans, site.within(scope))
         scope.declare(parameter.name, values[parameter.name])
+    call = BlockCall(block.definition.name, None, span=span, spans=spans)
+    require_of_arguments(block.definition, call, site.within(scope))
     active.pop()
-    return POISON if POISON in values.values() or label is POISON else BlockUse(block, values, label)
+    sound = POISON not in scope.names.values() and POISON not in values.values() and label is not POISON
+    return BlockUse(block, values, label, spans) if sound else POISON
 
 
 def _argument(block: BlockEntity, name: str | None, argument: CallArgument, values: dict[str, Any], site: Site) -> Any:
@@ -74,6 +82,21 @@ def _argument(block: BlockEntity, name: str | None, argument: CallArgument, valu
     return POISON
 
 
+def _of_kind(block: BlockEntity, parameter: ast.Parameter, value: Any, spans: dict[str, Span], site: Site) -> Any:
+    """The argument of a router, which is of the kind of its default."""
+    default = POISON if parameter.default is None else site.constant(parameter.default, "a default")
+    if isinstance(default, Poison) or isinstance(value, Poison) or constants.same_kind(default, value):
+        return float(value) if isinstance(default, float) and not isinstance(value, Poison) else value
+    name, problem = parameter.name, f"must be {constants.kind_of(default)}, not {shown_briefly(value)}"
+    facts: Any = {
+        "callee": block.definition.name,
+        "problem": problem,
+        "way_out": f"its default is {name}={shown_value(default)}",
+    }
+    site.tell(errors.NotRequired(span=spans[name], name=name, **facts))
+    return POISON
+
+
 def _default(block: BlockEntity, parameter: ast.Parameter, site: Site, span: Span) -> Any:
     if parameter.default is not None:
         return site.constant(parameter.default, "a default")
@@ -91,7 +114,7 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     scope = Scope(owner, node, use.block.scope, frozen=site.scope.frozen)
     for name, value in use.parameters.items():
         scope.declare(name, value)
-    call = BlockCall(definition.name, list(tensors), span=span)
+    call = BlockCall(definition.name, list(tensors), span=span, spans=use.spans)
     inputs = sum(isinstance(statement, ast.Input) for statement in definition.body.statements)
     if inputs != len(tensors):
         site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors)))

@@ -110,7 +110,7 @@ def _settled_router(value: ast.Expression, site: Site) -> Router | RouterUse | P
     defined = site.scope.find_router(callee.name) or prelude_router(callee.name)
     if defined is not None:
         use = use_block(defined, given, site, value.span)
-        return POISON if isinstance(use, Poison) else RouterUse(use.block, use.parameters)
+        return POISON if isinstance(use, Poison) else RouterUse(use.block, use.parameters, spans=use.spans)
     declaration = find_router(callee.name)
     if declaration is None:
         suggestion = router_meant(callee.name, site.scope.router_names())

@@ -86,7 +86,7 @@ def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse,
         Naming(f"{node}.axes", f"{node}.axes", scope),
         shows_choice=use.record_as(*CHOSEN) is not None,
     )
-    call = BlockCall(definition.name, [sent.tokens, *sent.others], span=sent.span, decision=decision)
+    call = BlockCall(definition.name, [sent.tokens, *sent.others], span=sent.span, spans=use.spans, decision=decision)
     return replace(site, scope=scope, naming=Naming(node, router.path, scope), call=call)
 
 

@@ -69,11 +69,12 @@ class BlockEntity(Entity):
 
 @dataclass(frozen=True)
 class BlockUse(Entity):
-    """A block with its arguments, not applied yet."""
+    """A block with its arguments, not applied yet, and their spans."""
 
     block: BlockEntity
     parameters: dict[str, Any] = field(hash=False)
     label: str | None = None
+    spans: dict[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class BlockCall:
     """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far.
 
     Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
-    `decision` is that of a router, if it is one.
+    `spans` are those of its arguments, `decision` is that of a router, if it is one.
     """
 
     name: str
@@ -71,6 +71,7 @@ class BlockCall:
     axes: dict[str, Any] = field(default_factory=dict)
     outputs: list[Any] = field(default_factory=list)
     span: Span | None = None
+    spans: Mapping[str, Span] = field(default_factory=dict)
     decision: Decision | None = None
 
 
