@@ -140,7 +140,7 @@ def _long(axis: Any) -> int:
     return LONG if axis.size is None else int(axis.size)
 
 
-Nodes = Iterator[tuple[OpNode, Mapping[str, Result]]]
+Nodes = Iterator[tuple[OpNode, Mapping[str, Result]]]  # their names have "~", which no name of a spec has
 
 
 def _made(name: str, op: Op, *sources: Result) -> tuple[OpNode, Mapping[str, Result]]:
@@ -149,43 +149,43 @@ def _made(name: str, op: Op, *sources: Result) -> tuple[OpNode, Mapping[str, Res
 
 def _prepared(image: Image) -> Nodes:
     """What all products of an image need: the map with its axes changed, and one over the length of each vector."""
-    at = f"{image.last.name}.reassociated"
-    turned = Result(f"{at}.turned")
+    at = f"{image.last.name}~"
+    turned = Result(f"{at}turned")
     yield _made(turned.node, Transpose(axes=()), image.weight)
     if not image.unit:
         return
-    yield _made(f"{at}.gram", Contract(), turned, turned)
-    yield _made(f"{at}.along", Contract(), image.x, Result(f"{at}.gram"))
-    along = Result(f"{at}.along")
+    yield _made(f"{at}gram", Contract(), turned, turned)
+    yield _made(f"{at}along", Contract(), image.x, Result(f"{at}gram"))
+    along = Result(f"{at}along")
     if image.bias is not None:
-        yield _made(f"{at}.moved", Contract(), turned, image.bias)
-        yield _made(f"{at}.twice", Multiply(left=2.0, right=None), Result(f"{at}.moved"))
-        yield _made(f"{at}.along_all", Add(left=None, right=None), along, Result(f"{at}.twice"))
-        along = Result(f"{at}.along_all")
-    yield _made(f"{at}.each", Multiply(left=None, right=None), along, image.x)
-    yield _made(f"{at}.squared", Sum(axis=-1), Result(f"{at}.each"))
-    squared = Result(f"{at}.squared")
+        yield _made(f"{at}moved", Contract(), turned, image.bias)
+        yield _made(f"{at}twice", Multiply(left=2.0, right=None), Result(f"{at}moved"))
+        yield _made(f"{at}along_all", Add(left=None, right=None), along, Result(f"{at}twice"))
+        along = Result(f"{at}along_all")
+    yield _made(f"{at}each", Multiply(left=None, right=None), along, image.x)
+    yield _made(f"{at}squared", Sum(axis=-1), Result(f"{at}each"))
+    squared = Result(f"{at}squared")
     if image.bias is not None:
-        yield _made(f"{at}.bias", Contract(), image.bias, image.bias)
-        yield _made(f"{at}.squared_all", Add(left=None, right=None), squared, Result(f"{at}.bias"))
-        squared = Result(f"{at}.squared_all")
-    yield _made(f"{at}.least", Maximum(right=SMALL), squared)
-    yield _made(f"{at}.length", Sqrt(), Result(f"{at}.least"))
-    yield _made(f"{at}.inverse", Divide(left=1.0, right=None), Result(f"{at}.length"))
+        yield _made(f"{at}bias", Contract(), image.bias, image.bias)
+        yield _made(f"{at}squared_all", Add(left=None, right=None), squared, Result(f"{at}bias"))
+        squared = Result(f"{at}squared_all")
+    yield _made(f"{at}least", Maximum(right=SMALL), squared)
+    yield _made(f"{at}length", Sqrt(), Result(f"{at}least"))
+    yield _made(f"{at}inverse", Divide(left=1.0, right=None), Result(f"{at}length"))
 
 
 def _product(node: OpNode, image: Image, graph: Graph) -> Nodes:
     """A product of an image, by way of the other value; the last of the nodes has the name of the old one."""
-    of_image, at = f"{image.last.name}.reassociated", f"{node.name}.reassociated"
+    of_image, at = f"{image.last.name}~", f"{node.name}~"
     left, right = graph.inputs(node.name).values()
     other = right if left.node == image.last.name else left
-    back = Result(f"{at}.back")
-    names = [f"{at}.product", *[f"{at}.added"] * (image.bias is not None), *[f"{at}.scaled"] * image.unit]
+    back = Result(f"{at}back")
+    names = [f"{at}product", *[f"{at}added"] * (image.bias is not None), *[f"{at}scaled"] * image.unit]
     names[-1] = node.name
-    yield _made(back.node, Contract(), other, Result(f"{of_image}.turned"))
+    yield _made(back.node, Contract(), other, Result(f"{of_image}turned"))
     yield _made(names[0], Contract(), *((image.x, back) if other == right else (back, image.x)))
     if image.bias is not None:
-        yield _made(f"{at}.bias", Contract(), other, image.bias)
-        yield _made(names[1], Add(left=None, right=None), Result(names[0]), Result(f"{at}.bias"))
+        yield _made(f"{at}bias", Contract(), other, image.bias)
+        yield _made(names[1], Add(left=None, right=None), Result(names[0]), Result(f"{at}bias"))
     if image.unit:
-        yield _made(names[-1], Multiply(left=None, right=None), Result(names[-2]), Result(f"{of_image}.inverse"))
+        yield _made(names[-1], Multiply(left=None, right=None), Result(names[-2]), Result(f"{of_image}inverse"))
