@@ -5,21 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from modgraph.declare import shown_value
 from modgraph.diagnostics import Span, did_you_mean
-from modgraph.elaboration import errors
+from modgraph.elaboration import constants, errors
 from modgraph.elaboration.calls import CallArgument, given, label_of
 from modgraph.elaboration.context import BLOCK
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
     BlockUse,
+    Entity,
     Family,
     Poison,
     Tensor,
     TensorTuple,
     described,
     origins,
+    shown_given,
 )
+from modgraph.elaboration.requirements import require_of_arguments
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import BlockCall, Site
 from modgraph.syntax import ast
@@ -52,8 +56,13 @@ def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, spa
     for parameter in block.definition.parameters:
         if parameter.name not in values:
             values[parameter.name] = _default(block, parameter, inside, span)
+        elif block.definition.keyword == "router":
+            values[parameter.name] = _of_kind(block, parameter, values[parameter.name], spans, inside)
         scope.declare(parameter.name, values[parameter.name])
-    return POISON if POISON in values.values() or label is POISON else BlockUse(block, values, label, spans)
+    scope.arguments |= spans
+    require_of_arguments(block.definition, replace(inside, call=BlockCall(block.definition.name, None, span=span)))
+    sound = POISON not in scope.names.values() and POISON not in values.values() and label is not POISON
+    return BlockUse(block, values, label, spans) if sound else POISON
 
 
 def _of_definition(block: BlockEntity, scope: Scope, site: Site) -> Site:
@@ -85,6 +94,23 @@ def _argument(block: BlockEntity, name: str | None, argument: CallArgument, valu
 def _is_of_network(value: Any) -> bool:
     """Whether it is a value, or several, and no constant or callable that an argument may be."""
     return isinstance(value, Tensor | TensorTuple) or (isinstance(value, Family) and value.of_values)
+
+
+def _of_kind(block: BlockEntity, parameter: ast.Parameter, value: Any, spans: dict[str, Span], site: Site) -> Any:
+    """The argument of a router, which is of the kind of its default: a constant of one kind, or a callable."""
+    default = POISON if parameter.default is None else given(parameter.default, site)
+    if isinstance(default, Poison) or isinstance(value, Poison):
+        return value
+    if isinstance(default, Entity) and isinstance(value, Entity):
+        return value
+    if constants.same_kind(default, value):
+        return float(value) if isinstance(default, float) else value
+    wanted = "something to be applied" if isinstance(default, Entity) else constants.kind_of(default)
+    name, problem = parameter.name, f"must be {wanted}, not {shown_given(value)}"
+    shown = str(default) if isinstance(default, Entity) else shown_value(default)
+    facts: Any = {"callee": block.definition.name, "problem": problem, "way_out": f"its default is {name}={shown}"}
+    site.tell(errors.NotRequired(span=spans[name], name=name, **facts))
+    return POISON
 
 
 def _default(block: BlockEntity, parameter: ast.Parameter, site: Site, span: Span) -> Any:

@@ -70,12 +70,12 @@ class BlockEntity(Entity):
 
 @dataclass(frozen=True)
 class BlockUse(Entity):
-    """A block with its arguments, not applied yet."""
+    """A block with its arguments, not applied yet, and their spans."""
 
     block: BlockEntity
     parameters: dict[str, Any] = field(hash=False)
     label: str | None = None
-    spans: Mapping[str, Span] = field(default_factory=dict, compare=False)  # where the arguments stand
+    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -261,6 +261,13 @@ class Record(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Require(Statement):
+    """What must hold of a definition's parameters."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
 class Body(Tree):
     statements: tuple[Statement, ...]
 
