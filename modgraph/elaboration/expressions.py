@@ -27,7 +27,6 @@ from modgraph.elaboration.entities import (
     Poison,
     PoolEntity,
     RouterEntity,
-    Template,
     Tensor,
     TensorTuple,
     described,
@@ -39,7 +38,6 @@ from modgraph.elaboration.entities import (
 from modgraph.elaboration.pipelines import evaluate_pipeline
 from modgraph.elaboration.records import apply_statistic, evaluate_attribute
 from modgraph.elaboration.site import Site
-from modgraph.elaboration.terms import with_arguments
 from modgraph.ops import Op
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, is_router, op_meant, value_meant
@@ -104,9 +102,8 @@ def _call(call: ast.Call, site: Site) -> Any:
         )
         return POISON
     name = call.callee.name
-    passed = site.scope.find(name, is_passed)
-    if passed is not None:
-        return _call_passed(passed, call, site)
+    if site.scope.find(name, is_passed) is not None:
+        return _call_passed(call, site)
     block = site.scope.find(name, is_block)
     if block is not None:
         return site.unapplied(ast.Stage(span=call.span, term=call))
@@ -137,15 +134,15 @@ def _call(call: ast.Call, site: Site) -> Any:
     return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
 
 
-def _call_passed(passed: Template, call: ast.Call, site: Site) -> Any:
+def _call_passed(call: ast.Call, site: Site) -> Any:
     """A call of what was passed as an argument: applied to the values that it begins with, if to any."""
     arguments = arguments_for_block(call, site)
     if any(isinstance(argument.value, Poison) for argument in arguments):
         return POISON
-    operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, OPERANDS), arguments))
+    operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, Tensor), arguments))
     if not operands:
         return site.unapplied(ast.Stage(span=call.span, term=call))
-    settled = with_arguments(passed, tuple(arguments[len(operands) :]), call, site)
+    settled = site.callable(replace(call, arguments=call.arguments[len(operands) :]))
     if isinstance(settled, Poison):
         return POISON
     if not isinstance(settled, OpUse):
