@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from modgraph.declare import shown_briefly, shown_value
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.entities import POISON, Entity, Poison
-from modgraph.elaboration.site import BlockCall, Site
+from modgraph.elaboration.site import Site
 from modgraph.ops.compared import MIRRORED
 from modgraph.syntax import ast
 
@@ -30,13 +29,13 @@ def elaborate_require(statement: ast.Require, site: Site) -> None:
         _require(condition, site)
 
 
-def require_of_arguments(definition: ast.Definition, call: BlockCall, site: Site) -> None:
+def require_of_arguments(definition: ast.Definition, site: Site) -> None:
     """What a definition asks of its parameters alone, which stand in the scope of the site."""
     known = {parameter.name for parameter in definition.parameters}
     asked = [each for each in definition.body.statements if isinstance(each, ast.Require)]
     for condition in (part for each in asked for part in _parts(each)):
         if known.issuperset(_names(condition)):
-            _require(condition, replace(site, call=call))
+            _require(condition, site)
 
 
 def _require(condition: ast.Expression, site: Site) -> None:
@@ -81,8 +80,8 @@ def _names(condition: ast.Expression) -> list[str]:
 
 def _broken(condition: ast.Expression, names: list[str], site: Site) -> errors.NotRequired:
     call = site.call
-    spans, used = (call.spans, call.span) if call is not None else ({}, None)
-    span = next((spans[name] for name in names if name in spans), used) or condition.span
+    given = [span for span in map(site.scope.given_at, names) if span is not None]
+    span = next(iter(given), call.span if call is not None else None) or condition.span
     callee = call.name if call is not None else site.graph.name
     operator = condition.operator if isinstance(condition, ast.Binary) else ""
     if isinstance(condition, ast.Binary) and operator in (*BOUNDS, "in"):
