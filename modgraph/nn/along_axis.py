@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.keys import unit
 from modgraph.nn.padding import cleared
+from modgraph.nn.unit import unit
 
 
 class AlongAxis(nn.Module):

@@ -14,8 +14,8 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.capacity import within_capacity
-from modgraph.nn.keys import SMALL, unit
 from modgraph.nn.top_k import Choice, TopK, normal_cdf
+from modgraph.nn.unit import SMALL, unit
 
 LARGEST_SCALE = math.log(100)
 

@@ -1,7 +1,6 @@
 """The routers of the language: one declaration each, without torch."""
 
 from modgraph.routers import (
-    agreement,
     categorical,
     chosen,
     every_module,
@@ -16,7 +15,6 @@ __all__ = [
     "PoolFacts",
     "PoolTypes",
     "Router",
-    "agreement",
     "categorical",
     "chosen",
     "every_module",
