@@ -22,7 +22,8 @@ router agreement(iterations=4, bias=false, update="sum", residual=false) for p {
   v = x -> p by (scores -> softmax(axis=tokens)) over tokens  # the mean
   first = v
   if iterations == 0 {
-    record gates = scores + 1 / len(p), scores
+    none = 0 * (x -> sum(axis=-1)) -> new_axis(p, at=-1)
+    record gates = none + 1 / len(p), scores = none
   }
   repeat round[t] in 0..iterations {
     scores = scores + ((key, v -> unit) -> contract)
