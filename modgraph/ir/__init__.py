@@ -1,5 +1,6 @@
 """The one typed graph that every stage after the parser reads."""
 
+from modgraph.ir.alike import alike
 from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
@@ -22,7 +23,7 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.ir.region import Region
-from modgraph.ir.rewrite import Change, Narrowed, Rule, pruned, rewritten
+from modgraph.ir.rewrite import Built, Change, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
 from modgraph.ir.verify import verify
@@ -30,6 +31,7 @@ from modgraph.ir.weights import GraphWeight, below, moved_states, weights_of
 
 __all__ = [
     "MOST_MODULES",
+    "Built",
     "Change",
     "Compared",
     "Graph",
@@ -51,6 +53,7 @@ __all__ = [
     "ScanNode",
     "TargetNode",
     "UnreadableGraph",
+    "alike",
     "below",
     "bind_route",
     "comparisons",

@@ -14,7 +14,7 @@ from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.run import Step, Values, needed, run
 from modgraph.ir import Graph, Part, Result, weights_of
-from modgraph.passes import Lower
+from modgraph.passes import Lower, reassociated
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ class Model(Namespace):
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
+        self._computed = reassociated(graph)
         self._plans: dict[tuple[Result, ...], list[Step]] = {}
         self._padded = _padded_inputs(graph)
-        self.steps: list[Step] = []
-        self.steps.extend(Nodes(self).steps(Part(graph)))  # weights may be called "steps" too: not set a second time
+        self.steps: list[Step] = []  # weights may be called "steps" too: not set a second time
+        self.steps.extend(Nodes(self).steps(Part(self._computed)))
 
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
         """The model's output, or its outputs by name if it has several. Raises `TypeError` for wrong inputs."""
@@ -77,7 +78,7 @@ class Model(Namespace):
 
     def _run(self, wanted: tuple[Result, ...], values: Values) -> list[Tensor]:
         if wanted not in self._plans:
-            self._plans[wanted] = needed(self.graph, self.steps, wanted)
+            self._plans[wanted] = needed(self._computed, self.steps, wanted)
         return run(self._plans[wanted], values, wanted)
 
     def _by_name(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch.padding import Padding
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode
-from modgraph.nn import Parameter
+from modgraph.nn.parameter import for_each
 
 Values = dict[str, tuple[Tensor, ...]]
 
@@ -20,7 +20,8 @@ Values = dict[str, tuple[Tensor, ...]]
 class Step:
     """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
 
-    `each` says that it takes a mask for every operand, not that of the first alone.
+    `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
+    others is kept under this name by the first of them that runs.
     """
 
     node: str
@@ -29,10 +30,17 @@ class Step:
     padding: tuple[Padding, ...] = ()
     each: bool = False
     length: Result | None = None
+    common: str = ""
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        result = self.compute(*operands, **self.masks(operands, values))
+        given = self.masks(operands, values)
+        if self.common:
+            if self.common not in values:
+                assert isinstance(self.compute, CompiledRoute)
+                values[self.common] = (self.compute.common(*operands, **given),)
+            given["common"] = values[self.common][0]
+        result = self.compute(*operands, **given)
         values[self.node] = result if isinstance(result, tuple) else (result,)
 
     def masks(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
@@ -51,29 +59,49 @@ class Step:
         return list(dict.fromkeys([*found, *filter(None, [self.length])]))
 
 
-def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]:
-    """The steps of a graph in order."""
+@dataclass(frozen=True)
+class Once:
+    """What computes a value that is the same for every example: for one, and then for as many as its first operand,
+    whose values have `rank` axes, is there for. Behind the results come those for one alone."""
+
+    compute: Callable[..., Any]
+    rank: int
+
+    def __call__(self, like: Tensor, *operands: Tensor) -> tuple[Tensor, ...]:
+        found = self.compute(*operands)
+        each = [for_each(x, like, self.rank) for x in (found if isinstance(found, tuple) else (found,))]
+        return (*(all_ for all_, _ in each), *(one for _, one in each))
+
+
+def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]], once: Set[str] = frozenset()) -> list[Step]:
+    """The steps of a graph in order; of values that are the same for every example, some are computed `once`."""
     steps = []
     for node in graph:
         if isinstance(node, OpNode | RouteNode | ScanNode):
-            operands, compute = _operands(graph, node, computes), computes[node.name]
+            operands, compute = _operands(graph, node, once), computes[node.name]
+            if isinstance(node, OpNode) and node.name in once and not node.op.is_array:
+                first = next(iter(graph.inputs(node.name).values()))
+                operands, compute = (first, *operands), Once(compute, len(graph.type_of(first).shape))
             lengths = graph.lengths(node.name)
+            common = compute.common_name(operands[0]) if isinstance(compute, CompiledRoute) else ""
             if not lengths:
-                steps.append(Step(node.name, operands, compute))
+                steps.append(Step(node.name, operands, compute, common=common))
             elif isinstance(node, ScanNode):
                 (length,) = lengths.values()
                 steps.append(Step(node.name, operands, compute, length=length))
             else:
                 each = graph.signature(node).declaration.masks_each
-                steps.append(Step(node.name, operands, compute, _padding(graph, node, lengths), each))
+                steps.append(Step(node.name, operands, compute, _padding(graph, node, lengths), each, common=common))
     return steps
 
 
-def _operands(graph: Graph, node: Node, computes: Mapping[str, Callable[..., Any]]) -> tuple[Result, ...]:
-    """What flows into a node: a product of arrays takes one that is learned once, not once for each example."""
+def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
+    """What flows into a node: of what is the same for every example that for one alone, where this is enough."""
     found = tuple(graph.inputs(node.name).values())
-    if isinstance(node, OpNode) and node.op.broadcasts:
-        return tuple(Result(each.node, 1) if isinstance(computes.get(each.node), Parameter) else each for each in found)
+    if isinstance(node, OpNode) and (node.op.broadcasts or node.name in once):
+        return tuple(
+            Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
+        )
     return found
 
 
