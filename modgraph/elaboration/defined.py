@@ -83,6 +83,7 @@ def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse,
         router.span,
         definition.axis_words,
         Naming(f"{node}.axes", f"{node}.axes", scope),
+        pools[0].axis,
         shows_choice=use.record_as(*CHOSEN) is not None,
     )
     defining = (*site.defining, id(definition))

@@ -48,17 +48,20 @@ class Decision:
     """What a router decides while its body is elaborated: what it recorded, each time by name.
 
     It is declared at `span` by the path `router`. `naming` is that of what names axes, `words` are those that its body
-    names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`.
+    names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`. `modules` is the
+    axis of the modules; in what is routed it is one of senders like any other, `of_modules` with a name of its own.
     """
 
     router: str
     span: Span
     words: frozenset[str]
     naming: Naming
+    modules: Axis | None = None
     shows_choice: bool = False
     records: dict[str, list[Any]] = field(default_factory=dict)
     named: dict[str, Axis] = field(default_factory=dict)
     lacking: set[Axis] = field(default_factory=set)
+    of_modules: set[Axis] = field(default_factory=set)
 
 
 @dataclass

@@ -42,6 +42,10 @@ class Defined(Router):
     balanced: bool = setting(False)  # type: ignore[misc]
     draws: bool = setting(False)  # type: ignore[misc]
 
+    @property
+    def title(self) -> str:
+        return f"{self.definition}({', '.join(self.given)})" if self.given else self.definition
+
     def slots_of(self, count: int) -> tuple[str, ...]:
         before = (f"{name}.{at}" for at in range(1, self.rounds_before + 1) for name in self.record_names)
         return ("tokens", "value", *self.record_names, *before)

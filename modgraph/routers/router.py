@@ -97,6 +97,11 @@ class Router(Declaration):
     def record_names(self) -> tuple[str, ...]:
         return tuple(record.name for record in self.records)
 
+    @property
+    def title(self) -> str:
+        """What it is called where it is spoken of, with the settings that are not at their default."""
+        return str(self)
+
     def record_as(self, *roles: Role) -> Record | None:
         """What it records in the first of these roles that it has a record for."""
         return record_as(self.records, *roles)
