@@ -18,9 +18,10 @@ router agreement(iterations=4, bias=false, update="sum", residual=false) for p {
     }
   }
   key = key -> unit
-  scores = 0 * (x -> positions(axis=tokens)) -> new_axis(p, at=-1)
-  v = x -> p by (scores -> softmax(axis=tokens)) over tokens  # the mean
+  even = 0 * (x -> positions(axis=tokens)) -> softmax(axis=tokens)
+  v = x -> p by even over tokens  # the mean
   first = v
+  scores = 0
   if iterations == 0 {
     none = 0 * (x -> sum(axis=-1)) -> new_axis(p, at=-1)
     record gates = none + 1 / len(p), scores = none
@@ -32,7 +33,7 @@ router agreement(iterations=4, bias=false, update="sum", residual=false) for p {
     v = x -> p by gates over tokens
     if update == "normalised" {
       total = gates -> sum(axis=tokens)
-      v = v / where(total > 0, total + 1e-8, 1)
+      v = v * (1 / where(total > 0, total + 1e-8, 1))
     }
   }
   if residual and iterations > 0 {
