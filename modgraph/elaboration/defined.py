@@ -8,11 +8,12 @@ from typing import Any
 from modgraph.declare import CHOSEN, Role
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
+from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.context import BLOCK
 from modgraph.elaboration.decisions import left, recorded
 from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, RouterUse, Tensor
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.site import BlockCall, Decision, Site
+from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
 from modgraph.ir import Graph, OpNode, PoolNode, Result, RouteNode, RouterNode
 from modgraph.ops.along_axis import Softmax
