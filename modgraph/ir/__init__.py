@@ -1,6 +1,7 @@
 """The one typed graph that every stage after the parser reads."""
 
 from modgraph.ir.comparisons import Compared, comparisons
+from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
@@ -54,10 +55,13 @@ __all__ = [
     "below",
     "bind_route",
     "comparisons",
+    "drawn_by",
     "facts_of",
+    "free_draws",
     "free_length_name",
     "from_json",
     "grow",
+    "is_free_draw",
     "length_name",
     "longest",
     "module_axes",
@@ -67,6 +71,7 @@ __all__ = [
     "rewritten",
     "to_json",
     "to_text",
+    "told",
     "verify",
     "weights_of",
 ]

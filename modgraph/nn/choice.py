@@ -91,17 +91,20 @@ class ChosenRecords(NamedTuple):
 class Chosen(nn.Module):
     """A router that is told its gates, its choice, and what this ranks modules by."""
 
-    def __init__(self, k: int, straight: bool = False) -> None:
-        """`straight` says that the gradient reaches the gates of what was not chosen too."""
+    def __init__(self, k: int, straight: bool = False, rank: int = 1) -> None:
+        """`straight` says that the gradient reaches the gates of what was not chosen too; `rank` is that of a token."""
         super().__init__()
         self.k = k
         self.straight = straight
+        self.rank = rank
 
     def forward(
         self, tokens: Tensor, weights: Tensor, scores: Tensor, choice: Tensor, real: Tensor | None = None
     ) -> ChosenRecords:
-        """Tokens [..., N, D], all else [..., N, M], or without N for a single one; padding gets zeros."""
-        given = (each if each.dim() == tokens.dim() else each.unsqueeze(-2) for each in (weights, scores, choice))
+        """Tokens [..., N, message], all else [..., N, M], or without N for a single one; padding gets zeros."""
+        single = weights.dim() == tokens.dim() - self.rank
+        given = (each.unsqueeze(-2) if single else each for each in (weights, scores, choice))
+        real = None if real is None else real.reshape(real.shape[: real.dim() - self.rank]).unsqueeze(-1)
         weights, scores, choice = (cleared(each, real) for each in given)
         chosen = choice != 0
         gates = weights if self.straight else cleared(weights, chosen)

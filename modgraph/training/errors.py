@@ -132,6 +132,18 @@ class NothingDrawn(Diagnostic):
     algorithm: str
 
 
+class NoDistribution(Diagnostic):
+    """The algorithms em and reinforce weigh a decision by how probable it was, which a router's records tell.
+
+    `logits` and `log_probabilities` do, with a number for each slot and module where the router fills slots.
+    """
+
+    code = "MG260"
+    message = 'router "{router}" draws its choices, and does not record what it draws from'
+    help = "record it in the router's body: record scores: log_probabilities = scores -> log_softmax"
+    router: str
+
+
 class NoLikelihood(Diagnostic):
     """The algorithms em and reinforce judge decisions by how likely the targets are with them.
 

@@ -13,7 +13,7 @@ from modgraph.backends.torch.initial import initialise
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.run import Step, Values, needed, run
-from modgraph.ir import Graph, Part, Result, weights_of
+from modgraph.ir import Graph, Part, Result, free_draws, told, weights_of
 from modgraph.passes import Lower
 
 
@@ -44,6 +44,7 @@ class Model(Namespace):
         self.graph = graph
         self._plans: dict[tuple[Result, ...], list[Step]] = {}
         self._padded = _padded_inputs(graph)
+        self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
         self.steps: list[Step] = []
         self.steps.extend(Nodes(self).steps(Part(graph)))  # weights may be called "steps" too: not set a second time
 
@@ -55,7 +56,7 @@ class Model(Namespace):
         return results[0] if len(results) == 1 else dict(zip(outputs, results, strict=True))
 
     def compute(self, batch: Mapping[str, Tensor], losses: bool = True, routing: bool = False) -> Computed:
-        """Everything a batch of inputs (and targets, for the losses) gives."""
+        """Everything a batch of inputs (and targets, for the losses) gives; it may tell draws what to take."""
         wanted: dict[tuple[str, str], Result] = {("outputs", k): v for k, v in self.graph.outputs.items()}
         if losses:
             wanted |= {("losses", name): result for name, result in self.graph.losses.items()}
@@ -93,7 +94,7 @@ class Model(Namespace):
 
     def _values(self, given: dict[str, Tensor]) -> Values:
         """Values of inputs and targets; lengths that are not given are those of full examples."""
-        values: Values = {name: (value,) for name, value in given.items() if name in self.graph}
+        values: Values = {name: (each,) for name, each in given.items() if name in self.graph or name in self._told}
         for name, type_ in self.graph.input_types.items():
             if name in values:
                 continue

@@ -55,7 +55,6 @@ class Nodes:
         tokens = graph.type_of(graph.inputs(node.name)["tokens"])
         forms = (*router.router.lowerings(part.facts_of(node)), router.router.reference_form)
         return CompiledRoute(
-            name=node.name,
             form=resolve(next(form for form in forms if form.form == node.lowering).route)(),
             pool=self.made[pool.name],
             router=self._router(graph, node) if router.router.computes else None,

@@ -7,15 +7,12 @@ from typing import Any
 
 from torch import Tensor
 
-from modgraph.nn import choice_of
-
 
 @dataclass(frozen=True, eq=False)
 class CompiledRoute:
     """One place where a router sends messages through a pool. A value without an axis of senders is a single sender;
     a result for each sender then has none either."""
 
-    name: str
     form: Any
     pool: Any
     router: Any
@@ -24,8 +21,6 @@ class CompiledRoute:
     one_for_each_sender: bool
 
     def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None) -> Any:
-        choice = choice_of(self.name)
-        others = others if choice is None else (*others, choice)
         if not self.single:
             return self.form(tokens, self.pool, self.router, *others, real=real)
         results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)

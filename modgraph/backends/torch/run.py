@@ -10,7 +10,7 @@ from torch import Tensor
 
 from modgraph.backends.torch.padding import Padding
 from modgraph.backends.torch.route import CompiledRoute
-from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode
+from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode, free_draws, is_free_draw, told
 from modgraph.nn import Parameter
 
 Values = dict[str, tuple[Tensor, ...]]
@@ -20,7 +20,8 @@ Values = dict[str, tuple[Tensor, ...]]
 class Step:
     """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
 
-    `each` says that it takes a mask for every operand, not that of the first alone.
+    `each` says that it takes a mask for every operand, not that of the first alone. `told` is under what name the
+    values may hold what a draw is to take, `told_inside` of the draws within a scan.
     """
 
     node: str
@@ -29,10 +30,12 @@ class Step:
     padding: tuple[Padding, ...] = ()
     each: bool = False
     length: Result | None = None
+    told: str = ""
+    told_inside: tuple[str, ...] = ()
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        result = self.compute(*operands, **self.masks(operands, values))
+        result = self.compute(*operands, **self.masks(operands, values), **self.said(values))
         values[self.node] = result if isinstance(result, tuple) else (result,)
 
     def masks(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
@@ -44,6 +47,13 @@ class Step:
         masks = tuple(each.mask(x, values) for each, x in zip(self.padding, operands, strict=False))
         return {"real": masks if self.each else masks[0]}
 
+    def said(self, values: Values) -> dict[str, Any]:
+        """The argument that says what is taken, where the values hold it: of a draw, or by name of a scan's."""
+        if self.told in values:
+            return {"told": values[self.told][0]}
+        inside = {name: values[name][0] for name in self.told_inside if name in values}
+        return {"told": inside} if inside else {}
+
     @property
     def lengths(self) -> list[Result]:
         """The results that tell it of padding."""
@@ -53,20 +63,26 @@ class Step:
 
 def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]:
     """The steps of a graph in order."""
-    steps = []
-    for node in graph:
-        if isinstance(node, OpNode | RouteNode | ScanNode):
-            operands, compute = _operands(graph, node, computes), computes[node.name]
-            lengths = graph.lengths(node.name)
-            if not lengths:
-                steps.append(Step(node.name, operands, compute))
-            elif isinstance(node, ScanNode):
-                (length,) = lengths.values()
-                steps.append(Step(node.name, operands, compute, length=length))
-            else:
-                each = graph.signature(node).declaration.masks_each
-                steps.append(Step(node.name, operands, compute, _padding(graph, node, lengths), each))
-    return steps
+    return [
+        _step(graph, node, computes[node.name], _operands(graph, node, computes))
+        for node in graph
+        if isinstance(node, OpNode | RouteNode | ScanNode)
+    ]
+
+
+def _step(
+    graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[..., Any], operands: tuple[Result, ...]
+) -> Step:
+    lengths = graph.lengths(node.name)
+    if isinstance(node, ScanNode):
+        inside = tuple(told(draw.name) for draw in free_draws(node.region.graph))
+        length = next(iter(lengths.values()), None)
+        return Step(node.name, operands, compute, length=length, told_inside=inside)
+    name = told(node.name) if is_free_draw(node, graph) else ""
+    if not lengths:
+        return Step(node.name, operands, compute, told=name)
+    each = graph.signature(node).declaration.masks_each
+    return Step(node.name, operands, compute, _padding(graph, node, lengths), each, told=name)
 
 
 def _operands(graph: Graph, node: Node, computes: Mapping[str, Callable[..., Any]]) -> tuple[Result, ...]:
