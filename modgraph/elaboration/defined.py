@@ -164,9 +164,10 @@ def _facts(
     along = "modules" if support is None or support.axis == pool.axis else "senders"
     slots = choice[0].type.shape[-2].size or 0 if choice[1] is Role.SLOTS else 1
     k = 0 if support is None or along == "senders" else (support.k or 0) * slots
-    learns = gates is None or not _is_choice(gates, graph)
-    facts |= {"chooses_along": along, "k": k, "balanced": along == "modules" and learns}
-    return facts | {"draws": drawn_by(choice[0].result, graph) is not None and not learns}
+    drawn, hard = drawn_by(choice[0].result, graph) is not None, gates is not None and _is_choice(gates, graph)
+    balanced = along == "modules" and not hard and not (drawn and gates is None)
+    draws = drawn and (gates is None or hard)
+    return facts | {"chooses_along": along, "k": k, "balanced": balanced, "draws": draws}
 
 
 def _is_choice(gates: Tensor, graph: Graph) -> bool:
