@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.keys import unit
@@ -100,10 +101,16 @@ class Contract(nn.Module):
     def __init__(self, equation: str) -> None:
         super().__init__()
         self.equation = equation
+        operands, _, result = equation.replace(".", "").partition("->")
+        self.named = operands.split(",")
+        left, right = self.named
+        self.maps = left[-1:] == right[-1:] and result == left[:-1] + right[:-1] and len(right) > 1
 
     def forward(self, left: Tensor, right: Tensor, real: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
         left, right = cleared(left, real[0]), cleared(right, real[1])
-        named = self.equation.partition("->")[0].replace(".", "").split(",")
-        outer = [x.dim() - len(letters) for x, letters in zip((left, right), named, strict=True)]
+        if self.maps and right.dim() == len(self.named[1]):  # the same linear map of every example
+            found = F.linear(left, right.flatten(0, -2))
+            return found if right.dim() == 2 else found.reshape(*found.shape[:-1], *right.shape[:-1])
+        outer = [x.dim() - len(letters) for x, letters in zip((left, right), self.named, strict=True)]
         left, right = (x[(None,) * (max(outer) - own)] for x, own in zip((left, right), outer, strict=True))
         return torch.einsum(self.equation, left, right)

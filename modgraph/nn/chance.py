@@ -43,11 +43,12 @@ class Draw(AlongAxis):
 
         Padding is never chosen; where all is, the choice is zero.
         """
-        scores = cleared(x.detach(), real[0], -torch.inf).movedim(self.axis, -1)
+        scores = cleared(x.detach(), real[0], -torch.inf)
+        scores = scores if self.axis == -1 else scores.movedim(self.axis, -1)
         if told is not None:
             told = cleared(told, real[1] if len(real) > 1 else None).reshape(scores.shape[:-1])
         choice = F.one_hot(drawn_place(scores, told, self.training), scores.shape[-1]).to(x.dtype)
-        return cleared(choice.movedim(-1, self.axis), real[0])
+        return cleared(choice if self.axis == -1 else choice.movedim(-1, self.axis), real[0])
 
 
 def drawn_place(scores: Tensor, told: Tensor | None, training: bool) -> Tensor:

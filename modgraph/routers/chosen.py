@@ -35,8 +35,9 @@ class Chosen(TopK):
         "w = (s, s -> top_k(2)) -> masked_softmax y = x -> p by w output y"
     )
     operands = (tokens("tokens"), *OF_PAIRS)
-    module = TorchModule("modgraph.nn.Chosen", "k", "straight", "message_rank")
+    module = TorchModule("modgraph.nn.Chosen", "k", "straight", "message_rank", "shows")
     balanced = False
+    takes_one = True
 
     straight: bool = setting(False, doc="the gradient reaches the weights of what was not chosen too")
     shows: bool = setting(True, doc="record the choice; not where the router that made it does")

@@ -87,6 +87,7 @@ class Router(Declaration):
     masks_each: ClassVar[bool] = False  # its torch forms take a mask for each operand, where others take the first's
     computes: ClassVar[bool] = True  # or only shows what ops and other routes of the graph computed
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
+    takes_one: ClassVar[bool] = False  # its torch forms take a single sender without that axis, all else without it too
 
     @property
     def record_names(self) -> tuple[str, ...]:

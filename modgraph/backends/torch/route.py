@@ -11,7 +11,8 @@ from torch import Tensor
 @dataclass(frozen=True, eq=False)
 class CompiledRoute:
     """One place where a router sends messages through a pool. A value without an axis of senders is a single sender;
-    a result for each sender then has none either."""
+    a result for each sender then has none either. `alone`: the form takes it so, and all else without that axis too;
+    what it records, of which so many are `shown`, has one."""
 
     form: Any
     pool: Any
@@ -19,8 +20,13 @@ class CompiledRoute:
     single: bool
     result_rank: int
     one_for_each_sender: bool
+    alone: bool = False
+    shown: int = 0
 
     def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None) -> Any:
+        if self.alone:
+            value, *records = self.form(tokens, self.pool, self.router, *others)
+            return (value, *(each.unsqueeze(-2) for each in records[: self.shown]))
         if not self.single:
             return self.form(tokens, self.pool, self.router, *others, real=real)
         results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)

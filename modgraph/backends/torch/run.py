@@ -35,7 +35,10 @@ class Step:
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        result = self.compute(*operands, **self.masks(operands, values), **self.said(values))
+        if self.padding or self.length is not None or self.told or self.told_inside:
+            result = self.compute(*operands, **self.masks(operands, values), **self.said(values))
+        else:
+            result = self.compute(*operands)
         values[self.node] = result if isinstance(result, tuple) else (result,)
 
     def masks(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
