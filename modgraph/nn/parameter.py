@@ -43,6 +43,10 @@ class Parameter:
         outer = like.shape[: like.dim() - self.rank]
         return self.weight.expand(*outer, *self.sizes), self.weight
 
+    def once(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """The array itself, where nothing reads it for each example."""
+        return self.weight, self.weight
+
     @staticmethod
     def rows(column: Sequence[Parameter], like: Tensor) -> Tensor:
         """Those of some modules, for like [..., M, axes of one]: [..., M, *sizes]."""

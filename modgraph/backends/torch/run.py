@@ -89,11 +89,14 @@ def _step(
 
 
 def _operands(graph: Graph, node: Node, computes: Mapping[str, Callable[..., Any]]) -> tuple[Result, ...]:
-    """What flows into a node: a product of arrays takes one that is learned once, not once for each example."""
+    """What flows into a node: one that takes values of examples and an array that is learned takes that once."""
     found = tuple(graph.inputs(node.name).values())
-    if isinstance(node, OpNode) and node.op.broadcasts:
-        return tuple(Result(each.node, 1) if isinstance(computes.get(each.node), Parameter) else each for each in found)
-    return found
+    if not isinstance(node, OpNode) or not node.op.broadcasts:
+        return found
+    learned = {each for each in found if isinstance(computes.get(each.node), Parameter)}
+    if not any(each not in learned and graph.type_of(each).per == "example" for each in found):
+        return found
+    return tuple(Result(each.node, 1) if each in learned else each for each in found)
 
 
 def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Result]) -> tuple[Padding, ...]:
@@ -103,9 +106,16 @@ def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Resul
 
 
 def needed(graph: Graph, steps: list[Step], wanted: Iterable[Result]) -> list[Step]:
-    """The steps that some results depend on."""
+    """The steps that some results depend on; an array that is learned is given for each example where any reads it so."""
+    wanted = set(wanted)
     names = graph.ancestors(result.node for result in wanted)
-    return [step for step in steps if step.node in names]
+    found = [step for step in steps if step.node in names]
+    read = wanted.union(*(step.operands for step in found))
+    return [replace(step, compute=_once(step.compute, Result(step.node) in read)) for step in found]
+
+
+def _once(compute: Callable[..., Any], read: bool) -> Callable[..., Any]:
+    return compute.once if isinstance(compute, Parameter) and not read else compute
 
 
 def begun(steps: list[Step]) -> list[Step]:
