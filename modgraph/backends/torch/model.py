@@ -12,7 +12,8 @@ from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.initial import initialise
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
-from modgraph.backends.torch.run import Step, Values, needed, run
+from modgraph.backends.torch.plan import Plan, needed
+from modgraph.backends.torch.run import Step, Values
 from modgraph.ir import Graph, Part, Result, free_draws, told, weights_of
 from modgraph.passes import Lower
 
@@ -42,7 +43,7 @@ class Model(Namespace):
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
-        self._plans: dict[tuple[Result, ...], list[Step]] = {}
+        self._plans: dict[tuple[Result, ...], Plan] = {}
         self._padded = _padded_inputs(graph)
         self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
         self.steps: list[Step] = []
@@ -78,8 +79,8 @@ class Model(Namespace):
 
     def _run(self, wanted: tuple[Result, ...], values: Values) -> list[Tensor]:
         if wanted not in self._plans:
-            self._plans[wanted] = needed(self.graph, self.steps, wanted)
-        return run(self._plans[wanted], values, wanted)
+            self._plans[wanted] = needed(self.steps, wanted)
+        return self._plans[wanted].run(values)
 
     def _by_name(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
         names = list(self.graph.input_types)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor
 
 from modgraph.backends.torch.padding import Padding
-from modgraph.backends.torch.route import CompiledRoute
 from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode, free_draws, is_free_draw, told
 from modgraph.nn import Parameter
+from modgraph.ops.shape import Flatten, Rename
 
 Values = dict[str, tuple[Tensor, ...]]
 
@@ -21,7 +22,8 @@ class Step:
     """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
 
     `each` says that it takes a mask for every operand, not that of the first alone. `told` is under what name the
-    values may hold what a draw is to take, `told_inside` of the draws within a scan.
+    values may hold what a draw is to take, `told_inside` of the draws within a scan. What computes
+    nothing `shows` other results as its own.
     """
 
     node: str
@@ -32,14 +34,20 @@ class Step:
     length: Result | None = None
     told: str = ""
     told_inside: tuple[str, ...] = ()
+    shows: tuple[Result, ...] = ()
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        if self.padding or self.length is not None or self.told or self.told_inside:
+        if self.is_told:
             result = self.compute(*operands, **self.masks(operands, values), **self.said(values))
         else:
             result = self.compute(*operands)
         values[self.node] = result if isinstance(result, tuple) else (result,)
+
+    @cached_property
+    def is_told(self) -> bool:
+        """Whether it takes more than its operands."""
+        return bool(self.padding or self.length is not None or self.told or self.told_inside)
 
     def masks(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
         """The arguments that say what is padding: masks of what is real, or of a scan the length."""
@@ -83,9 +91,17 @@ def _step(
         return Step(node.name, operands, compute, length=length, told_inside=inside)
     name = told(node.name) if is_free_draw(node, graph) else ""
     if not lengths:
-        return Step(node.name, operands, compute, told=name)
+        return Step(node.name, operands, compute, told=name, shows=_shown(graph, node, operands))
     each = graph.signature(node).declaration.masks_each
     return Step(node.name, operands, compute, _padding(graph, node, lengths), each, told=name)
+
+
+def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:
+    """What a node only shows, of values without padding: one that changes no number, or a router's own text."""
+    if isinstance(node, OpNode):
+        same = isinstance(node.op, Rename) or (isinstance(node.op, Flatten) and node.op.axes == 1)
+        return operands if same else ()
+    return () if graph.router_of(node).router.computes else operands[1 : 1 + len(node.types)]
 
 
 def _operands(graph: Graph, node: Node, computes: Mapping[str, Callable[..., Any]]) -> tuple[Result, ...]:
@@ -103,25 +119,6 @@ def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Resul
     """That of each operand, its axes counted behind that of the batch."""
     operands = graph.signature(node).padding()
     return tuple(Padding({at + 1: lengths[axis] for at, axis in each.items()}) for each in operands)
-
-
-def needed(graph: Graph, steps: list[Step], wanted: Iterable[Result]) -> list[Step]:
-    """The steps that some results depend on; an array that is learned is given for each example where any reads it so."""
-    wanted = set(wanted)
-    names = graph.ancestors(result.node for result in wanted)
-    found = [step for step in steps if step.node in names]
-    read = wanted.union(*(step.operands for step in found))
-    return [replace(step, compute=_once(step.compute, Result(step.node) in read)) for step in found]
-
-
-def _once(compute: Callable[..., Any], read: bool) -> Callable[..., Any]:
-    return compute.once if isinstance(compute, Parameter) and not read else compute
-
-
-def begun(steps: list[Step]) -> list[Step]:
-    """Steps that will run many times with the same weights: what depends on these alone is made once."""
-    routes = [step.compute.begun() if isinstance(step.compute, CompiledRoute) else step.compute for step in steps]
-    return [replace(step, compute=compute) for step, compute in zip(steps, routes, strict=True)]
 
 
 def run(steps: list[Step], values: Values, wanted: Iterable[Result]) -> list[Tensor]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from modgraph.backends.torch.run import Step, Values, begun, run
+from modgraph.backends.torch.plan import needed
+from modgraph.backends.torch.run import Step, Values
 from modgraph.declare import sizes
 from modgraph.ir import ScanNode
 from modgraph.nn import scan
@@ -18,7 +19,7 @@ class CompiledScan:
 
     def __init__(self, node: ScanNode, steps: list[Step], slots: Sequence[str], model: nn.Module) -> None:
         self.node = node
-        self.steps = steps
+        self.plan = needed(steps, node.region.results)
         self.slots = [*slots]
         self.model = model
 
@@ -35,7 +36,7 @@ class CompiledScan:
             for state, start in zip(self.node.states, starts, strict=True)
         ]
         constant: Values = {name: (value,) for name, value in given.items()}
-        steps = begun(self.steps)
+        plan = self.plan.begun()
         told = told or {}
 
         def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -43,7 +44,7 @@ class CompiledScan:
             values = constant | {self.node.variable: (x,)}
             values |= {name: (state,) for name, state in zip(self.node.states, states, strict=True)}
             values |= {name: (each,) for name, each in zip(told, taken, strict=True)}
-            found = run(steps, values, self.node.region.results)
+            found = plan.run(values)
             return found[: len(states)], found[len(states) :]
 
         return tuple(scan(step, (sequence, *told.values()), states, length))

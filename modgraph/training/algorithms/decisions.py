@@ -41,7 +41,7 @@ class DrawnRoute:
 
 
 def drawn_routes(graph: Graph) -> list[DrawnRoute]:
-    """The routes of a graph whose routers draw, in scans too. Raises `ModgraphError` if one hides what it draws from."""
+    """The routes of a graph whose routers draw, in scans too. Raises `ModgraphError` if one hides its distribution."""
     routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
     return [_drawn(graph, part, route) for part, route in routes if part.graph.router_of(route).router.draws]
 
