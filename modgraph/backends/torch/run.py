@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from torch import Tensor
@@ -44,7 +43,7 @@ class Step:
             result = self.compute(*operands)
         values[self.node] = result if isinstance(result, tuple) else (result,)
 
-    @cached_property
+    @property
     def is_told(self) -> bool:
         """Whether it takes more than its operands."""
         return bool(self.padding or self.length is not None or self.told or self.told_inside)

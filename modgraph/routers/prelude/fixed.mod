@@ -4,7 +4,7 @@
 # Also called: none, identity.
 router fixed(slots=1, combine="sum", dedupe=false) for p {
   input x: float
-  selected = x -> flatten(message_rank(p)) -> last -> new_axis(p, at=-1) -> first_places(slots)
+  selected = x -> flatten(message_rank(p)) -> last(axis=-1) -> new_axis(p, at=-1) -> first_places(slots)
   scores = 10000 * (selected - 1)
   gates = selected -> sum(axis=-2)
   record gates, scores, selected: slots
