@@ -41,6 +41,14 @@ class Span:
         """The stretch from here to the end of `other`."""
         return Span(self.source, self.start, other.end if other.end > self.end else self.end)
 
+    @property
+    def text(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    def holds(self, other: Span) -> bool:
+        """Whether another stretch lies in this one."""
+        return self.source is other.source and self.start <= other.start and other.end <= self.end
+
     def __str__(self) -> str:
         line, column = self.source.position(self.start)
         return f"{self.source.name}:{line}:{column}"

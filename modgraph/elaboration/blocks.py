@@ -5,54 +5,70 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.diagnostics import Note, Span, did_you_mean
-from modgraph.elaboration import errors
-from modgraph.elaboration.calls import CallArgument, label_of
+from modgraph.declare import shown_value
+from modgraph.diagnostics import Span, did_you_mean
+from modgraph.elaboration import constants, errors
+from modgraph.elaboration.calls import CallArgument, given, label_of
 from modgraph.elaboration.context import BLOCK
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
     BlockUse,
     Entity,
+    Family,
     Poison,
     Tensor,
     TensorTuple,
     described,
     origins,
+    shown_given,
 )
+from modgraph.elaboration.requirements import require_of_arguments
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import BlockCall, Site
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType, may_meet, met
 
+MOST_NESTED = 10  # uses of a definition inside each other, through arguments
 
-def use_block(block: BlockEntity, given: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:
+
+def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:
     """A block with its arguments bound to its parameters; told mistakes give poison."""
-    active = site.context.active_blocks
-    if id(block.definition) in active:
+    if id(block.definition) in site.defining or site.context.nested(block.definition) >= MOST_NESTED:
         site.tell(errors.RecursiveBlock(span=span, name=block.definition.name))
         return POISON
     names = [parameter.name for parameter in block.definition.parameters]
     site.context.spend(len(names), span)
     values: dict[str, Any] = {}
+    spans: dict[str, Span] = {}
     label: Any = None
     positional = iter(names)
-    for argument in given:
+    for argument in arguments:
         if argument.name == "name" and "name" not in names:
             label = label_of(argument, site)
             continue
         name = argument.name or next(positional, None)
         value = _argument(block, name, argument, values, site)
         if name is not None:
-            values[name] = value
+            values[name], spans[name] = value, argument.given or argument.span
     scope = Scope(outer=block.scope)
-    active.append(id(block.definition))  # a default may speak of blocks too
+    inside = _of_definition(block, scope, site)
     for parameter in block.definition.parameters:
         if parameter.name not in values:
-            values[parameter.name] = _default(block, parameter, site.within(scope), span)
+            values[parameter.name] = _default(block, parameter, inside, span)
+        elif block.definition.keyword == "router":
+            values[parameter.name] = _of_kind(block, parameter, values[parameter.name], spans, inside)
         scope.declare(parameter.name, values[parameter.name])
-    active.pop()
-    return POISON if POISON in values.values() or label is POISON else BlockUse(block, values, label)
+    scope.arguments |= spans
+    require_of_arguments(block.definition, replace(inside, call=BlockCall(block.definition.name, None, span=span)))
+    sound = POISON not in scope.names.values() and POISON not in values.values() and label is not POISON
+    return BlockUse(block, values, label, spans) if sound else POISON
+
+
+def _of_definition(block: BlockEntity, scope: Scope, site: Site) -> Site:
+    """Where the defaults of a definition stand: in its own text, which may not use it."""
+    call = BlockCall(block.definition.name, None, defining=(*site.defining, id(block.definition)))
+    return replace(site, scope=scope, call=call)
 
 
 def _argument(block: BlockEntity, name: str | None, argument: CallArgument, values: dict[str, Any], site: Site) -> Any:
@@ -66,17 +82,40 @@ def _argument(block: BlockEntity, name: str | None, argument: CallArgument, valu
         site.tell(errors.UnknownArgument(span=argument.span, callee=callee, name=name, suggestion=suggestion))
     elif name in values:
         site.tell(errors.DuplicateArgument(span=argument.span, callee=callee, name=name))
-    elif isinstance(argument.value, Entity) and not isinstance(argument.value, Poison):
-        found = described(argument.value)
-        site.tell(errors.NotConstant(span=argument.span, what=f"{name} of {callee}", found=found))
+    elif _is_of_network(argument.value):
+        found, way_out = described(argument.value), f"a value is sent in, as an input of its own: (a, b) -> {callee}"
+        facts: Any = {"what": f"{name} of {callee}", "found": found, "way_out": way_out}
+        site.tell(errors.NotConstant(span=argument.span, **facts))
     else:
         return argument.value
     return POISON
 
 
+def _is_of_network(value: Any) -> bool:
+    """Whether it is a value, or several, and no constant or callable that an argument may be."""
+    return isinstance(value, Tensor | TensorTuple) or (isinstance(value, Family) and value.of_values)
+
+
+def _of_kind(block: BlockEntity, parameter: ast.Parameter, value: Any, spans: dict[str, Span], site: Site) -> Any:
+    """The argument of a router, which is of the kind of its default: a constant of one kind, or a callable."""
+    default = POISON if parameter.default is None else given(parameter.default, site)
+    if isinstance(default, Poison) or isinstance(value, Poison):
+        return value
+    if isinstance(default, Entity) and isinstance(value, Entity):
+        return value
+    if constants.same_kind(default, value):
+        return float(value) if isinstance(default, float) else value
+    wanted = "something to be applied" if isinstance(default, Entity) else constants.kind_of(default)
+    name, problem = parameter.name, f"must be {wanted}, not {shown_given(value)}"
+    shown = str(default) if isinstance(default, Entity) else shown_value(default)
+    facts: Any = {"callee": block.definition.name, "problem": problem, "way_out": f"its default is {name}={shown}"}
+    site.tell(errors.NotRequired(span=spans[name], name=name, **facts))
+    return POISON
+
+
 def _default(block: BlockEntity, parameter: ast.Parameter, site: Site, span: Span) -> Any:
     if parameter.default is not None:
-        return site.constant(parameter.default, "a default")
+        return given(parameter.default, site)
     meaning = "a parameter of the block without a default"
     callee = block.definition.name
     site.tell(errors.MissingArgument(span=span, callee=callee, name=parameter.name, meaning=meaning))
@@ -89,9 +128,8 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     context = site.context
     node, owner = site.naming.next(definition.name, use.label)
     scope = Scope(owner, node, use.block.scope, frozen=site.scope.frozen)
-    for name, value in use.parameters.items():
-        scope.declare(name, value)
-    call = BlockCall(definition.name, list(tensors), span=span)
+    scope.declare_parameters(use.parameters, use.spans)
+    call = BlockCall(definition.name, list(tensors), span=span, defining=(*site.defining, id(definition)))
     inputs = sum(isinstance(statement, ast.Input) for statement in definition.body.statements)
     if inputs != len(tensors):
         site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors)))
@@ -120,8 +158,8 @@ def take_operand(declared: TensorType, span: Span, site: Site) -> Tensor | Poiso
     if reason is None:
         return tensor
     kind = "block" if site.call.decision is None else "router"
-    notes = Note(text=f"the {kind} is used here", span=site.call.span), *origins((tensor,), 0)
-    site.tell(errors.DoesNotFit(span=span, notes=notes, who=f'{kind} "{site.call.name}"', reason=reason))
+    facts: Any = {"who": f'{kind} "{site.call.name}"', "reason": reason, "way_out": f"send it {declared}"}
+    site.tell(errors.DoesNotFit(span=span, notes=origins((tensor,), 0), **facts))
     return POISON
 
 

@@ -6,21 +6,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from modgraph.declare import Declaration, Initial, Setting
-from modgraph.diagnostics import Span, did_you_mean
+from modgraph.diagnostics import Note, Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
-from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, described
+from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, described, names_router
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
 
 @dataclass(frozen=True)
 class CallArgument:
-    """One argument of a call, evaluated."""
+    """One argument of a call, evaluated; where it is a block's parameter, `given` is where that is given its value."""
 
     name: str | None
     value: Any
     span: Span
+    given: Span | None = None
+
+    @property
+    def at_fault(self) -> dict[str, Any]:
+        """Where to tell that the value is of a wrong kind."""
+        if self.given is None:
+            return {"span": self.span}
+        return {"span": self.given, "notes": (Note(text="used here", span=self.span),)}
 
 
 def settle(declaration: type[Declaration], given: list[CallArgument], site: Site, span: Span) -> OpUse | Poison:
@@ -156,13 +164,13 @@ def _accepts(setting: Setting, argument: CallArgument, declaration: type[Declara
         return False
     what = f"{setting.name} of {declaration.name}"
     if isinstance(argument.value, Entity):
-        site.tell(errors.NotConstant(span=argument.span, what=what, found=described(argument.value)))
+        site.tell(errors.NotConstant(**argument.at_fault, what=what, found=described(argument.value)))
         return False
     problem = setting.problem(argument.value)
     if problem is not None:
         site.tell(
             errors.BadSetting(
-                span=argument.span,
+                **argument.at_fault,
                 callee=declaration.name,
                 name=setting.name,
                 problem=problem,
@@ -187,7 +195,31 @@ def label_of(argument: CallArgument, site: Site) -> str | Poison:
 
 def arguments_of(call: ast.Call, site: Site) -> list[CallArgument]:
     """The arguments of a call, evaluated in order."""
-    return [CallArgument(argument.name, _value_of(argument, site), argument.span) for argument in call.arguments]
+    return [
+        CallArgument(each.name, _value_of(each, site), each.span, site.given_at(each.value)) for each in call.arguments
+    ]
+
+
+def arguments_for_block(call: ast.Expression, site: Site) -> list[CallArgument]:
+    """The arguments of a use of a block or a router, in order: constants, and what can be applied or routed by."""
+    arguments = call.arguments if isinstance(call, ast.Call) else ()
+    return [CallArgument(each.name, _given(each, site), each.span, site.given_at(each.value)) for each in arguments]
+
+
+def _given(argument: ast.Argument, site: Site) -> Any:
+    """What an argument of a block stands for; the word of an axis, the name of that."""
+    value = argument.value
+    if isinstance(value, ast.Name) and value.name in site.axes and site.scope.find(value.name) is None:
+        return axis_called(value.name, site)
+    return given(value, site)
+
+
+def given(expression: ast.Expression, site: Site) -> Any:
+    """What an argument of a block stands for; a kind of router that is no op stays as it is written."""
+    callee = expression.callee if isinstance(expression, ast.Call) else expression
+    if isinstance(callee, ast.Name) and names_router(callee.name, site.scope):
+        return site.unapplied(ast.Stage(span=expression.span, term=expression))
+    return site.evaluate(expression)
 
 
 def _value_of(argument: ast.Argument, site: Site) -> Any:

@@ -112,9 +112,6 @@ def call(name: str, values: list[Any]) -> Any:
         if name in OF_ONE:
             (only,) = values
             return _of_one(name, _number(only, name))
-        if name == "fail":
-            (only,) = values
-            raise ConstantProblem(str(only))
         if name == "len":
             (only,) = values
             if not isinstance(only, tuple | range | str):
@@ -147,7 +144,7 @@ OF_ONE: dict[str, Callable[[Any], Any]] = {
     **{"sin": math.sin, "cos": math.cos},
 }
 OF_POOL = ("len", "message_rank", "message_width", "result_rank", "result_width")  # of a pool
-FUNCTIONS = ("min", "max", "sum", "fail", *OF_POOL, *OF_ONE)
+FUNCTIONS = ("min", "max", "sum", *OF_POOL, *OF_ONE)
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -182,3 +179,20 @@ def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ConstantProblem(f"a condition is true or false, not {shown_briefly(value)}", "compare it: x == 1")
     return value
+
+
+def same_kind(default: Any, value: Any) -> bool:
+    """Whether a parameter with this default takes a value."""
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, float):
+        return isinstance(value, int | float)
+    if isinstance(default, tuple | range):
+        return isinstance(value, tuple | range)
+    return type(default) is type(value)
+
+
+def kind_of(default: Any) -> str:
+    """What a parameter with this default takes, in words."""
+    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+    return words.get(type(default), "a list")

@@ -61,6 +61,7 @@ class Context:
         self.depth = 0
         self.active_blocks: list[int] = []
         self.uses: list[Span] = []  # of routers whose bodies are put in
+        self.applied: list[tuple[Span, Span]] = []  # where something is written, and where it is being applied
 
     @property
     def incomplete(self) -> bool:
@@ -68,10 +69,19 @@ class Context:
         return self.without_use or bool(self.report.errors)
 
     def tell(self, diagnostic: Diagnostic) -> None:
-        self.report.add(self._where_it_is_used(diagnostic))
+        notes = (*diagnostic.notes, *self._where_it_is_applied(diagnostic))
+        self.report.add(self._where_it_is_used(replace(diagnostic, notes=notes)))
         self.steps += MISTAKE
         if len(self.report.errors) >= MOST_ERRORS:
             raise Abandoned
+
+    def _where_it_is_applied(self, diagnostic: Diagnostic) -> Iterator[Note]:
+        """The other end of what is written at one place and applied at another."""
+        written, applied = self.applied[-1] if self.applied else (None, None)
+        if written is None or applied is None or applied.holds(written):
+            return
+        told_there = diagnostic.span is not None and applied.holds(diagnostic.span)
+        yield Note(text="given here", span=written) if told_there else Note(text="applied here", span=applied)
 
     def _where_it_is_used(self, diagnostic: Diagnostic) -> Diagnostic:
         """A mistake in a router of the vocabulary is told where a spec uses it, with a note into its text."""
@@ -126,6 +136,17 @@ class Context:
 
     def leave(self) -> None:
         self.depth -= 1
+
+    def nested(self, definition: ast.Definition) -> int:
+        """How many uses of a definition are being put in, each inside another."""
+        return self.active_blocks.count(id(definition))
+
+    @contextmanager
+    def applying(self, written: Span, applied: Span) -> Iterator[None]:
+        """While what is written at one place is applied at another, which mistakes in it then name too."""
+        self.applied.append((written, applied))
+        yield
+        self.applied.pop()
 
     @contextmanager
     def putting_in(self, definition: ast.Definition, span: Span) -> Iterator[None]:

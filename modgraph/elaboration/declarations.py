@@ -8,7 +8,7 @@ from typing import Any
 from modgraph.elaboration import errors
 from modgraph.elaboration.bindings import is_taken
 from modgraph.elaboration.blocks import use_block
-from modgraph.elaboration.calls import arguments_of, settle
+from modgraph.elaboration.calls import CallArgument, arguments_for_block, arguments_of, settle
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.entities import (
     POISON,
@@ -20,6 +20,7 @@ from modgraph.elaboration.entities import (
     RouterUse,
     Template,
     described,
+    is_passed,
 )
 from modgraph.elaboration.prelude import prelude_router
 from modgraph.elaboration.site import Site
@@ -88,10 +89,11 @@ def _template(expression: ast.Expression, what: str, site: Site) -> Any:
     value = site.evaluate(expression)
     if isinstance(value, Template | ModuleEntity | Poison):
         return value
+    span, notes = site.at_fault(expression)
     found = f"this is {described(value)}"
     advice = "begin with an op, for example: linear(64) -> relu"
     needed = f"a pipeline that begins with an op, for {what},"
-    site.tell(errors.WrongKind(span=expression.span, needed=needed, found=found, way_out=advice))
+    site.tell(errors.WrongKind(span=span, notes=notes, needed=needed, found=found, way_out=advice))
     return POISON
 
 
@@ -100,24 +102,57 @@ def declare_router(statement: ast.Router, site: Site) -> None:
     _declare(statement, RouterEntity, (router, site.scope.frozen), site)
 
 
-def _settled_router(value: ast.Expression, site: Site) -> Router | RouterUse | Poison:
+def _settled_router(
+    value: ast.Expression, site: Site, further: tuple[CallArgument, ...] = ()
+) -> Router | RouterUse | Poison:
+    """A kind of router with its arguments, `further` ones where it was passed as an argument itself."""
     callee = value.callee if isinstance(value, ast.Call) else value
     if not isinstance(callee, ast.Name):
         found = "this is an expression"
         site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
         return POISON
-    given = arguments_of(value, site) if isinstance(value, ast.Call) else []
+    passed = site.scope.find(callee.name, is_passed)
+    if passed is not None:
+        return _passed_router(passed, value, (*arguments_for_block(value, site), *further), site)
     defined = site.scope.find_router(callee.name) or prelude_router(callee.name)
     if defined is not None:
-        use = use_block(defined, given, site, value.span)
-        return POISON if isinstance(use, Poison) else RouterUse(use.block, use.parameters)
+        use = use_block(defined, [*arguments_for_block(value, site), *further], site, value.span)
+        return POISON if isinstance(use, Poison) else RouterUse(use.block, use.parameters, spans=use.spans)
     declaration = find_router(callee.name)
     if declaration is None:
+        _tell_unknown_router(callee, site)
+        return POISON
+    own = arguments_of(value, site) if isinstance(value, ast.Call) else []
+    settled = settle(declaration, [*own, *further], site, value.span)
+    return settled if isinstance(settled, Poison) else settled.op
+
+
+def _passed_router(
+    passed: Template, value: ast.Expression, further: tuple[CallArgument, ...], site: Site
+) -> Router | RouterUse | Poison:
+    if passed.term is not None:
+        with site.context.applying(passed.span, value.span):
+            return _settled_router(passed.term, site.where_written(passed), further)
+    span, notes = site.at_fault(value.callee if isinstance(value, ast.Call) else value)
+    found, way_out = "this is a pipeline", "give a kind of router, for example: agreement(2)"
+    site.tell(errors.WrongKind(span=span, notes=notes, needed="a kind of router", found=found, way_out=way_out))
+    return POISON
+
+
+def _tell_unknown_router(callee: ast.Name, site: Site) -> None:
+    found = site.scope.find(callee.name)
+    if isinstance(found, Poison):
+        return
+    span, notes = site.at_fault(callee)
+    if found is None or not notes:
         suggestion = router_meant(callee.name, site.scope.router_names())
         site.tell(errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion))
-        return POISON
-    settled = settle(declaration, given, site, value.span)
-    return settled if isinstance(settled, Poison) else settled.op
+        return
+    way_out = f"give a kind of router, for example: {callee.name}=agreement(2)"
+    if isinstance(found, RouterEntity):
+        way_out = f"one that is declared routes as it is: x -> pool by {callee.name}"
+    facts: Any = {"needed": "a kind of router", "found": f"this is {described(found)}", "way_out": way_out}
+    site.tell(errors.WrongKind(span=span, notes=notes, **facts))
 
 
 def _declare(statement: Any, kind: Any, facts: tuple[Any, ...], site: Site) -> None:

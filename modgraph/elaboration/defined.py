@@ -75,8 +75,7 @@ def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse,
     definition = use.block.definition
     node, _ = site.naming.next(pools[0].path.rpartition(".")[2])
     scope = Scope(router.path, node, use.block.scope, frozen=router.frozen or site.scope.frozen)
-    for name, value in use.parameters.items():
-        scope.declare(name, value)
+    scope.declare_parameters(use.parameters, use.spans)
     for name, pool in zip(definition.pools, pools, strict=True):
         scope.declare(name, pool)
     message = site.graph_node(pools[0].path)
@@ -88,7 +87,9 @@ def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse,
         message_rank=len(message.message.shape) if isinstance(message, PoolNode) else 0,
         shows_choice=use.record_as(*CHOSEN) is not None,
     )
-    call = BlockCall(definition.name, [sent.tokens, *sent.others], span=sent.span, decision=decision)
+    defining = (*site.defining, id(definition))
+    operands = [sent.tokens, *sent.others]
+    call = BlockCall(definition.name, operands, span=sent.span, decision=decision, defining=defining)
     return replace(site, scope=scope, naming=Naming(node, router.path, scope), call=call)
 
 

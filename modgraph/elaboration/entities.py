@@ -5,7 +5,7 @@ A constant is a plain Python value: int, float, bool, str, tuple or range.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from modgraph.routers import Router
 from modgraph.routers.defined import ROLES
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
+from modgraph.vocabulary import find_op, is_router
 
 Constant = int | float | bool | str | tuple | range  # type: ignore[type-arg]
 
@@ -69,19 +70,46 @@ class BlockEntity(Entity):
 
 @dataclass(frozen=True)
 class BlockUse(Entity):
-    """A block with its arguments, not applied yet."""
+    """A block with its arguments, not applied yet, and their spans."""
 
     block: BlockEntity
     parameters: dict[str, Any] = field(hash=False)
     label: str | None = None
+    spans: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Template(Entity):
-    """A pipeline whose head is an op: applied where it is used, in the scope where it was written."""
+    """A pipeline whose head is no value: applied where it is used, in the scope where it was written.
+
+    `call` is the use of the block that it was written in, if it was in one.
+    """
 
     stages: tuple[ast.Stage, ...]
     scope: Scope = field(compare=False)
+    call: Any = field(default=None, compare=False)
+
+    @property
+    def term(self) -> ast.Name | ast.Call | None:
+        """The name or the call that it is, where it is no more: such a one may get further arguments."""
+        first = self.stages[0]
+        named = isinstance(first.term, ast.Name) or (
+            isinstance(first.term, ast.Call) and isinstance(first.term.callee, ast.Name)
+        )
+        return first.term if named and len(self.stages) == 1 and first.sent is None else None  # type: ignore[return-value]
+
+    @property
+    def is_router(self) -> bool:
+        """Whether it can only be a kind of router."""
+        callee = self.term.callee if isinstance(self.term, ast.Call) else self.term
+        return isinstance(callee, ast.Name) and names_router(callee.name, self.scope)
+
+    @property
+    def span(self) -> Span:
+        return self.stages[0].span.to(self.stages[-1].span)
+
+    def __str__(self) -> str:
+        return " ".join(self.span.text.split())
 
 
 @dataclass(frozen=True)
@@ -144,7 +172,7 @@ class RouterUse(BlockUse):
     @property
     def given(self) -> tuple[str, ...]:
         """Its arguments, as they would be written."""
-        return tuple(f"{name}={shown_briefly(value)}" for name, value in self.parameters.items())
+        return tuple(f"{name}={shown_given(value)}" for name, value in self.parameters.items())
 
 
 @dataclass(frozen=True)
@@ -187,6 +215,20 @@ def role_of(item: ast.Recorded) -> Role | None:
     return ROLES.get(item.name, Role.OTHER)
 
 
+def names_router(name: str, scope: Scope) -> bool:
+    """Whether a name stands for a kind of router and for nothing else."""
+    if scope.find(name) is not None or find_op(name) is not None:
+        return False
+    return is_router(name) or scope.find_router(name) is not None
+
+
+def shown_given(value: Any) -> str:
+    """An argument of a block or a router, as it would be written."""
+    if isinstance(value, Template):
+        return str(value)
+    return str(value.path) if isinstance(value, ModuleEntity | PoolEntity | RouterEntity) else shown_briefly(value)
+
+
 def described(value: Any) -> str:
     """A value in words, for messages."""
     match value:
@@ -194,6 +236,8 @@ def described(value: Any) -> str:
             return f"a value of type {value.type}"
         case TensorTuple():
             return f"{len(value.tensors)} values"
+        case Template() if value.is_router:
+            return "a kind of router"
         case OpUse() | Template() | BlockUse() | BlockEntity():
             return "an op that is not applied to anything"
         case ModuleEntity():
@@ -210,11 +254,16 @@ def described(value: Any) -> str:
 
 def is_callable(value: Any) -> bool:
     """What may stand right of an arrow."""
-    return isinstance(value, ModuleEntity | PoolEntity | Template | OpUse | BlockEntity)
+    return isinstance(value, ModuleEntity | PoolEntity | Template | OpUse | BlockEntity | BlockUse)
 
 
 def is_value(value: Any) -> bool:
     return not is_callable(value)
+
+
+def is_passed(value: Any) -> bool:
+    """What a name stands for only as a parameter: something to be applied, as it was written."""
+    return isinstance(value, Template)
 
 
 def is_block(value: Any) -> bool:

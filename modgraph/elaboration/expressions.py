@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from modgraph.elaboration import constants, errors
@@ -16,21 +17,22 @@ from modgraph.elaboration.arithmetic import (
     evaluate_range,
     evaluate_unary,
 )
-from modgraph.elaboration.calls import CallArgument, arguments_of, settle
+from modgraph.elaboration.calls import CallArgument, arguments_for_block, arguments_of, settle
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
     Entity,
     Family,
+    OpUse,
     Poison,
     PoolEntity,
     RouterEntity,
-    Template,
     Tensor,
     TensorTuple,
     described,
     is_block,
     is_callable,
+    is_passed,
     is_value,
 )
 from modgraph.elaboration.pipelines import evaluate_pipeline
@@ -53,13 +55,13 @@ def _name(expression: ast.Name, site: Site) -> Any:
     if found is None:
         found = site.scope.find(name)
     if isinstance(found, BlockEntity):
-        return Template((ast.Stage(span=expression.span, term=expression),), site.scope)
+        return site.unapplied(ast.Stage(span=expression.span, term=expression))
     if found is not None:
         site.context.observe(expression.span, found)
         return found
     op = find_op(name)
     if op is not None:
-        return Template((ast.Stage(span=expression.span, term=expression),), site.scope)
+        return site.unapplied(ast.Stage(span=expression.span, term=expression))
     known = [*site.visible(expression.span), *constants.FUNCTIONS]
     suggestion = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}.get(name)
     site.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion or value_meant(name, known)))
@@ -72,6 +74,8 @@ def _list(expression: ast.ListOf, site: Site) -> Any:
         value = site.evaluate(item)
         if isinstance(value, Entity) and not isinstance(value, Poison):
             advice = "several values stand in parentheses: (a, b) -> concat"
+            if is_callable(value):
+                advice = "unlike modules are listed in a pool: pool p = [linear(4), identity]"
             what, found = "a member of a list", described(value)
             site.tell(errors.NotConstant(span=item.span, what=what, found=found, way_out=advice))
             value = POISON
@@ -98,9 +102,11 @@ def _call(call: ast.Call, site: Site) -> Any:
         )
         return POISON
     name = call.callee.name
+    if site.scope.find(name, is_passed) is not None:
+        return _call_passed(call, site)
     block = site.scope.find(name, is_block)
     if block is not None:
-        return Template((ast.Stage(span=call.span, term=call),), site.scope)
+        return site.unapplied(ast.Stage(span=call.span, term=call))
     op = find_op(name)
     if op is None and name in constants.FUNCTIONS:
         return constant_call(name, call, site)
@@ -121,9 +127,27 @@ def _call(call: ast.Call, site: Site) -> Any:
         site.tell(errors.DoesNotFit(span=call.span, who=name, reason="values come before settings", way_out=way_out))
         return POISON
     if not operands:
-        return Template((ast.Stage(span=call.span, term=call),), site.scope)
+        return site.unapplied(ast.Stage(span=call.span, term=call))
     settled = settle(op, given, site, call.span)
     if isinstance(settled, Poison):
+        return POISON
+    return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
+
+
+def _call_passed(call: ast.Call, site: Site) -> Any:
+    """A call of what was passed as an argument: applied to the values that it begins with, if to any."""
+    arguments = arguments_for_block(call, site)
+    if any(isinstance(argument.value, Poison) for argument in arguments):
+        return POISON
+    operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, Tensor), arguments))
+    if not operands:
+        return site.unapplied(ast.Stage(span=call.span, term=call))
+    settled = site.callable(replace(call, arguments=call.arguments[len(operands) :]))
+    if isinstance(settled, Poison):
+        return POISON
+    if not isinstance(settled, OpUse):
+        found, way_out = "this is a block", "a block is applied with an arrow: x -> ffn"
+        site.tell(errors.WrongKind(span=call.span, needed="an op", found=found, way_out=way_out))
         return POISON
     return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
 

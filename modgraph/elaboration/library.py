@@ -7,6 +7,7 @@ from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, Report
 from modgraph.elaboration import errors
+from modgraph.elaboration.calls import given
 from modgraph.elaboration.context import Abandoned, Context, Observer
 from modgraph.elaboration.entities import POISON
 from modgraph.elaboration.imports import Imports
@@ -42,16 +43,15 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda 
 
 
 def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
-    scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, operands=None)
+    scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, None, defining=(id(block),))
     if block.keyword == "router":
         call.decision = Decision(block.name, block.name_span, block.axis_words, Naming("axes", "axes", scope))
         for name in (*block.pools, *_axes_of_inputs(block)):
             scope.declare(name, POISON)
     site = Site(context, RULES, graph, scope, scope.next_binding(""), call)
-    context.active_blocks.append(id(block))
     try:
         for parameter in block.parameters:
-            value = POISON if parameter.default is None else site.constant(parameter.default, "a default")
+            value = POISON if parameter.default is None else given(parameter.default, site)
             scope.declare(parameter.name, value)
         site.elaborate(block.body)
     except Abandoned:

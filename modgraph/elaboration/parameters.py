@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.declare import shown_briefly
 from modgraph.diagnostics import Report, Source, did_you_mean
-from modgraph.elaboration import errors
+from modgraph.elaboration import constants, errors
 from modgraph.elaboration.context import Abandoned, Context
 from modgraph.elaboration.entities import POISON, Poison
 from modgraph.elaboration.language import RULES
@@ -41,13 +41,13 @@ def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], site: Site) -
             site.tell(errors.ParameterWithoutValue(span=parameter.span, name=parameter.name))
         return default
     value = _plain(overrides[parameter.name])
-    if isinstance(default, Poison) or _same_kind(default, value):
+    if isinstance(default, Poison) or constants.same_kind(default, value):
         return float(value) if isinstance(default, float) else value
     site.tell(
         errors.BadParameter(
             span=parameter.span,
             name=parameter.name,
-            wanted=_kind(default),
+            wanted=constants.kind_of(default),
             given=shown_briefly(value),
             default=shown_briefly(default),
         )
@@ -57,21 +57,6 @@ def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], site: Site) -
 
 def _plain(value: Any) -> Any:
     return tuple(_plain(item) for item in value) if isinstance(value, list) else value
-
-
-def _same_kind(default: Any, value: Any) -> bool:
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    if isinstance(default, float):
-        return isinstance(value, int | float)
-    if isinstance(default, tuple | range):
-        return isinstance(value, tuple | range)
-    return type(default) is type(value)
-
-
-def _kind(default: Any) -> str:
-    words = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
-    return words.get(type(default), "a list")
 
 
 def read_value(text: str) -> Any:

@@ -32,10 +32,12 @@ def evaluate_pipeline(expression: ast.Pipeline, site: Site) -> Any:
     head = site.evaluate(expression.head)
     match head:
         case Template() if expression.sent is None:
-            return Template((*head.stages, *expression.stages), site.scope)
+            here = head.scope is site.scope
+            first = head.stages if here else (ast.Stage(span=expression.head.span, term=expression.head),)
+            return site.unapplied(*first, *expression.stages)
         case ModuleEntity():
-            first = ast.Stage(span=expression.head.span, term=expression.head, sent=expression.sent)
-            return Template((first, *expression.stages), site.scope)
+            module = ast.Stage(span=expression.head.span, term=expression.head, sent=expression.sent)
+            return site.unapplied(module, *expression.stages)
         case Tensor() | TensorTuple() | Poison():
             if expression.sent is not None:
                 head = _summed(head, expression.sent, expression.head.span, site)
@@ -57,7 +59,8 @@ def apply_stages(value: Any, stages: tuple[ast.Stage, ...], site: Site) -> Any:
 
 def apply_template(template: Template, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     value = tensors[0] if len(tensors) == 1 else TensorTuple(tensors)
-    return apply_stages(value, template.stages, site.within(template.scope))
+    with site.context.applying(template.span, span):
+        return apply_stages(value, template.stages, site.where_written(template))
 
 
 def _apply_stage(value: Any, stage: ast.Stage, site: Site) -> Any:

@@ -218,7 +218,7 @@ def message_rank(template: Any, site: Site) -> int:
         if isinstance(term, OpUse) and term.op.message_rank is not None:
             return int(term.op.message_rank)
         if isinstance(term, Template):
-            inside = site.within(term.scope)
+            inside = site.where_written(term)
             terms = [inside.callable(stage.term) for stage in term.stages] + terms
         if isinstance(term, ModuleEntity) and term.path not in seen:
             seen.add(term.path)
@@ -229,10 +229,10 @@ def message_rank(template: Any, site: Site) -> int:
 
 
 def _block_rank(use: BlockUse) -> int:
-    """A block's input says its axes; outer named ones are those of the senders and beyond."""
+    """A block's input says its axes; outer named ones are those of the senders and beyond, the last is never."""
     inputs = [each for each in use.block.definition.body.statements if isinstance(each, ast.Input)]
     axes = inputs[0].type.axes if inputs else ()
     named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
-    while named and named[0]:
+    while len(named) > 1 and named[0]:
         named.pop(0)
     return len(named)

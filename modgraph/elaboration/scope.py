@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
+
+from modgraph.diagnostics import Span
 
 MOST_SUGGESTED = 1000
 
@@ -33,6 +35,7 @@ class Scope:
         self.frozen = frozen
         self.is_body = body
         self.names: dict[str, Any] = {}
+        self.arguments: dict[str, Span] = {}  # where what the names of parameters stand for is given
         self.routers: dict[str, Any] = {}  # definitions of routers, of a file
         same = not body and outer is not None and (outer.path, outer.suffix) == (path, suffix)
         self.bindings: dict[str, int] = outer.bindings if same and outer is not None else {}
@@ -93,6 +96,18 @@ class Scope:
 
     def declare(self, name: str, value: Any) -> None:
         self.names[name] = value
+
+    def declare_parameters(self, values: Mapping[str, Any], spans: Mapping[str, Span]) -> None:
+        """Parameters of a definition, and where a use gave them."""
+        self.names |= values
+        self.arguments |= spans
+
+    def given_at(self, name: str) -> Span | None:
+        """Where the argument stands that a name means here, if it is a parameter's and an argument was given."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.outer
+        return scope.arguments.get(name) if scope is not None else None
 
     def rebind(self, name: str, value: Any) -> None:
         """Bind a value: where the name is bound already in this body, or else here."""

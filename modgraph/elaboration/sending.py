@@ -58,8 +58,11 @@ def means_of(sent: ast.Sent, site: Site) -> Means | Poison:
     if isinstance(found, Tensor):
         return _by_weights(found, sent, site)
     way_out = "declare it: router NAME = …; or give weights: x -> pool by w over expert"
+    span, notes = site.at_fault(called)
+    if notes:
+        way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
     facts: Any = {"needed": "a router or weights", "found": f"this is {described(found)}", "way_out": way_out}
-    site.tell(errors.WrongKind(span=sent.by.span, **facts))
+    site.tell(errors.WrongKind(span=span if notes else sent.by.span, notes=notes, **facts))
     return POISON
 
 

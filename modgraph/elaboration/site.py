@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modgraph.declare import Role
-from modgraph.diagnostics import Diagnostic, Span
+from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration.context import NAME, STATEMENT, Context
-from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Tensor, described
+from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, described
 from modgraph.elaboration.errors import (
     DuplicateName,
     NotConstant,
@@ -22,6 +22,7 @@ from modgraph.elaboration.errors import (
 )
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
+from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
@@ -70,7 +71,8 @@ class BlockCall:
     """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far.
 
     Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
-    `decision` is that of a router, if it is one.
+    `decision` is that of a router, if it is one. `defining` are the definitions in whose text the use stands, and its
+    own: none of them is used in its own text.
     """
 
     name: str
@@ -79,6 +81,7 @@ class BlockCall:
     outputs: list[Any] = field(default_factory=list)
     span: Span | None = None
     decision: Decision | None = None
+    defining: tuple[int, ...] = ()
 
 
 @dataclass
@@ -119,7 +122,8 @@ class Site:
         """The value of an expression that must be a constant."""
         value = self.evaluate(expression)
         if isinstance(value, Entity) and not isinstance(value, Poison):
-            self.tell(NotConstant(span=expression.span, what=what, found=described(value)))
+            span, notes = self.at_fault(expression)
+            self.tell(NotConstant(span=span, notes=notes, what=what, found=described(value)))
             return POISON
         return value
 
@@ -128,7 +132,8 @@ class Site:
         value = self.evaluate(expression)
         if isinstance(value, Tensor | Poison):
             return value
-        mistake = NotValue(span=expression.span, what=what, found=described(value))
+        span, notes = self.at_fault(expression)
+        mistake = NotValue(span=span, notes=notes, what=what, found=described(value))
         if isinstance(value, Family) and value.of_values:
             name, key = value.name, next(iter(value.members))
             mistake = replace(mistake, way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
@@ -155,7 +160,15 @@ class Site:
         return self.call.axes if self.call is not None else {}
 
     def tell(self, diagnostic: Diagnostic) -> None:
-        self.context.tell(diagnostic)
+        """Tell of a mistake; one in a block's own text, with where the block is used."""
+        span, use = diagnostic.span, self.call.span if self.call is not None else None
+        if self.call is None or span is None or use is None or use.holds(span) or diagnostic.severity != "error":
+            self.context.tell(diagnostic)
+            return
+        kind = "block" if self.call.decision is None else "router"
+        note = Note(text=f'{kind} "{self.call.name}" is used here', span=use)
+        shown = () if is_prelude(span.source) else (note,)
+        self.context.tell(replace(diagnostic, notes=(*diagnostic.notes, *shown)))
 
     def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
         """The names to suggest for a misspelt one; to compare it with many is work."""
@@ -165,6 +178,31 @@ class Site:
 
     def within(self, scope: Scope) -> Site:
         return replace(self, scope=scope)
+
+    def unapplied(self, *stages: ast.Stage) -> Template:
+        """Stages to be applied elsewhere, in the scope where they are written."""
+        return Template(stages, self.scope, self.call)
+
+    def where_written(self, template: Template) -> Site:
+        """Where the names of a template mean something; what is frozen here stays so."""
+        scope = template.scope
+        if self.scope.frozen and not scope.frozen:
+            scope = scope.inside(frozen=True)
+        return replace(self, scope=scope, call=template.call)
+
+    def at_fault(self, expression: ast.Expression) -> tuple[Span, tuple[Note, ...]]:
+        """Where to tell that an expression is of a wrong kind: a parameter, where its argument stands."""
+        given = self.given_at(expression)
+        return (expression.span, ()) if given is None else (given, (Note(text="used here", span=expression.span),))
+
+    def given_at(self, expression: ast.Expression) -> Span | None:
+        """Where the argument stands that an expression means, if it is a parameter and was given one."""
+        return self.scope.given_at(expression.name) if isinstance(expression, ast.Name) else None
+
+    @property
+    def defining(self) -> tuple[int, ...]:
+        """The definitions in whose text this stands, by their identity."""
+        return self.call.defining if self.call is not None else ()
 
     def under(self, naming: Naming) -> Site:
         return replace(self, naming=naming)

@@ -15,6 +15,7 @@ from modgraph.elaboration.entities import POISON, Poison, Tensor
 from modgraph.elaboration.growth import elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
 from modgraph.elaboration.moves import elaborate_moved
+from modgraph.elaboration.requirements import elaborate_require
 from modgraph.elaboration.results import elaborate_loss, elaborate_output
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.site import Site
@@ -100,4 +101,5 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.StateOf: declare_state,
     ast.Next: elaborate_next,
     ast.Record: elaborate_record,
+    ast.Require: elaborate_require,
 }

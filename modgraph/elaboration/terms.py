@@ -6,47 +6,60 @@ from typing import Any
 
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import use_block
-from modgraph.elaboration.calls import arguments_of, settle
-from modgraph.elaboration.entities import POISON, BlockEntity, Poison, described, is_block, is_callable
+from modgraph.elaboration.calls import CallArgument, arguments_for_block, arguments_of, settle
+from modgraph.elaboration.entities import POISON, BlockEntity, Poison, Template, described, is_callable
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, op_meant
+
+NEEDED = "an op, a block, a module or a pool"
 
 
 def callable_of(term: ast.Expression, site: Site) -> Any:
     """What a term right of an arrow stands for."""
     match term:
-        case ast.Name():
-            return _named(term, site)
-        case ast.Call(callee=ast.Name() as callee):
-            block = site.scope.find(callee.name, is_block)
-            if isinstance(block, BlockEntity):
-                return use_block(block, arguments_of(term, site), site, term.span)
-            op = find_op(callee.name)
-            if op is None:
-                _tell_unknown(callee, site)
-                return POISON
-            return settle(op, arguments_of(term, site), site, term.span)
+        case ast.Name() | ast.Call(callee=ast.Name()):
+            return _named(term, (), site)
         case _:
             value = site.evaluate(term)
             if is_callable(value) or isinstance(value, Poison):
                 return value
-            found = f"this is {described(value)}"
-            site.tell(errors.WrongKind(span=term.span, needed="an op, a module or a pool", found=found))
+            site.tell(errors.WrongKind(span=term.span, needed=NEEDED, found=f"this is {described(value)}"))
             return POISON
 
 
-def _named(term: ast.Name, site: Site) -> Any:
-    found = site.scope.find(term.name, is_callable)
+def _named(term: ast.Name | ast.Call, further: tuple[CallArgument, ...], site: Site) -> Any:
+    """What a name or a call stands for, given further arguments where it was passed as one itself."""
+    callee = term.callee if isinstance(term, ast.Call) else term
+    assert isinstance(callee, ast.Name)
+    found = site.scope.find(callee.name, is_callable)
+    called = isinstance(term, ast.Call) or bool(further)
     if isinstance(found, BlockEntity):
-        return use_block(found, [], site, term.span)
-    if found is not None:
+        return use_block(found, [*arguments_for_block(term, site), *further], site, term.span)
+    if isinstance(found, Template) and called:
+        return with_arguments(found, (*arguments_for_block(term, site), *further), term, site)
+    if found is not None and not called:
         return found
-    op = find_op(term.name)
+    op = find_op(callee.name)
     if op is None:
-        _tell_unknown(term, site)
+        _tell_unknown(callee, site)
         return POISON
-    return settle(op, [], site, term.span)
+    own = arguments_of(term, site) if isinstance(term, ast.Call) else []
+    return settle(op, [*own, *further], site, term.span)
+
+
+def with_arguments(
+    template: Template, arguments: tuple[CallArgument, ...], term: ast.Name | ast.Call, site: Site
+) -> Any:
+    """What was passed as an argument, given further ones where it is used: an op or a block."""
+    if template.term is not None:
+        with site.context.applying(template.span, term.span):
+            return _named(template.term, arguments, site.where_written(template))
+    callee = term.callee if isinstance(term, ast.Call) else term
+    span, notes = site.at_fault(callee)
+    found, way_out = "this is a pipeline, which takes no arguments", "give an op or a block by its name"
+    site.tell(errors.WrongKind(span=span, notes=notes, needed="an op or a block", found=found, way_out=way_out))
+    return POISON
 
 
 def _tell_unknown(term: ast.Name, site: Site) -> None:
@@ -54,8 +67,10 @@ def _tell_unknown(term: ast.Name, site: Site) -> None:
     if isinstance(other, Poison):
         return
     if other is not None:
+        span, notes = site.at_fault(term)
         found = f'"{term.name}" is {described(other)}'
-        site.tell(errors.WrongKind(span=term.span, needed="an op, a module or a pool", found=found))
+        way_out = f"for example: {term.name}=relu" if notes else ""
+        site.tell(errors.WrongKind(span=span, notes=notes, needed=NEEDED, found=found, way_out=way_out))
         return
     suggestion = op_meant(term.name, site.visible(term.span, is_callable))
     site.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))

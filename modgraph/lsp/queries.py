@@ -13,6 +13,7 @@ from modgraph.elaboration.entities import (
     ModuleEntity,
     PoolEntity,
     RouterEntity,
+    Template,
     Tensor,
     TensorTuple,
     recorded_in,
@@ -30,6 +31,8 @@ from modgraph.vocabulary import find_all, find_op, find_router
 
 CALLABLE = ("MODULE", "TOKENIZER", "POOL", "BLOCK")
 LONGEST_INDEX = 20  # tokens of what stands in brackets
+DEFINING = ("BLOCK", "MODEL", "ROUTER")
+OPENING, CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 DECLARING = (*CALLABLE, "ROUTER", "INPUT", "TARGET")
 
 
@@ -50,20 +53,16 @@ def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
     declared = dict(_declared(analysis.tokens))
     if last == "BY":
         return [Suggestion(name, "router") for name, kind in declared.items() if kind == "ROUTER"]
+    parameters = [Suggestion(name, "parameter") for name in _parameters(before)]
     if last == "ARROW":
-        return [*_named(declared, CALLABLE), *_ops()]
+        return [*_named(declared, CALLABLE), *parameters, *_ops()]
     if len(before) >= 2 and last == "DOT":
         return _records(str(before[-2]), analysis)
     if len(before) >= 3 and last == "EQUAL" and before[-3].type == "ROUTER":
-        written = [Suggestion(each.name, "router", each.signature) for each in definitions().values()]
-        here = [Suggestion(each.name, "router") for each in _definitions(analysis)]
-        return [
-            *here,
-            *written,
-            *(Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every()),
-        ]
+        return [*parameters, *_routers(analysis)]
     suggestions = _arguments(before, analysis)
     suggestions += [Suggestion(name, "name") for name in sorted(declared)]
+    suggestions += [each for each in parameters if each.text not in declared]
     if not before or last in ("LBRACE", "RBRACE", "NAME", "RPAR", "RSQB", "INTEGER", "DECIMAL", "STRING"):
         suggestions += [Suggestion(word, "keyword") for word in sorted(keywords())]
     return suggestions + (_ops() if last in ("EQUAL", "LSQB", "COMMA", "LPAR", "LOSS") else [])
@@ -76,6 +75,27 @@ def _is_done(token: PlacedToken, offset: int) -> bool:
 
 def _ops() -> list[Suggestion]:
     return [Suggestion(op.name, "op", signature_of(op)) for op in Op.registry.every()]
+
+
+def _routers(analysis: Analysis) -> list[Suggestion]:
+    """Kinds of routers: the text's own, and those of the vocabulary."""
+    here = [Suggestion(each.name, "router") for each in _definitions(analysis)]
+    written = [Suggestion(each.name, "router", each.signature) for each in definitions().values()]
+    return [*here, *written, *(Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every())]
+
+
+def _parameters(before: list[PlacedToken]) -> Iterator[str]:
+    """The parameters of the block or router that a place lies in: from tokens, as names are."""
+    heads = [at for at, token in enumerate(before[:-2]) if token.type in DEFINING and before[at + 2].type == "LPAR"]
+    if not heads or before[heads[-1]].type == "MODEL":
+        return
+    depth = 0
+    for at in range(heads[-1] + 2, len(before)):
+        depth += (before[at].type in OPENING) - (before[at].type in CLOSING)
+        if depth == 0:
+            return
+        if depth == 1 and before[at - 1].type in ("LPAR", "COMMA") and before[at].type == "NAME":
+            yield str(before[at])
 
 
 def _named(declared: dict[str, str], kinds: tuple[str, ...]) -> list[Suggestion]:
@@ -102,6 +122,12 @@ def _after_brackets(tokens: tuple[PlacedToken, ...], at: int) -> str:
 def _definitions(analysis: Analysis) -> list[ast.Definition]:
     """The routers that a text defines, as far as it can be read."""
     return [] if analysis.file is None else [*analysis.file.routers]
+
+
+def _block(name: str, analysis: Analysis) -> ast.Definition | None:
+    """A block that the text defines."""
+    blocks = analysis.file.blocks if analysis.file is not None else ()
+    return next((each for each in blocks if each.name == name), None)
 
 
 def _definition_of(name: str, analysis: Analysis) -> ast.Definition | None:
@@ -131,16 +157,17 @@ def _records(name: str, analysis: Analysis) -> list[Suggestion]:
 
 
 def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Suggestion]:
-    """Settings of the op or router whose parentheses are open."""
+    """Settings of the op or router whose parentheses are open; of a block, what may be its arguments."""
     depth = 0
     for at in range(len(before) - 1, 0, -1):
         depth += (before[at].type == "RPAR") - (before[at].type == "LPAR")
         if depth < 0 and before[at - 1].type == "NAME":
             name = str(before[at - 1])
             of_router = at >= 4 and before[at - 4].type == "ROUTER"
-            defined = _definition_of(name, analysis) if of_router else None
+            defined = _definition_of(name, analysis) if of_router else _block(name, analysis)
             if defined is not None:
-                return [Suggestion(f"{each.name}=", "argument") for each in defined.parameters]
+                own = [Suggestion(f"{each.name}=", "argument") for each in defined.parameters]
+                return [*own, *_routers(analysis)]
             declaration = (find_router if of_router else find_op)(name)
             settings = declaration.settings().values() if declaration is not None else ()
             return [Suggestion(f"{each.name}=", "argument", each.bounds["doc"]) for each in settings]
@@ -156,6 +183,8 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     if word.type == "NAME":
         lines += [f"```\n{declaration_page(each)}\n```" for each in find_all(str(word))]
         lines += [f"```\n{definitions()[str(word)].whole}```"] if str(word) in definitions() else []
+        block = _block(str(word), analysis)
+        lines += [f"`{block.head}`"] if block is not None else []
     return "\n\n".join(lines) or None
 
 
@@ -171,6 +200,8 @@ def _described(value: Any) -> list[str]:
             return [f"pool {value.path}[{value.size}]"]
         case ModuleEntity():
             return [f"module {value.path}"]
+        case Template():
+            return [str(value)]
         case bool() | int() | float() | str() | tuple() | range():
             return [repr(value)]
         case _:

@@ -30,6 +30,7 @@ FORMS = {
     "STATE": "state bias: float[4] = zeros",
     "NEXT": "next bias = 0.9 * bias",
     "RECORD": "record gates, choice = chosen",
+    "REQUIRE": "require k >= 1",
     "MOVED": "moved blocks.0.old -> blocks.0.new",
     "NAME": "y = x -> relu",
 }

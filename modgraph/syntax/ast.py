@@ -261,6 +261,13 @@ class Record(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Require(Statement):
+    """What must hold of a definition's parameters."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
 class Body(Tree):
     statements: tuple[Statement, ...]
 
@@ -359,6 +366,12 @@ class Definition(Tree):
     parameters: tuple[Parameter, ...]
     body: Body
     pools: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """How it begins, as it is written: what it is called and its parameters."""
+        head = self.span.source.text[self.span.start : self.body.span.start]
+        return " ".join(head.split())
 
     @cached_property
     def axis_words(self) -> frozenset[str]:

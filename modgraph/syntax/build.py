@@ -193,6 +193,9 @@ class Builder:
         value = children[-1] if isinstance(children[-1], ast.Expression) else None
         return make(ast.Recorded, children, name=name, role=role[0] if role else None, value=value)
 
+    def require(self, children: Children) -> ast.Require:
+        return make(ast.Require, children, condition=children[1])
+
     def path(self, children: Children) -> ast.Path:
         return make(ast.Path, children, name="".join(children))
 

@@ -35,7 +35,9 @@ class PlacedToken(str):
 
 ENDS = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB LBRACE RBRACE".split())  # what a statement follows
 COMPLETE = frozenset("NAME RPAR RSQB".split())  # what a value ends with
-WORDS = frozenset("CONSTANT NEXT RECORD STATE WEIGHT".split())  # what a statement may begin with, and a name may be
+WORDS = frozenset(
+    "CONSTANT NEXT RECORD REQUIRE STATE WEIGHT".split()
+)  # what a statement may begin with, and a name may be
 NAMES = WORDS | frozenset("NAME MOVED OVER WHERE".split())  # a name, or a word that may be one
 AXIS = NAMES | frozenset("STRING MINUS INTEGER DECIMAL".split())  # what the name of an axis begins with
 IN_PATH = frozenset("MOVED NAME DOT INTEGER DECIMAL ARROW".split())
@@ -45,9 +47,9 @@ HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, tho
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
     """The tokens of a text, stray characters reported; it ends where there are too many of them.
 
-    `moved`, `record`, `weight`, `constant`, `state` and `next` are keywords where a statement may begin and a name
-    follows, as in no other one; `over` behind something complete, with an axis behind it, which no name could stand
-    between; `where` behind the condition of `grow … when`.
+    `moved`, `record`, `require`, `weight`, `constant`, `state` and `next` are keywords where a statement may begin and
+    a name follows, as in no other one; `over` behind something complete, with an axis behind it, which no name could
+    stand between; `where` behind the condition of `grow … when`.
     """
     before, declares, grows = "", False, False
     for token, following in _with_next(_cut(source, report)):

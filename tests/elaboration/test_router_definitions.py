@@ -145,7 +145,7 @@ MISTAKES = {
     "router r = soft y = x -> p by r z = r.scores": "soft keeps: gates",
     "record gates = x y = x": "MG244",
     "y = x -> soft": "error",
-    "router r = truncated_kernel(3.0) y = x -> p by r": "truncate at 0 to 2",
+    "router r = truncated_kernel(3.0) y = x -> p by r": "truncation of truncated_kernel must be at most 2, not 3.0",
 }
 
 
@@ -153,6 +153,50 @@ MISTAKES = {
 def test_mistakes_are_told(statement: str) -> None:
     message = told(model(SOFT, f"input x: float[5, 4] pool p[2] = linear(3) {statement} output y"))
     assert any(part in message for part in MISTAKES[statement].split("|")), message
+
+
+ASKING = """
+router asking(k=1, mode="sum", share=0.5, deep=false) for p {
+  require k >= 1 and k <= len(p) and mode in ["sum", "mean"]
+  require share > 0 and 1 >= share
+  require k + 1 < 5 or deep
+  input x: float[tokens, dim]
+  y = x -> p by (x -> linear(p) -> top_k(k))
+  output y
+}
+"""
+REFUSED = {
+    "k=0": "k of asking must be at least 1, not 0|write k=1",
+    'mode="mea"': 'mode of asking must be one of "sum", "mean", not "mea"|did you mean "mean"?',
+    "share=0": "share of asking must be more than 0, not 0.0|choose a number above 0",
+    "share=2.0": "share of asking must be at most 1, not 2.0|write share=1",
+    "k=3": "k of asking must be at most 2, not 3|write k=2",
+    "k=9": "k and deep of asking must be such that k + 1 < 5 or deep, and is k=9, deep=false",
+    "k=1.5": "k of asking must be a whole number, not 1.5|its default is k=1",
+}
+
+
+@pytest.mark.parametrize("argument", REFUSED)
+def test_what_a_definition_requires_is_told_once_where_the_argument_stands(argument: str) -> None:
+    declared = f"router r = asking({argument})"
+    body = f"input x: float[5, 4] pool p[2] = linear(4) {declared} repeat b[i] in 0..3 {{ x = x -> p by r }} output x"
+    with pytest.raises(modgraph.ModgraphError) as error:
+        modgraph.loads(model(ASKING, body))
+    (mistake,) = error.value.diagnostics
+    assert mistake.code == "MG250" and mistake.span is not None
+    assert mistake.span.source.text[mistake.span.start : mistake.span.end] == argument
+    for part in REFUSED[argument].split("|"):
+        assert part in f"{mistake.text()}\n{mistake.advice()}"
+
+
+def test_models_and_blocks_require_too() -> None:
+    text = "block b(k=1) { require k > 1 input x: float[4] y = x -> linear(k) output y } "
+    text += "model m(n=2) { require n < 4 require = n input x: float[4] y = x -> b(require) output y }"
+    assert modgraph.loads(text).ir
+    with pytest.raises(modgraph.ModgraphError, match="n of m must be less than 4, not 5"):
+        modgraph.loads(text, n=5)
+    with pytest.raises(modgraph.ModgraphError, match="k of b must be more than 1, not 1"):
+        modgraph.loads(text, n=1)
 
 
 def test_a_mistake_in_the_vocabularys_text_is_told_where_it_is_used() -> None:

@@ -59,7 +59,7 @@ def test_no_message_doubles_a_word(body: str) -> None:
 
 def test_a_block_that_does_not_fit_is_told_with_its_use_and_the_value() -> None:
     (only,) = told("y = v -> ffn(5)", BLOCK)
-    assert [note.text for note in only.notes] == ["the block is used here", "float[6, 4] comes from here"]
+    assert [note.text for note in only.notes] == ["float[6, 4] comes from here", 'block "ffn" is used here']
 
 
 def test_a_block_without_an_output_is_called_a_block() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from modgraph.diagnostics import Source
 from modgraph.lsp.analysis import analyse
-from modgraph.lsp.queries import complete
+from modgraph.lsp.queries import complete, definition, hover
 
 TEXT = """model net(width=8) {
   input x: float[5, 4]
@@ -46,3 +46,50 @@ def test_families_and_what_scans_bind_are_names() -> None:
 def test_a_file_of_blocks_alone_has_names_too() -> None:
     text = "block b(width) { input x: float[4] y = x -> linear(4) output | }"
     assert {"x", "y"} <= offered(text)
+
+
+BLOCKS = """block ffn(dim, hidden=8) { input x: float[t, dim] y = x -> linear(hidden) -> linear(dim) output y }
+block moe(inner, kind=agreement(2)) {
+  input x: float[t, d]
+  pool p[4] = inner
+  router r = kind
+  y = x -> p by r -> mean
+  output y
+}
+model m(w=8) {
+  input x: float[5, 6]
+  y = x -> moe(ffn(6, hidden=w), kind=noisy_top_k(k=1))
+  output y
+}
+"""
+
+
+def with_bar(before: str) -> str:
+    """The text of blocks with a bar behind the last place where something stands."""
+    at = BLOCKS.rindex(before) + len(before)
+    return f"{BLOCKS[:at]}|{BLOCKS[at:]}"
+
+
+def test_what_a_block_may_be_given_is_offered() -> None:
+    assert {"inner=", "kind=", "noisy_top_k", "relu", "ffn"} <= offered(with_bar("x -> moe("))
+    assert {"dim=", "hidden="} <= offered(with_bar("ffn("))
+    assert {"noisy_top_k", "agreement", "relu"} <= offered(with_bar("kind="))
+
+
+def test_parameters_are_offered_where_they_may_stand() -> None:
+    assert {"inner", "kind"} <= offered(with_bar("pool p[4] ="))
+    assert {"inner", "kind", "agreement"} <= offered(with_bar("router r ="))
+    broken = BLOCKS.replace("pool p[4] = inner", "y = x -> |")
+    assert "inner" in offered(broken)
+
+
+def test_an_argument_has_a_page_and_a_definition() -> None:
+    def shown(before: str) -> tuple[str, int | None]:
+        text = with_bar(before)
+        analysis, offset = analyse(Source("m.mod", BLOCKS)), text.index("|")
+        span = definition(analysis, offset)
+        return hover(analysis, offset) or "", span.start if span is not None else None
+
+    assert shown("x -> moe(") == ("`float[6]`\n\n`block ffn(dim, hidden=8)`", BLOCKS.index("ffn"))
+    assert shown("pool p[4] = ") == ("`ffn(6, hidden=w)`", BLOCKS.index("inner"))
+    assert "noisy_top_k" in shown("kind=")[0]

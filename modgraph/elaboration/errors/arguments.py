@@ -107,6 +107,25 @@ class ParameterWithoutValue(Diagnostic):
     name: str
 
 
+class NotRequired(Diagnostic):
+    """A definition requires something of its parameters: `require k >= 1 and mode in ["sum", "mean"]`.
+
+    An argument of a router must be of the kind of its parameter's default besides.
+    """
+
+    code = "MG250"
+    message = "{name} of {callee} {problem}"
+    help = "{way_out}"
+    example = (
+        "block b(k=1) { input x: float[4] require k >= 1 y = x -> linear(k) output y } "
+        "model m() { input x: float[4] y = x -> b(k=0) output y }"
+    )
+    callee: str
+    name: str
+    problem: str
+    way_out: str
+
+
 class RecursiveBlock(Diagnostic):
     """A block uses itself, directly or through another: it would never end."""
 

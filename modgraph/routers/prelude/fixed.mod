@@ -1,8 +1,13 @@
-# Fill slot k with module k, whatever the input: the baseline without selection of Modular Networks (Kirsch et al., NeurIPS
-# 2018). The results of the slots are added, or put side by side along their first axis (combine="concat"); dedupe changes
-# nothing, since no module fills two slots.
+# Fill slot k with module k, whatever the input: the baseline without selection of Modular Networks (Kirsch et al.,
+# NeurIPS 2018). The results of the slots are added, or put side by side along their first axis (combine="concat");
+# dedupe, as of categorical, changes nothing, since no module fills two slots.
 # Also called: none, identity.
 router fixed(slots=1, combine="sum", dedupe=false) for p {
+  require slots >= 1 and slots <= len(p)
+  require combine in ["sum", "concat"]
+  require combine == "sum" or not dedupe  # side by side, each slot has a place of its own
+  require combine == "sum" or result_rank(p) > 0  # numbers have no axis to stand side by side along
+
   input x: float
   selected = x -> flatten(message_rank(p)) -> last(axis=-1) -> new_axis(p, at=-1) -> first_places(slots)
   scores = 10000 * (selected - 1)
@@ -12,15 +17,9 @@ router fixed(slots=1, combine="sum", dedupe=false) for p {
   y = x
   if combine == "sum" {
     y = x -> p by gates
-  } else if combine == "concat" and dedupe {
-    y = fail("dedupe goes with a sum: side by side, each slot has a place of its own")
-  } else if combine == "concat" and result_rank(p) == 0 {
-    y = fail("numbers cannot be put side by side: use combine=\"sum\"")
-  } else if combine == "concat" {
-    each = x -> new_axis(slots, at=-1 - message_rank(p))
-    y = each -> p by selected -> merge(-1 - result_rank(p), -result_rank(p))
   } else {
-    y = fail("combine is \"sum\" or \"concat\"")
+    each = x -> new_axis(slots, at=-1 - message_rank(p))  # a slot is a sender of its own
+    y = each -> p by selected -> merge(-1 - result_rank(p), -result_rank(p))
   }
   output y
 }

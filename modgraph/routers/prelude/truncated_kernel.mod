@@ -4,6 +4,7 @@
 # bandwidth is learned and starts at one.
 # Also called: kernel, rbf.
 router truncated_kernel(truncation=2.0, bias=false) for p {
+  require truncation >= 0 and truncation <= 2  # a distance is 1 - cos
   input x: float[tokens, dim]
   weight weight: float[result_width(p), dim] = uniform(1 / sqrt(dim))
   weight signature: float[p, result_width(p)] = uniform(1 / sqrt(result_width(p)))
@@ -16,9 +17,7 @@ router truncated_kernel(truncation=2.0, bias=false) for p {
   }
   distance = 1 - ((key -> unit, signature -> unit) -> contract)
   gates = -distance / bandwidth -> exp
-  if truncation < 0 or truncation > 2 {
-    gates = fail("a distance is 1 - cos: truncate at 0 to 2")
-  } else if truncation < 2 {
+  if truncation < 2 {
     gates = gates * (distance <= truncation)
   }
   shares = 0 * gates -> softmax(axis=tokens)
