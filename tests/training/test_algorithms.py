@@ -18,7 +18,6 @@ from modgraph import ModgraphError
 from modgraph.backends.torch import Model, build
 from modgraph.cli import main
 from modgraph.data import Arrays
-from modgraph.nn import choosing
 from modgraph.training.algorithms import EM, Backprop, Reinforce
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
 from modgraph.training.algorithms.em import ViterbiEM
@@ -68,9 +67,8 @@ def gradients(learner: Learner, model: Model, places: torch.Tensor) -> tuple[dic
     """The gradient of a step's objective by every weight, and what was chosen in it."""
     model.train()
     batch = {name: torch.from_numpy(array[places.numpy()]) for name, array in data().values.items()}
-    with choosing(learner.choices(places)):
-        wanted = (*learner.wanted, *model.graph.losses.values())
-        found = model.results(batch, wanted)
+    wanted = (*learner.wanted, *model.graph.losses.values())
+    found = model.results({**batch, **learner.told(places)}, wanted)
     losses = dict(zip(model.graph.losses, found[len(learner.wanted) :], strict=True))
     parts = learner.objective(losses, found[: len(learner.wanted)], len(places))
     sum(each.mean() for each in parts.values()).backward()  # type: ignore[union-attr]
