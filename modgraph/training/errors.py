@@ -124,11 +124,14 @@ class NoGradient(Diagnostic):
 
 
 class NothingDrawn(Diagnostic):
-    """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`."""
+    """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`.
+
+    Of a definition, that is one that records the choice of a `draw`, which no gradient passes.
+    """
 
     code = "MG541"
     message = "the algorithm {algorithm} teaches routers that draw their choices, and the spec has none"
-    help = "use the router categorical, or train.algorithm: backprop"
+    help = "use the router categorical, or one that records what it draws, or train.algorithm: backprop"
     algorithm: str
 
 
