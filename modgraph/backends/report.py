@@ -11,7 +11,7 @@ from modgraph.backends.torch import Model, generator_for
 from modgraph.elaboration.sparsity import made_dense_by, support_of
 from modgraph.inspect.cost import cost_of
 from modgraph.ir import Graph, RouteNode, longest
-from modgraph.passes import INFERENCE, apply_passes, choices
+from modgraph.passes import INFERENCE, apply_passes, choices, images
 from modgraph.types import TensorType
 
 BATCH = 2
@@ -31,6 +31,7 @@ def compile_report(graph: Graph, model: Model) -> str:
         lines.append(f"output {name}: {list(output.shape)} from a batch of {BATCH}")
     for name, loss in computed.losses.items():
         lines.append(f"{name}: {loss.item():.6g}")
+    lines += [f"op {image.last.name}: {image.reason}" for image in images(model.graph)]
     return "\n".join([*lines, *_routes(model.graph)])
 
 

@@ -94,6 +94,10 @@ def evaluate_binary(expression: ast.Binary, site: Site) -> Any:
 
 
 def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poison:
+    word = next((word for word in map(site.word_of_axis, values) if word is not None), None)
+    if word is not None:
+        site.tell_axis(word, expression.span)
+        return POISON
     culprit = next((value for value in values if isinstance(value, Entity)), values[0])
     if POISON not in values:
         culprit = next((v for v in values if isinstance(v, Entity) and not isinstance(v, Tensor)), culprit)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from modgraph.declare import Declaration, Initial, Setting
-from modgraph.diagnostics import Note, Span, did_you_mean
+from modgraph.diagnostics import Note, Span, closest, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
 from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, described, names_router
@@ -163,8 +163,13 @@ def _accepts(setting: Setting, argument: CallArgument, declaration: type[Declara
     if isinstance(argument.value, Poison):
         return False
     what = f"{setting.name} of {declaration.name}"
+    if (word := site.word_of_axis(argument.value)) is not None:
+        site.tell_axis(word, argument.span)
+        return False
     if isinstance(argument.value, Entity):
-        site.tell(errors.NotConstant(**argument.at_fault, what=what, found=described(argument.value)))
+        way_out = f"{setting.name}: {setting.bounds['doc']}"
+        found = described(argument.value)
+        site.tell(errors.NotConstant(**argument.at_fault, what=what, found=found, way_out=way_out))
         return False
     problem = setting.problem(argument.value)
     if problem is not None:
@@ -230,6 +235,7 @@ def _value_of(argument: ast.Argument, site: Site) -> Any:
         return value.name
     if argument.name == "axis" and isinstance(value, ast.Name) and site.scope.find(value.name) is None:
         suggestion = f'an axis is named by a string: axis="{value.name}"'
+        suggestion = did_you_mean(value.name, site.axes) if closest(value.name, site.axes) else suggestion
         site.tell(errors.UnknownName(span=value.span, name=value.name, suggestion=suggestion))
         return POISON
     return site.evaluate(value)

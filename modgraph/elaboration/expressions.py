@@ -60,12 +60,20 @@ def _name(expression: ast.Name, site: Site) -> Any:
         site.context.observe(expression.span, found)
         return found
     op = find_op(name)
+    if name in site.axes and not (op is not None and _is_whole(op)):
+        site.tell_axis(name, expression.span)
+        return POISON
     if op is not None:
         return site.unapplied(ast.Stage(span=expression.span, term=expression))
     known = [*site.visible(expression.span), *constants.FUNCTIONS]
     suggestion = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}.get(name)
     site.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion or value_meant(name, known)))
     return POISON
+
+
+def _is_whole(op: type[Op]) -> bool:
+    """Whether an op is something without arguments."""
+    return not any(setting.required for setting in op.settings().values())
 
 
 def _list(expression: ast.ListOf, site: Site) -> Any:
@@ -113,6 +121,10 @@ def _call(call: ast.Call, site: Site) -> Any:
     if op is None:
         return _unknown_call(call, name, site)
     given = arguments_of(call, site)
+    words = [(word, each.span) for each in given if each.name is None and (word := site.word_of_axis(each.value))]
+    if name in constants.FUNCTIONS and words:
+        site.tell_axis(*words[0])
+        return POISON
     if name in constants.FUNCTIONS and _of_constants(op, given):
         return computed(name, [argument.value for argument in given], call, site)
     given = _numbers_as_settings(op, given)

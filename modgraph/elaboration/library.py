@@ -16,6 +16,7 @@ from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import BlockCall, Decision, Site
 from modgraph.ir import Graph
 from modgraph.syntax import ast
+from modgraph.types import Axis
 
 OF_SHAPES: tuple[type[Diagnostic], ...] = (
     errors.DoesNotFit,
@@ -44,6 +45,9 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda 
 
 def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
     scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, None, defining=(id(block),))
+    if block.keyword == "block":
+        known = {parameter.name for parameter in block.parameters}
+        call.axes |= {name: Axis(None, name) for name in _axes_of_inputs(block) if name not in known}
     if block.keyword == "router":
         call.decision = Decision(block.name, block.name_span, block.axis_words, Naming("axes", "axes", scope))
         for name in (*block.pools, *_axes_of_inputs(block)):

@@ -12,6 +12,7 @@ from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration.context import NAME, STATEMENT, Context
 from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, described
 from modgraph.elaboration.errors import (
+    AxisOfAnyLength,
     DuplicateName,
     NotConstant,
     NotInRegion,
@@ -21,6 +22,7 @@ from modgraph.elaboration.errors import (
     TooLarge,
 )
 from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.wording import in_own_words
 from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
@@ -118,9 +120,25 @@ class Site:
         self.context.spend(1, expression.span)
         return self.rules.expressions[type(expression)](expression, self)
 
+    def word_of_axis(self, value: Any) -> str | None:
+        """The word for an axis of an input that was taken for an op of that name, if it is one."""
+        term = value.term if isinstance(value, Template) else None
+        return term.name if isinstance(term, ast.Name) and term.name in self.axes else None
+
+    def tell_axis(self, name: str, span: Span) -> None:
+        """Tell that the word for an axis of an input is no number."""
+        assert self.call is not None
+        way_out = f"axis={name} names it; for a number make it a parameter: block {self.call.name}({name}) {{ … }}"
+        if self.call.decision is not None:
+            way_out = f"axis={name} names it; it is a number where what is sent has a fixed length along it"
+        self.tell(AxisOfAnyLength(span=span, name=name, way_out=way_out))
+
     def constant(self, expression: ast.Expression, what: str) -> Any:
         """The value of an expression that must be a constant."""
         value = self.evaluate(expression)
+        if (word := self.word_of_axis(value)) is not None:
+            self.tell_axis(word, expression.span)
+            return POISON
         if isinstance(value, Entity) and not isinstance(value, Poison):
             span, notes = self.at_fault(expression)
             self.tell(NotConstant(span=span, notes=notes, what=what, found=described(value)))
@@ -160,7 +178,9 @@ class Site:
         return self.call.axes if self.call is not None else {}
 
     def tell(self, diagnostic: Diagnostic) -> None:
-        """Tell of a mistake; one in a block's own text, with where the block is used."""
+        """Tell of a mistake in the words of the text; one in a block's own, with where the block is used."""
+        named = self.call.decision.named if self.call is not None and self.call.decision is not None else {}
+        diagnostic = in_own_words(diagnostic, self.scope, named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
         if self.call is None or span is None or use is None or use.holds(span) or diagnostic.severity != "error":
             self.context.tell(diagnostic)

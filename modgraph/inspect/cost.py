@@ -123,6 +123,7 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
     signature = fixed_route_signature(graph, route, lengths)
     decisions = product(signature.axes.lead or ())
     messages = decisions * router.router.senders_in(signature)
+    messages *= graph.same_messages(route)[0] == route  # the others take them from the first
     modules = [_module_macs(region.graph, lengths) for region in pool.regions]
     every = sum(modules) * (pool.size if pool.alike else 1)
     active = decisions * router.router.active_messages(signature, pool.size) * max(modules)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from modgraph.declare import Signature, Use, Weight, numbers
 from modgraph.inspect.cost import fixed, fixed_signature
@@ -21,6 +22,7 @@ class PoolOnTape:
     tape: Tape
     weights: Mapping[str, Value]
     lengths: Mapping[str, int]
+    made: dict[tuple[Any, ...], Value] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -53,6 +55,12 @@ class PoolOnTape:
 
     def taken(self, x: Value, edges: float) -> Value:
         return self._together(x, edges / self.size, self._by_index)
+
+    def kept(self, what: tuple[Any, ...], make: Callable[[], Value]) -> Value:
+        key = (self.pool.name, *what)
+        if key not in self.made:
+            self.made[key] = make()
+        return self.made[key]
 
     # ------------------------------------------------------------ how a region runs
 

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Any
 
 from modgraph.declare import CHOSEN, DISTRIBUTION, Signature, Use, numbers, product
 from modgraph.inspect.cost import fixed, fixed_route_signature, fixed_signature
 from modgraph.inspect.pool_steps import PoolOnTape
-from modgraph.ir import Graph, InputNode, Node, OpNode, Result, RouteNode, ScanNode, TargetNode, below, weights_of
+from modgraph.ir import (
+    Graph,
+    InputNode,
+    Node,
+    OpNode,
+    Result,
+    RouteNode,
+    ScanNode,
+    TargetNode,
+    alike,
+    below,
+    weights_of,
+)
 from modgraph.routers import Router
 from modgraph.tape import INDEX, Tape, Value
 
@@ -31,24 +44,27 @@ class Writer:
     weights: dict[str, Value] = field(default_factory=dict)
     draws: bool = False
     judged: list[Value] = field(default_factory=list)
+    common: dict[tuple[Any, ...], Value] = field(default_factory=dict)  # to routes of the graph that is written
 
     def graph(self, graph: Graph, values: Values, needed: set[str]) -> Values:
         """The values of all results, of the nodes that are needed."""
+        once, self.common = alike(graph), {}
         for node in graph:
             if node.name in needed:
-                results = self.node(graph, node, values)
+                results = self.node(graph, node, values, once)
                 self.tape.hold(results)
                 values.update({Result(node.name, index): value for index, value in enumerate(results)})
         return values
 
-    def node(self, graph: Graph, node: Node, values: Values) -> tuple[Value, ...]:
-        operands = [values[source] for source in graph.inputs(node.name).values()]
+    def node(self, graph: Graph, node: Node, values: Values, once: Set[str] = frozenset()) -> tuple[Value, ...]:
+        operands = self._operands(graph, node, values, once)
         match node:
             case InputNode() | TargetNode():
                 return (self._given(node),)
             case OpNode():
                 signature = fixed_signature(graph.signature(node), self.lengths, node.name)
                 use = self._use(graph, node, signature, node.owner)
+                use = replace(use, rows=1) if node.name in once else use
                 if self.draws and node.op.likelihood:  # an algorithm takes it summed over positions, besides
                     self.judged.extend(node.op.on_tape(use, *operands))
                 return node.op.on_tape(use, *operands)
@@ -58,6 +74,18 @@ class Writer:
                 return self._scan(graph, node, values)
             case _:
                 return ()
+
+    def _operands(self, graph: Graph, node: Node, values: Values, once: Set[str]) -> list[Value]:
+        """What flows into a node; what is the same for every example is repeated where it must stand for each."""
+        sources = graph.inputs(node.name).values()
+        if isinstance(node, OpNode) and (node.op.broadcasts or node.name in once):
+            return [values[source] for source in sources]
+        return [
+            self.tape.view(values[source], values[source].count * self.batch, passes=False)
+            if source.node in once
+            else values[source]
+            for source in sources
+        ]
 
     def _use(self, graph: Graph, node: OpNode | RouteNode, signature: Signature, owner: str) -> Use:
         weights = {
@@ -69,7 +97,7 @@ class Writer:
         pool, router = graph.pool_of(route), graph.router_of(route)
         assert route.lowering is not None, f"{route.name} is not lowered"
         use = self._use(graph, route, fixed_route_signature(graph, route, self.lengths), router.name)
-        modules = PoolOnTape(pool, self.tape, self.weights, self.lengths)
+        modules = PoolOnTape(pool, self.tape, self.weights, self.lengths, self.common)
         value, *records = router.router.on_tape(use, modules, route.lowering, *operands)
         for distribution, choice in _drawn(router.router, records):
             self.judged.append(self.tape.times(distribution.count, distribution, choice))

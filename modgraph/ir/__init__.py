@@ -1,5 +1,6 @@
 """The one typed graph that every stage after the parser reads."""
 
+from modgraph.ir.alike import alike
 from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.edit import grow
@@ -23,7 +24,7 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.ir.region import Region
-from modgraph.ir.rewrite import Change, Narrowed, Rule, pruned, rewritten
+from modgraph.ir.rewrite import Built, Change, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
 from modgraph.ir.verify import verify
@@ -31,6 +32,7 @@ from modgraph.ir.weights import GraphWeight, below, moved_states, weights_of
 
 __all__ = [
     "MOST_MODULES",
+    "Built",
     "Change",
     "Compared",
     "Graph",
@@ -52,6 +54,7 @@ __all__ = [
     "ScanNode",
     "TargetNode",
     "UnreadableGraph",
+    "alike",
     "below",
     "bind_route",
     "comparisons",

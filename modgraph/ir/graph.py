@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import networkx
@@ -163,6 +163,19 @@ class Graph:
         users = (self[name] for name in self._graph.successors(router))
         return [node for node in users if isinstance(node, RouteNode)]
 
+    def same_messages(self, route: RouteNode) -> list[RouteNode]:
+        """The routes that take every message of one value through one pool, this one among them, in their order."""
+        tokens, pool = self.inputs(route.name)["tokens"], self.uses(route.name)["pool"]
+        users = [self[name] for name in self._graph.successors(tokens.node)]
+        found = [
+            each
+            for each in users
+            if isinstance(each, RouteNode)
+            and self.router_of(each).router.every_message
+            and (self.inputs(each.name)["tokens"], self.uses(each.name)["pool"]) == (tokens, pool)
+        ]
+        return found if route in found else [route]
+
     def parts(self) -> list[Part]:
         """This graph, and the regions of its scans: all that holds nodes with names of the whole model."""
         return [Part(self), *(Part(scan.region.graph, scan) for scan in self.of_kind(ScanNode))]
@@ -258,7 +271,10 @@ class Part:
 
     def facts_of(self, route: RouteNode) -> PoolFacts:
         """What a router may know of the pool of a route."""
-        return facts_of(self.graph.pool_of(route), in_scan=self.scan is not None)
+        facts = facts_of(self.graph.pool_of(route), in_scan=self.scan is not None)
+        best = [self.graph.router_of(each).router.lowerings(facts)[0] for each in self.graph.same_messages(route)]
+        own = self.graph.router_of(route).router.lowerings(facts)[0]
+        return replace(facts, routes=sum(each.form == own.form for each in best))
 
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:

@@ -20,7 +20,15 @@ class Narrowed:
     kept: tuple[int, ...]
 
 
-Change = Node | Narrowed | Result | None
+@dataclass(frozen=True)
+class Built:
+    """Ops in the place of another, each with what flows into it, results of the old graph or of those before it; the
+    last, or the one that is called so, stands for the old one."""
+
+    nodes: tuple[tuple[OpNode, Mapping[str, Result]], ...]
+
+
+Change = Node | Narrowed | Built | Result | None
 Rule = Callable[[Node, Part], Change]
 
 
@@ -70,8 +78,18 @@ class _Copy:
             case Narrowed(changed, kept):
                 self._add(changed, node)
                 self.moved |= {Result(node.name, old): Result(changed.name, new) for new, old in enumerate(kept)}
+            case Built(nodes):
+                for each, inputs in nodes:
+                    self._build(each, inputs, node)
             case Node() as changed:
                 self._add(changed, node)
+
+    def _build(self, node: OpNode, inputs: Mapping[str, Result], before: Node) -> None:
+        """Add an op that is new, or the old one as it was."""
+        lengths = self.part.graph.lengths(before.name) if node == before else {}
+        now = {slot: self.now(result) for slot, result in inputs.items()}
+        self.graph.add(node, now, {}, {axis: self.now(result) for axis, result in lengths.items()})
+        self.graph.replace(replace(node, types=self.graph.signature(node).results))
 
     def _with_regions(self, node: Node, inputs: Mapping[str, Result]) -> Node:
         """A node whose regions are rewritten, for what flows into it here."""

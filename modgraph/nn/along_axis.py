@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.keys import unit
@@ -96,21 +95,42 @@ class Last(AlongAxis):
 
 
 class Contract(nn.Module):
-    """An einsum of two values, padding of each left out; one that is the same for all examples may lack their axes."""
+    """An einsum of two values, padding of each left out; one that is the same for all examples may stand for one alone.
+
+    A product of matrices is computed as one, which ONNX Runtime does faster.
+    """
 
     def __init__(self, equation: str) -> None:
         super().__init__()
         self.equation = equation
-        operands, _, result = equation.replace(".", "").partition("->")
-        self.named = operands.split(",")
-        left, right = self.named
-        self.maps = left[-1:] == right[-1:] and result == left[:-1] + right[:-1] and len(right) > 1
+        left, right, result = equation.replace(".", "").replace("->", ",").split(",")
+        (over,) = {*left} & {*right} - {*result}
+        self.free = (len(left) - 1, len(right) - 1)
+        self.over = (left.find(over) - len(left), right.find(over) - len(right))
+        self.aligned = bool({*left} & {*right} & {*result})
 
     def forward(self, left: Tensor, right: Tensor, real: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
         left, right = cleared(left, real[0]), cleared(right, real[1])
-        if self.maps and right.dim() == len(self.named[1]):  # the same linear map of every example
-            found = F.linear(left, right.flatten(0, -2))
-            return found if right.dim() == 2 else found.reshape(*found.shape[:-1], *right.shape[:-1])
-        outer = [x.dim() - len(letters) for x, letters in zip((left, right), self.named, strict=True)]
+        if not self.aligned and self.free[1] >= 1 and _of_all(right, 1 + self.free[1]):
+            return self._mapped(_last(left, self.over[0]), _last(right, self.over[1]))
+        if not self.aligned and self.free == (1, 1):
+            left, right = _last(left, self.over[0]), _last(right, self.over[1])
+            return (right @ left.reshape(left.shape[-2:]).mT).mT if _of_all(left, 2) else left @ right.mT
+        outer = [x.dim() - free - 1 for x, free in zip((left, right), self.free, strict=True)]
         left, right = (x[(None,) * (max(outer) - own)] for x, own in zip((left, right), outer, strict=True))
         return torch.einsum(self.equation, left, right)
+
+    def _mapped(self, left: Tensor, right: Tensor) -> Tensor:
+        """Each vector of the left through one matrix, whose rows have all other axes of the right."""
+        rows = right.shape[right.dim() - 1 - self.free[1] : -1]
+        found = left @ right.reshape(-1, right.shape[-1]).mT
+        return found if len(rows) == 1 else found.reshape(*found.shape[:-1], *rows)
+
+
+def _last(x: Tensor, axis: int) -> Tensor:
+    return x if axis == -1 else x.movedim(axis, -1)
+
+
+def _of_all(x: Tensor, rank: int) -> bool:
+    """Whether a value of so many axes is one for all examples."""
+    return all(size == 1 for size in x.shape[:-rank])

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.parameter import for_each
+
 
 class Constant(nn.Module):
     """Given numbers, the same for every example; `rank` is how many axes one example of the operand has."""
@@ -17,12 +19,12 @@ class Constant(nn.Module):
         self.sizes = tuple(sizes)
         self.values = tuple(values)
 
-    def forward(self, like: Tensor) -> Tensor:
-        """like [..., axes of one] gives [..., *sizes]."""
+    def forward(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """like [..., axes of one] gives [..., *sizes], and the array for one example, for who needs it once."""
         kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
-        outer = like.shape[: like.dim() - self.rank]
         found = torch.tensor(self.values, dtype=kind, device=like.device)
-        return (found if len(found) > 1 else found.expand(self._count)).reshape(self.sizes).expand(*outer, *self.sizes)
+        found = found if len(found) > 1 else found.expand(self._count)
+        return for_each(found.reshape(*[1] * (like.dim() - self.rank), *self.sizes), like, self.rank)
 
     @property
     def _count(self) -> int:

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
+from modgraph.nn.order import exact
 from modgraph.nn.padding import cleared
 
 
@@ -125,9 +126,9 @@ class Rotary(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines [N, 1, W / 2] for x [..., N, H, W], places counted from 0."""
-        exact: Any = {"dtype": torch.promote_types(x.dtype, torch.float32), "device": x.device}
-        places = torch.arange(x.shape[-3], **exact)
-        angles = places[:, None, None] * torch.tensor(self.speeds, **exact)
+        angle: Any = {"dtype": exact(x), "device": x.device}
+        places = torch.arange(x.shape[-3], **angle)
+        angles = places[:, None, None] * torch.tensor(self.speeds, **angle)
         return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
 
 

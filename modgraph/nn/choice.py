@@ -57,8 +57,9 @@ class FirstPlaces(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., M] gives [..., slots, M]."""
-        eye = torch.eye(self.slots, x.shape[-1], dtype=x.dtype, device=x.device)
-        return eye.expand(*x.shape[:-1], -1, -1)
+        places = torch.arange(x.shape[-1], device=x.device)
+        chosen = (places[: self.slots, None] == places).to(x.dtype)
+        return chosen.expand(*x.shape[:-1], -1, -1)
 
 
 class _StraightThrough(torch.autograd.Function):

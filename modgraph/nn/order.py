@@ -11,7 +11,7 @@ from modgraph.nn.padding import cleared
 
 def exact(x: Tensor) -> torch.dtype:
     """A type that holds whole numbers as they are, where that of x, of two bytes, would round them."""
-    return torch.promote_types(x.dtype, torch.float32)
+    return x.dtype if x.dtype.itemsize >= 4 else torch.float32
 
 
 def sorted_places(x: Tensor, axis: int, descending: bool = False) -> Tensor:

@@ -9,6 +9,12 @@ import torch
 from torch import Tensor, nn
 
 
+def for_each(one: Tensor, like: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """What is the same for every example, for as many as like [..., `rank` axes of one] has, and for one alone."""
+    outer = like.shape[: like.dim() - rank]
+    return one.expand(*outer, *one.shape[len(outer) :]), one
+
+
 class Parameter:
     """The same array for every example, which a module keeps under the name of its declaration.
 
@@ -39,13 +45,13 @@ class Parameter:
         return found
 
     def __call__(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """like [..., axes of one] gives [..., *sizes], and the array itself, for who needs it once."""
-        outer = like.shape[: like.dim() - self.rank]
-        return self.weight.expand(*outer, *self.sizes), self.weight
+        """like [..., axes of one] gives [..., *sizes], and the array for one example, for who needs it once."""
+        return for_each(self.once(like)[0], like, self.rank)
 
     def once(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """The array itself, where nothing reads it for each example."""
-        return self.weight, self.weight
+        """The same without those for each example, where nothing reads them."""
+        one = self.weight.reshape(*[1] * (like.dim() - self.rank), *self.sizes)
+        return one, one
 
     @staticmethod
     def rows(column: Sequence[Parameter], like: Tensor) -> Tensor:

@@ -10,7 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._higher_order_ops import scan as exported_scan
+from torch._guards import detect_fake_mode
+from torch._higher_order_ops.scan import scan_op
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+from modgraph.nn.outside import Outside
 
 Tensors = Sequence[Tensor]
 Step = Callable[[Tensors, Tensors], tuple[Tensors, Tensors]]
@@ -43,18 +47,32 @@ def _looped(step: Step, sequences: Tensors, states: Tensors, real: Tensor | None
 def _exported(step: Step, sequences: Tensors, states: Tensors, real: Tensor | None) -> list[Tensor]:
     """The same as one node of a traced graph, since a traced loop would keep the length of its example.
 
-    That node wants at least one state, and that nothing which goes in or out shares memory.
+    That node wants at least one state, to be given all that a step takes, and that nothing which goes in or out shares
+    memory. torch finds what a step takes from outside by compiling it, which takes most of an export.
     """
     slices = [each.movedim(1, 0).clone() for each in (*sequences, real) if each is not None]
     carried = [state.clone(memory_format=torch.contiguous_format) for state in states]
+    carried = carried or [sequences[0].new_zeros(1)]
 
-    def combined(carry: list[Tensor], given: list[Tensor]) -> Any:
-        at, known = given[: len(sequences)], given[len(sequences) :]
+    def combined(*given: Tensor) -> list[Tensor]:
+        carry, rest = given[: len(carried)], given[len(carried) :]
+        at, known = rest[: len(sequences)], rest[len(sequences) : len(slices)]
         following, results = _masked(step, at, carry[: len(states)], known[0] if known else None)
-        return [each.clone() for each in (following or carry)], [each.clone() for each in results]
+        return [each.clone() for each in (*(following or carry), *results)]
 
-    _, found = exported_scan(combined, carried or [sequences[0].new_zeros(1)], slices)
-    return [each.movedim(0, 1) for each in found]
+    fake: Any = detect_fake_mode([*carried, *slices])
+    with disable_proxy_modes_tracing(), fake.shape_env.ignore_fresh_unbacked_symbols():
+        outside = Outside()
+        with outside.found([*carried, *slices]):
+            combined(*carried, *(each[0] for each in slices))
+
+    def closed(*given: Tensor) -> list[Tensor]:
+        own, taken = given[: len(carried) + len(slices)], given[len(carried) + len(slices) :]
+        with outside.replaced(taken):
+            return combined(*own)
+
+    found = scan_op(closed, carried, slices, additional_inputs=tuple(outside.tensors))
+    return [each.movedim(0, 1) for each in found[len(carried) :]]
 
 
 def _masked(step: Step, slices: Tensors, states: Tensors, real: Tensor | None) -> tuple[Tensors, Tensors]:

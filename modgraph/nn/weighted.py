@@ -35,34 +35,57 @@ class Weighted(nn.Module):
 class WeightedDense(nn.Module):
     """Every module on every sender, and one sum of products."""
 
+    @staticmethod
+    def common(tokens: Tensor, pool: Pool, router: Weighted, real: Masks | None = None) -> Tensor:
+        """All messages: what routes that send the same tokens have in common."""
+        tokens = tokens if real is None else cleared(tokens, real[0])
+        return pool.rows(tokens) if router.rows else pool.all(tokens)
+
     def forward(
-        self, tokens: Tensor, pool: Pool, router: Weighted, weights: Tensor, real: Masks | None = None
+        self,
+        tokens: Tensor,
+        pool: Pool,
+        router: Weighted,
+        weights: Tensor,
+        real: Masks | None = None,
+        common: Tensor | None = None,
     ) -> Tensor:
         """Tokens [..., message] and weights give [..., result], as the letters say."""
-        tokens, weights = without_padding(tokens, weights, real)
-        messages = pool.rows(tokens) if router.rows else pool.all(tokens)
+        messages = self.common(tokens, pool, router, real) if common is None else common
+        weights = weights if real is None else cleared(weights, real[1])
         own = messages.shape[messages.dim() - pool.result_rank :]
         flat = messages.reshape(*messages.shape[: len(router.pairs)], own.numel())
-        found = torch.einsum(f"{router.pairs}V,{router.weights}->{router.result}V", flat, weights)
+        found = torch.einsum(f"{router.weights},{router.pairs}V->{router.result}V", weights, flat)
         return emptied(found.reshape(*found.shape[:-1], *own), router, real)
 
 
 class WeightedFactorised(nn.Module):
     """For affine modules and sums over senders: f(Σ w x) + (Σ w − 1) f(0) = Σ w f(x), so these are summed first."""
 
+    @staticmethod
+    def common(tokens: Tensor, pool: Pool, router: Weighted, real: Masks | None = None) -> Tensor:
+        """f(0) of every module: what all routes through a pool have in common."""
+        return pool.rows(tokens.new_zeros(len(pool), *tokens.shape[tokens.dim() - pool.rank :]))
+
     def forward(
-        self, tokens: Tensor, pool: Pool, router: Weighted, weights: Tensor, real: Masks | None = None
+        self,
+        tokens: Tensor,
+        pool: Pool,
+        router: Weighted,
+        weights: Tensor,
+        real: Masks | None = None,
+        common: Tensor | None = None,
     ) -> Tensor:
         """Tokens [..., message] and weights give [..., result], as the letters say."""
+        offset = self.common(tokens, pool, router) if common is None else common
         tokens, weights = without_padding(tokens, weights, real)
         message = tokens.shape[tokens.dim() - pool.rank :]
         rows = "".join(each for each in router.senders + router.own if each != router.over)
         rows += MODULE if MODULE in router.weights + router.given else ""
         flat = tokens.reshape(*tokens.shape[: len(router.given)], message.numel())
-        sums = torch.einsum(f"{router.given}D,{router.weights}->{rows}D", flat, weights)
+        sums = torch.einsum(f"{router.weights},{router.given}D->{rows}D", weights, flat)  # as ONNX Runtime does it best
         sums = sums.reshape(*sums.shape[:-1], *message)
         values = pool.rows(sums) if MODULE in rows else pool.all(sums)
-        offset = pool.rows(tokens.new_zeros(len(pool), *message))
         total = weights.sum(router.weights.index(router.over))
         total = laid(total, router.weights.replace(router.over, ""), rows.replace(MODULE, "") + MODULE)
         total = total.reshape(*total.shape, *[1] * pool.result_rank)

@@ -68,6 +68,7 @@ class Pairwise(Op):
     """
 
     symbol: ClassVar[str]
+    broadcasts = True
 
     @property
     def constants(self) -> tuple[float | None, float | None]:

@@ -60,6 +60,7 @@ class Constant(Array):
     synonyms = ("literal", "tensor", "array", "full")
     example = "input x: float[5, 3] constant c: float[3] = [1, 0.5, 2] y = x * c output y"
     module = TorchModule("modgraph.nn.Constant", "rank", "sizes", "numbers")
+    is_array = True
 
     numbers: tuple[float, ...] = setting((0.0,), doc="its numbers, the last axis innermost; or one for all places")
 

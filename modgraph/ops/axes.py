@@ -63,7 +63,9 @@ class Transpose(_OfAxes):
         return order.index(place) - len(order) if place in order else None
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return use.tape.parts(x, x.count, strided=True)
+        order: list[int] = [*use.axis("order")]
+        turned = order[-2:] == [-1, -2] and order[:-2] == sorted(order[:-2])  # a matrix, which products take as it is
+        return (use.tape.view(x),) if turned else use.tape.parts(x, x.count, strided=True)
 
 
 class Merge(_OfAxes):

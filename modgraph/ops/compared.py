@@ -131,6 +131,7 @@ class Where(Op):
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
     module = TorchModule("modgraph.nn.Where", "lacks", chosen="then", otherwise="otherwise")
     constant_for = ("", "then", "otherwise")
+    broadcasts = True
 
     otherwise: float | None = setting(None, doc="a constant instead of the third value")
     then: float | None = setting(None, doc="a constant instead of the second value")

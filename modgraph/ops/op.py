@@ -52,7 +52,8 @@ class Op(Declaration):
     keeps: ClassVar[Literal["operand", "result", "nothing"]] = "operand"
     constant_for: ClassVar[tuple[str, ...]] = ()
     in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
-    broadcasts: ClassVar[bool] = False  # an operand that is the same for all examples may lack their axis
+    broadcasts: ClassVar[bool] = False  # an operand that is the same for all examples may stand for one alone
+    is_array: ClassVar[bool] = False  # one for all examples: its operand only tells how many there are
     reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router that stands for its operand: the first it records
 
     def macs(self, *axes: Any, **settings: Any) -> int:

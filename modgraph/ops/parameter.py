@@ -18,6 +18,7 @@ class Parameter(Array):
     example = "input x: float[5, 6] weight w: float[6] = normal(1.0) y = x * w output y"
     weights = (Weight("", "...", normal(0.02)),)
     module = TorchModule("modgraph.nn.Parameter", "rank", "sizes")
+    is_array = True
 
     def on_tape(self, use: Use, like: Value) -> tuple[Value, ...]:
         return (use.tape.view(use.weights[""], use.result),)

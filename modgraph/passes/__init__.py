@@ -5,6 +5,7 @@ from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower, NoSuchLowering, choices
 from modgraph.passes.pipelines import INFERENCE, PIPELINES, TRAINING, apply_passes, up_to
+from modgraph.passes.reassociate import images, reassociated
 
 __all__ = [
     "INFERENCE",
@@ -17,5 +18,7 @@ __all__ = [
     "Pass",
     "apply_passes",
     "choices",
+    "images",
+    "reassociated",
     "up_to",
 ]

@@ -6,7 +6,7 @@ S senders, M modules, E edges (a sender and a module chosen for it), D width of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from modgraph.declare import Use
 from modgraph.tape import INDEX, Value
@@ -39,6 +39,9 @@ class TapedPool(Protocol):
 
     def all(self, x: Value, senders: float) -> Value:
         """Every module on so many senders' messages."""
+
+    def kept(self, what: tuple[Any, ...], make: Callable[[], Value]) -> Value:
+        """What routes have in common, made by the first of them."""
 
 
 def senders(use: Use) -> float:

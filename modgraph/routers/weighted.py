@@ -54,6 +54,7 @@ class Weighted(Router):
     chooses_along = None
     senders = False
     masks_each = True
+    every_message = True
 
     over: int | str = axis_setting(-1)
 
@@ -121,26 +122,31 @@ class Weighted(Router):
         return 0 if over_ == MODULE else prod(sizes((*summed, *message)))
 
     def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
-        tape, tokens, weights = use.tape, use.cleared(tokens), use.cleared(others[0], 1)
+        tape, given, weights = use.tape, tokens, use.cleared(others[0], 1)
         letters, rows = use.signature.axes["letters"], use.signature.axes["rows_"]
         message = tokens.count / use.lead / (pool.size if rows else 1)
         if form == "factorised":
+            tokens = use.cleared(tokens)
             sums = tape.product(use.result / pool.result * message, tokens, weights)
             each = use.result / pool.result / pool.size
             values = pool.rows(sums, each) if rows or MODULE in letters.weights else pool.all(sums, each)
-            offset = pool.rows(tape.drawn(pool.size * message), 1)
+            offset = pool.kept(("offset",), lambda: pool.rows(tape.drawn(pool.size * message), 1))
             total = tape.make(weights.count / max(1, _length(letters)), weights)
             return (tape.add(values.count, values, tape.times(values.count, total, offset)),)
-        messages = pool.rows(tokens, use.lead) if rows else pool.all(tokens, use.lead)
+        run = pool.rows if rows else pool.all
+        messages = pool.kept(("messages", given), lambda: run(use.cleared(given), use.lead))
         return (tape.product(use.result, messages, weights),)
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         reason = "every module runs on every sender, and their results are summed"
-        dense = Lowering("dense", "modgraph.nn.WeightedDense", reason)
+        if pool.routes > 1:
+            reason += f"; the messages are computed once for {pool.routes} routes"
+        dense = Lowering("dense", "modgraph.nn.WeightedDense", reason, shares="messages")
         if not pool.affine or self.over == pool.axis:
             return (dense, self.reference_form)
         reason = "the modules are affine, so senders are summed before the modules run"
-        return (Lowering("factorised", "modgraph.nn.WeightedFactorised", reason), dense, self.reference_form)
+        factorised = Lowering("factorised", "modgraph.nn.WeightedFactorised", reason, shares="pool")
+        return (factorised, dense, self.reference_form)
 
 
 def _length(letters: Letters) -> int:

@@ -51,9 +51,9 @@ def given_by(model: Model, x: Tensor, length: Tensor | None = None, **others: Te
     return Given(found.outputs["y"], {name.removeprefix("y.p."): each for name, each in found.routing.items()})
 
 
-def messages_of(model: Model, x: Tensor) -> Tensor:
+def messages_of(model: Model, x: Tensor, pool: str = "p") -> Tensor:
     """What every module makes of every token: [..., modules, WIDTH]."""
-    found: Tensor = model.get_submodule("p").all(x)  # type: ignore[operator]
+    found: Tensor = model.get_submodule(pool).all(x)  # type: ignore[operator]
     return found
 
 

@@ -9,7 +9,8 @@ from modgraph_runtime.bundle import FORMAT
 
 from modgraph.backends.onnx.change import Change
 from modgraph.backends.onnx.description import Description
-from modgraph.backends.onnx.trace import OPSET, Traced
+from modgraph.backends.onnx.operators import OPSET
+from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, comparisons, longest, padded_axes, to_json

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import logging
 import warnings
@@ -14,15 +13,16 @@ from typing import Any
 import onnx
 import onnx_ir
 import torch
-from onnxscript import opset20 as op
+from onnxscript.version_converter import convert_version
 from torch import Tensor
 from torch.onnx._internal.exporter import _core as exporter
-from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 from modgraph.backends.errors import CannotExport
 from modgraph.backends.onnx.examples import Examples
+from modgraph.backends.onnx.operators import OPSET, operators
 from modgraph.backends.onnx.optimize import optimize
 from modgraph.backends.onnx.permute import axes_of_modules, kept_apart
+from modgraph.backends.onnx.program import NotCaptured, program_of
 from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import Namespace
@@ -31,7 +31,6 @@ from modgraph.ir import padded_axes
 from modgraph.types import TensorType
 from modgraph.version import VERSION
 
-OPSET = 20
 TRACED_BATCH = 2
 
 
@@ -77,20 +76,18 @@ def trace(model: Model, examples: Examples) -> Traced:
     example = examples.draw(0, TRACED_BATCH, examples.lengths()[-1])
     with quiet():
         try:
-            program: Any = exporter.export(
+            program = program_of(
                 _Positional(model).eval(),
                 tuple(example[name] for name in types),
-                registry=_operators(),
-                dynamic_shapes=(_dynamic(list(types.values()), padded_axes(graph)),),
-                opset_version=OPSET,
-                verbose=False,
-                optimize=False,
+                (_dynamic(list(types.values()), padded_axes(graph)),),
+                operators(),
             )
-            with kept_apart(program.model.graph, axes_of_modules(graph)):
-                optimize(program.model)
-        except torch.onnx.errors.OnnxExporterError as error:
+            traced = exporter._exported_program_to_onnx_program(program, registry=operators()).model
+            convert_version(traced, OPSET)
+            with kept_apart(traced.graph, axes_of_modules(graph)):
+                optimize(traced)
+        except (NotCaptured, torch.onnx.errors.OnnxExporterError) as error:
             raise ModgraphError([CannotExport(reason=_reason(error))]) from error
-    traced: onnx_ir.Model = program.model
     tensors_out = {name: f"output.{name}" if name in types else name for name in results}
     _rename(traced.graph, list(types), list(tensors_out.values()))
     _shape(traced.graph.inputs, types.values())
@@ -98,21 +95,6 @@ def trace(model: Model, examples: Examples) -> Traced:
     traced.graph.name = graph.name
     traced.producer_name, traced.producer_version = "modgraph", VERSION
     return Traced(cleaned(onnx_ir.to_proto(traced)), {name: name for name in types}, tensors_out)
-
-
-@functools.cache
-def _operators() -> ONNXRegistry:
-    """How torch's operations are said in ONNX. `torch.onnx.export` reads this anew at every export, from the sources of
-    five hundred functions, which takes longer than all else of a small one.
-    """
-    registry = ONNXRegistry.from_torchlib(opset_version=OPSET)
-    registry.register_op(torch.ops.modgraph.slices.default, _slices)
-    return registry
-
-
-def _slices(x: Any, counts: Any, parts: int) -> Any:
-    """modgraph.nn.slices, which the optimiser makes one `Split`."""
-    return op.SplitToSequence(x, counts, axis=0)
 
 
 def _dynamic(types: Sequence[TensorType], axes: Sequence[str]) -> tuple[dict[int, Any], ...]:

@@ -15,7 +15,7 @@ from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.plan import Plan, needed
 from modgraph.backends.torch.run import Step, Values
 from modgraph.ir import Graph, Part, Result, free_draws, told, weights_of
-from modgraph.passes import Lower
+from modgraph.passes import Lower, reassociated
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,12 @@ class Model(Namespace):
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
+        self._computed = reassociated(graph)
         self._plans: dict[tuple[Result, ...], Plan] = {}
-        self._padded = _padded_inputs(graph)
         self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
-        self.steps: list[Step] = []
-        self.steps.extend(Nodes(self).steps(Part(graph)))  # weights may be called "steps" too: not set a second time
+        self._padded = _padded_inputs(graph)
+        self.steps: list[Step] = []  # weights may be called "steps" too: not set a second time
+        self.steps.extend(Nodes(self).steps(Part(self._computed)))
 
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
         """The model's output, or its outputs by name if it has several. Raises `TypeError` for wrong inputs."""

@@ -11,7 +11,7 @@ from modgraph.backends.torch.pool import CompiledPool
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Step, plan
 from modgraph.backends.torch.scan import CompiledScan
-from modgraph.ir import Graph, OpNode, Part, PoolNode, RouteNode, ScanNode
+from modgraph.ir import Graph, OpNode, Part, PoolNode, RouteNode, ScanNode, alike
 from modgraph.nn import Parameter
 
 
@@ -35,7 +35,7 @@ class Nodes:
                     computes[node.name] = self._route(part, node)
                 case ScanNode():
                     computes[node.name] = self._scan(graph, node)
-        return plan(graph, computes)
+        return plan(graph, computes, alike(graph))
 
     def _op(self, graph: Graph, node: OpNode) -> Callable[..., Any]:
         """What computes an op: one thing for all uses of its weights; without any each use has its own."""
@@ -55,8 +55,9 @@ class Nodes:
         tokens = graph.type_of(graph.inputs(node.name)["tokens"])
         single = router.router.senders and len(tokens.shape) == len(pool.message.shape)
         forms = (*router.router.lowerings(part.facts_of(node)), router.router.reference_form)
+        form = next(form for form in forms if form.form == node.lowering)
         return CompiledRoute(
-            form=resolve(next(form for form in forms if form.form == node.lowering).route)(),
+            form=resolve(form.route)(),
             pool=self.made[pool.name],
             router=self._router(graph, node) if router.router.computes else None,
             single=single and not router.router.takes_one,
@@ -64,6 +65,8 @@ class Nodes:
             shown=len(node.types) - 1,
             result_rank=len(pool.result.shape),
             one_for_each_sender=router.router.one_for_each == "sender",
+            shares=form.shares,
+            through=pool.name,
         )
 
     def _router(self, graph: Graph, node: RouteNode) -> Any:

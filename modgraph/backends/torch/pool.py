@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace, expert_module, shared_parts
 from modgraph.backends.torch.run import Step, plan, run
-from modgraph.ir import Graph, OpNode, PoolNode, Region
+from modgraph.ir import Graph, OpNode, PoolNode, Region, alike
 from modgraph.nn import Gathered, Pool
 from modgraph.nn.pool import taken_by_index
 
@@ -30,7 +30,7 @@ class Expert(Namespace):
             if node.owner not in made:
                 made[node.owner] = self.put(node.owner, expert_module(region.graph, node, shared))
             self.ops[node.name] = made[node.owner]
-        self.steps.extend(plan(region.graph, self.ops))
+        self.steps.extend(plan(region.graph, self.ops, alike(region.graph)))
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., message] gives [..., result]."""

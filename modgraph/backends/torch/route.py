@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
+
+from modgraph.ir import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +24,24 @@ class CompiledRoute:
     one_for_each_sender: bool
     alone: bool = False
     shown: int = 0
+    shares: Literal["", "messages", "pool"] = ""
+    through: str = ""
 
-    def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None) -> Any:
+    def common_name(self, tokens: Result) -> str:
+        """What is kept under this name routes of one form have in common; "" for nothing."""
+        return f"{tokens if self.shares == 'messages' else 0} through {self.through}" if self.shares else ""
+
+    def common(self, tokens: Tensor, *others: Tensor, real: Any = None) -> Tensor:
+        """That value."""
+        found: Tensor = self.form.common(tokens, self.pool, self.router, real=real)
+        return found
+
+    def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None, **common: Tensor) -> Any:
         if self.alone:
             value, *records = self.form(tokens, self.pool, self.router, *others)
             return (value, *(each.unsqueeze(-2) for each in records[: self.shown]))
         if not self.single:
-            return self.form(tokens, self.pool, self.router, *others, real=real)
+            return self.form(tokens, self.pool, self.router, *others, real=real, **common)
         results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)
         if not self.one_for_each_sender:
             return results

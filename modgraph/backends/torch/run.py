@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
 from modgraph.backends.torch.padding import Padding
+from modgraph.backends.torch.route import CompiledRoute
 from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode, free_draws, is_free_draw, told
-from modgraph.nn import Parameter
+from modgraph.nn.parameter import for_each
 from modgraph.ops.shape import Flatten, Rename
 
 Values = dict[str, tuple[Tensor, ...]]
@@ -20,9 +21,9 @@ Values = dict[str, tuple[Tensor, ...]]
 class Step:
     """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
 
-    `each` says that it takes a mask for every operand, not that of the first alone. `told` is under what name the
-    values may hold what a draw is to take, `told_inside` of the draws within a scan. What computes
-    nothing `shows` other results as its own.
+    `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
+    others is kept under this name by the first of them that runs. `told` is under what name the values may hold what a
+    draw is to take, `told_inside` of the draws within a scan. What computes nothing `shows` other results as its own.
     """
 
     node: str
@@ -31,22 +32,30 @@ class Step:
     padding: tuple[Padding, ...] = ()
     each: bool = False
     length: Result | None = None
+    common: str = ""
     told: str = ""
     told_inside: tuple[str, ...] = ()
     shows: tuple[Result, ...] = ()
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        if self.is_told:
-            result = self.compute(*operands, **self.masks(operands, values), **self.said(values))
-        else:
-            result = self.compute(*operands)
+        result = self.compute(*operands, **self.given(operands, values)) if self.takes_more else self.compute(*operands)
         values[self.node] = result if isinstance(result, tuple) else (result,)
 
     @property
-    def is_told(self) -> bool:
+    def takes_more(self) -> bool:
         """Whether it takes more than its operands."""
-        return bool(self.padding or self.length is not None or self.told or self.told_inside)
+        return bool(self.padding or self.length is not None or self.common or self.told or self.told_inside)
+
+    def given(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
+        """What it takes beside its operands."""
+        given = {**self.masks(operands, values), **self.said(values)}
+        if self.common:
+            if self.common not in values:
+                assert isinstance(self.compute, CompiledRoute)
+                values[self.common] = (self.compute.common(*operands, **given),)
+            given["common"] = values[self.common][0]
+        return given
 
     def masks(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
         """The arguments that say what is padding: masks of what is real, or of a scan the length."""
@@ -71,28 +80,53 @@ class Step:
         return list(dict.fromkeys([*found, *filter(None, [self.length])]))
 
 
-def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]]) -> list[Step]:
-    """The steps of a graph in order."""
-    return [
-        _step(graph, node, computes[node.name], _operands(graph, node, computes))
-        for node in graph
-        if isinstance(node, OpNode | RouteNode | ScanNode)
-    ]
+@dataclass(frozen=True)
+class Once:
+    """What computes a value that is the same for every example: for one, and then for as many as its first operand,
+    whose values have `rank` axes, is there for. Behind the results come those for one alone."""
+
+    compute: Callable[..., Any]
+    rank: int
+
+    def __call__(self, like: Tensor, *operands: Tensor) -> tuple[Tensor, ...]:
+        found = self.compute(*operands)
+        each = [for_each(x, like, self.rank) for x in (found if isinstance(found, tuple) else (found,))]
+        return (*(all_ for all_, _ in each), *(one for _, one in each))
 
 
-def _step(
-    graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[..., Any], operands: tuple[Result, ...]
-) -> Step:
-    lengths = graph.lengths(node.name)
+def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]], once: Set[str] = frozenset()) -> list[Step]:
+    """The steps of a graph in order; of values that are the same for every example, some are computed `once`."""
+    nodes = [node for node in graph if isinstance(node, OpNode | RouteNode | ScanNode)]
+    return [_step(graph, node, computes[node.name], once) for node in nodes]
+
+
+def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[..., Any], once: Set[str]) -> Step:
+    operands, lengths = _operands(graph, node, once), graph.lengths(node.name)
     if isinstance(node, ScanNode):
         inside = tuple(told(draw.name) for draw in free_draws(node.region.graph))
         length = next(iter(lengths.values()), None)
         return Step(node.name, operands, compute, length=length, told_inside=inside)
-    name = told(node.name) if is_free_draw(node, graph) else ""
+    if isinstance(node, OpNode) and node.name in once:
+        return _step_once(graph, node, compute, operands)
+    step = Step(
+        node.name,
+        operands,
+        compute,
+        common=compute.common_name(operands[0]) if isinstance(compute, CompiledRoute) else "",
+        told=told(node.name) if is_free_draw(node, graph) else "",
+    )
     if not lengths:
-        return Step(node.name, operands, compute, told=name, shows=_shown(graph, node, operands))
+        return replace(step, shows=_shown(graph, node, operands))
     each = graph.signature(node).declaration.masks_each
-    return Step(node.name, operands, compute, _padding(graph, node, lengths), each, told=name)
+    return replace(step, padding=_padding(graph, node, lengths), each=each)
+
+
+def _step_once(graph: Graph, node: OpNode, compute: Callable[..., Any], operands: tuple[Result, ...]) -> Step:
+    """That of a value which is the same for every example, and so has no padding."""
+    if node.op.is_array:
+        return Step(node.name, operands, compute)
+    first = next(iter(graph.inputs(node.name).values()))
+    return Step(node.name, (first, *operands), Once(compute, len(graph.type_of(first).shape)))
 
 
 def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:
@@ -103,15 +137,14 @@ def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...])
     return () if graph.router_of(node).router.computes else operands[1 : 1 + len(node.types)]
 
 
-def _operands(graph: Graph, node: Node, computes: Mapping[str, Callable[..., Any]]) -> tuple[Result, ...]:
-    """What flows into a node: one that takes values of examples and an array that is learned takes that once."""
+def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
+    """What flows into a node: of what is the same for every example that for one alone, where this is enough."""
     found = tuple(graph.inputs(node.name).values())
-    if not isinstance(node, OpNode) or not node.op.broadcasts:
-        return found
-    learned = {each for each in found if isinstance(computes.get(each.node), Parameter)}
-    if not any(each not in learned and graph.type_of(each).per == "example" for each in found):
-        return found
-    return tuple(Result(each.node, 1) if each in learned else each for each in found)
+    if isinstance(node, OpNode) and (node.op.broadcasts or node.name in once):
+        return tuple(
+            Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
+        )
+    return found
 
 
 def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Result]) -> tuple[Padding, ...]:

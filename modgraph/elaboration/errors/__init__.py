@@ -28,6 +28,7 @@ from modgraph.elaboration.errors.cautions import (
 )
 from modgraph.elaboration.errors.moves import MovedNowhere, MovedTwice, MoveInside
 from modgraph.elaboration.errors.names import (
+    AxisOfAnyLength,
     CircularImport,
     DuplicateName,
     NotInRegion,
@@ -74,6 +75,7 @@ from modgraph.elaboration.errors.values import (
 
 __all__ = [
     "Arithmetic",
+    "AxisOfAnyLength",
     "BadAxis",
     "BadIndex",
     "BadParameter",

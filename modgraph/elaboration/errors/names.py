@@ -17,6 +17,21 @@ class UnknownName(Diagnostic):
     suggestion: str
 
 
+class AxisOfAnyLength(Diagnostic):
+    """A name in the type of a block's input stands for an axis of any length. It names that axis, and is no number:
+    what is to be one is a parameter. In a router it is one where what is sent has a fixed length there."""
+
+    code = "MG262"
+    message = '"{name}" is an axis of any length here, and not a number'
+    help = "{way_out}"
+    example = (
+        "block b() { input x: float[tokens, dim] y = x -> linear(dim) output y } "
+        "model m() { input x: float[5, 4] y = x -> b output y }"
+    )
+    name: str
+    way_out: str
+
+
 class UnknownOp(Diagnostic):
     """Right of an arrow stands an op, a named module, or a pool `by` a router; this name is none of them."""
 

@@ -1,0 +1,63 @@
+"""How torch's operations are said in ONNX, where the exporter's own library does not say it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnxscript
+import torch
+from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+OPSET = 20
+op: Any = onnxscript.opset20
+aten = torch.ops.aten
+
+
+@functools.cache
+def operators() -> ONNXRegistry:
+    """All that can be said. `torch.onnx.export` reads this anew at every export, from the sources of five hundred
+    functions, which takes longer than all else of a small one.
+    """
+    registry = ONNXRegistry.from_torchlib(opset_version=OPSET)
+    for operation, said in SAID.items():
+        registry.register_op(operation, said)
+    return registry
+
+
+def _slices(x: Any, counts: Any, parts: int) -> Any:
+    """modgraph.nn.slices, which the optimiser makes one `Split`."""
+    return op.SplitToSequence(x, counts, axis=0)
+
+
+def _subtracted_from(x: Any, other: float, alpha: float = 1.0) -> Any:
+    return op.Sub(op.CastLike(op.Constant(value_float=other), x), x)
+
+
+def _one_hot(x: Any, classes: int) -> Any:
+    return op.OneHot(x, op.Constant(value_int=classes), op.Constant(value_ints=[0, 1]))
+
+
+def _rms_norm(x: Any, shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
+    axes = op.Constant(value_ints=list(range(-len(shape), 0)))
+    square = op.ReduceMean(op.Mul(x, x), axes)
+    small = float(np.finfo(np.float32).eps) if eps is None else eps
+    found = op.Mul(x, op.Reciprocal(op.Sqrt(op.Add(square, op.CastLike(op.Constant(value_float=small), x)))))
+    return found if weight is None else op.Mul(found, weight)
+
+
+def _batch_norm(
+    x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float, fast: bool
+) -> Any:
+    return op.BatchNormalization(x, weight, bias, mean, variance, epsilon=eps)
+
+
+SAID: Mapping[Any, Callable[..., Any]] = {
+    torch.ops.modgraph.slices.default: _slices,
+    aten.rsub.Scalar: _subtracted_from,
+    aten.one_hot.default: _one_hot,
+    aten.rms_norm.default: _rms_norm,
+    aten.batch_norm.default: _batch_norm,
+}

@@ -1,0 +1,132 @@
+"""A model as a program of torch operations, each of which the exporter can say in ONNX.
+
+torch's own way to such a program runs a captured one a second time, node by node, which takes as long as all else. Here
+that is done only where an operation is left that neither the exporter knows nor `SAID` says in those that it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.fx.experimental import _config
+from torch.onnx._internal.exporter import _fx_passes
+from torch.onnx._internal.exporter._capture_strategies import TorchExportNonStrictStrategy
+from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+aten = torch.ops.aten
+config: Any = _config
+Said = tuple[Any, tuple[Any, ...], dict[str, Any]]  # an operation, and what it is given
+
+
+class NotCaptured(RuntimeError):
+    """Torch cannot follow the model; the cause says where."""
+
+
+def program_of(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], shapes: Any, known: ONNXRegistry) -> Any:
+    """The program of a model for inputs whose axes are dynamic as `shapes` says. Raises `NotCaptured`."""
+    captured = TorchExportNonStrictStrategy()(model, inputs, {}, dynamic_shapes=shapes)
+    if captured.exported_program is None:
+        raise NotCaptured from captured.exception
+    program = captured.exported_program
+    with config.patch(backed_size_oblivious=True):  # an axis may have length one
+        if not all(_is_known(node, known) for part in _graphs(program) for node in part.nodes):
+            program = _fx_passes.decompose_with_registry(program, known)
+        _fx_passes.insert_type_promotion_nodes(program.graph_module)
+        program._graph_module = _fx_passes.remove_assertion_nodes(program.graph_module)
+    for part in _graphs(program):
+        for node in list(part.nodes):
+            _say(node)
+    return program
+
+
+def _graphs(program: ExportedProgram) -> Iterator[fx.Graph]:
+    """The graph of a program, and those of steps of scans."""
+    for module in program.graph_module.modules():
+        if isinstance(module, fx.GraphModule):
+            yield module.graph
+
+
+def _is_known(node: fx.Node, known: ONNXRegistry) -> bool:
+    """Whether a node is said in ONNX as it stands, or leaves nothing behind. One that writes into a value is not."""
+    if node.op != "call_function" or node.target in (*ASSERTIONS, *SAID, *SHAPES):
+        return True
+    target: Any = node.target
+    schema = getattr(target, "_schema", None)
+    return known.is_registered(target) and not (schema is not None and schema.is_mutable)
+
+
+def _say(node: fx.Node) -> None:
+    """The same in an operation that the exporter knows, or nothing where nothing is done."""
+    if node.target in SHAPES:
+        source = node.all_input_nodes[0]
+        shape = _shape(_axes(source), _axes(node))
+        if shape == [] and not any(user.op == "output" for user in node.users):
+            node.replace_all_uses_with(source)
+            node.graph.erase_node(node)
+        elif shape:
+            node.target, node.args, node.kwargs = aten.reshape.default, (source, shape), {}
+    elif node.op == "call_function" and node.target in SAID:
+        node.target, node.args, node.kwargs = SAID[node.target](*node.args, **node.kwargs)
+
+
+def _shape(old: list[int | str], new: list[int | str]) -> list[int] | None:
+    """New lengths in constants: 0 keeps that of the same place, -1 is what is left. Empty where nothing changes."""
+    if old == new:
+        return []
+    kept = [isinstance(each, str) and each == before for each, before in zip(new, old, strict=False)]
+    kept += [False] * (len(new) - len(kept))
+    shape = [0 if keeps else -1 if isinstance(each, str) else each for each, keeps in zip(new, kept, strict=True)]
+    return None if shape.count(-1) > 1 or 0 in (*old, *new) else shape
+
+
+def _axes(node: Any) -> list[int | str]:
+    """The lengths of a value, those that are known in the run alone as formulas."""
+    return [length if isinstance(length, int) else str(length) for length in node.meta["val"].shape]
+
+
+def _cast(x: Any, dtype: Any = None, *_: Any, **__: Any) -> Said:
+    return aten._to_copy.default, (x,), {"dtype": dtype or x.meta["val"].dtype}
+
+
+def _moved(x: Any, source: int, target: int) -> Said:
+    rank = x.meta["val"].dim()
+    axes = list(range(rank))
+    axes.insert(target % rank, axes.pop(source % rank))
+    return aten.permute.default, (x, axes), {}
+
+
+def _turned(x: Any) -> Said:
+    return aten.permute.default, (x, list(range(x.meta["val"].dim()))[::-1]), {}
+
+
+def _added_at(x: Any, axis: int, places: Any, rows: Any) -> Said:
+    return aten.index_put.default, (x, [*[None] * axis, places], rows, True), {}
+
+
+def _both(x: Any, y: Any) -> Said:
+    return aten.bitwise_and.Tensor, (x, y), {}
+
+
+def _detached(x: Any) -> Said:
+    return aten.detach.default, (x,), {}
+
+
+SAID: Mapping[Any, Callable[..., Said]] = {
+    aten.to.dtype: _cast,
+    aten.to.dtype_layout: _cast,
+    aten.movedim.int: _moved,
+    aten.numpy_T.default: _turned,
+    aten.index_add.default: _added_at,
+    aten.__and__.Tensor: _both,
+    aten.detach_.default: _detached,
+}
+SHAPES = {aten.reshape.default, aten.view.default, aten.flatten.using_ints, aten.unflatten.int}
+ASSERTIONS = {
+    aten._assert_scalar.default,
+    aten._assert_tensor_metadata.default,
+    aten.sym_constrain_range_for_size.default,
+}

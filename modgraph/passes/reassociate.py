@@ -1,0 +1,191 @@
+"""Products of three matrices in the cheaper order: u · (W x) = (u W) · x.
+
+Where a learned map W, wider than what it maps, is read by products alone, what it makes is never made. Of a vector of
+length one, whose cosines they are, |W x + b|² = xᵀ (Wᵀ W) x + 2 (b W) · x + b · b divides them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, alike, rewritten
+from modgraph.ops import Op
+from modgraph.ops.along_axis import Sum, Unit
+from modgraph.ops.arithmetic import Add, Divide, Multiply
+from modgraph.ops.axes import Transpose
+from modgraph.ops.compared import Maximum
+from modgraph.ops.contraction import Contract
+from modgraph.ops.elementwise import Sqrt
+from modgraph.types import Shape
+
+LONG = 64  # what an axis of any length counts as
+SMALL = 1e-16  # the square of the least length that a vector is divided by
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a learned map makes of x: W x, perhaps + b, perhaps of length one; and the products that alone read it.
+
+    `macs` are the multiply-accumulates for an example as they stand and in the other order. What is made of weights
+    alone is made once for all examples, and left out.
+    """
+
+    last: OpNode
+    x: Result
+    weight: Result
+    bias: Result | None
+    products: tuple[OpNode, ...]
+    macs: tuple[int, int]
+
+    @property
+    def unit(self) -> bool:
+        return isinstance(self.last.op, Unit)
+
+    @property
+    def reason(self) -> str:
+        before, after = self.macs
+        return f"never made, since its products are cheaper in another order: {after:,} MACs instead of {before:,}"
+
+
+def reassociated(graph: Graph) -> Graph:
+    """A graph in which products of three are done in the cheaper order; what nothing reads any more is left in it."""
+    found = images(graph)
+    ends = {image.last.name: image for image in found}
+    readers = {product.name: image for image in found for product in image.products}
+
+    def rule(node: Node, part: Part) -> Change:
+        if part.graph is not graph or not isinstance(node, OpNode):
+            return node
+        if node.name in ends:
+            return Built(((node, graph.inputs(node.name)), *_prepared(ends[node.name])))
+        return Built(tuple(_product(node, readers[node.name], graph))) if node.name in readers else node
+
+    return rewritten(graph, rule) if found else graph
+
+
+def images(graph: Graph) -> list[Image]:
+    """The images that need not be made. Those in scans stay, where the square of a map would be made at each step."""
+    once = alike(graph)
+    found = (_image(node, graph, once) for node in graph.of_kind(OpNode) if isinstance(node.op, Contract))
+    return [image for image in found if image is not None and image.macs[1] < image.macs[0]]
+
+
+def _image(node: OpNode, graph: Graph, once: Set[str]) -> Image | None:
+    x, weight = graph.inputs(node.name).values()
+    if node.name in once or weight.node not in once or not _of_last_axes(node, graph):
+        return None
+    shape, learned = graph.type_of(x).shape, graph.type_of(weight).shape
+    if len(learned) != 2 or any(axis.name for axis in learned) or not all(axis.name for axis in shape[:-1]):
+        return None
+    last, bias = node, None
+    while len(users := graph.users(last.name)) == 1 and isinstance(user := graph[users[0]], OpNode):
+        others = [each for each in graph.inputs(user.name).values() if each != Result(last.name)]
+        if isinstance(user.op, Add) and bias is None and len(others) == 1 and _is_bias(others[0], graph, once):
+            last, bias = user, others[0]
+        elif isinstance(user.op, Unit) and graph.signature(user).axes["position"] == -1:
+            last = user
+            break
+        else:
+            break
+    products = [graph[name] for name in graph.users(last.name)]
+    read = [each for each in products if isinstance(each, OpNode) and _reads(each, last, graph)]
+    if not read or len(read) < len(products):
+        return None
+    macs = _macs(shape, learned, read, last, graph, once)
+    return Image(last, x, weight, bias, tuple(read), macs)
+
+
+def _of_last_axes(node: OpNode, graph: Graph) -> bool:
+    """Whether a contraction is over the last axis of both of its values."""
+    left, right = (graph.type_of(each).shape for each in graph.inputs(node.name).values())
+    axis = node.op.axis  # type: ignore[attr-defined]
+    return bool(axis == -1 or left[-1].name == right[-1].name == axis)
+
+
+def _is_bias(result: Result, graph: Graph, once: Set[str]) -> bool:
+    shape = graph.type_of(result).shape
+    return result.node in once and len(shape) == 1 and not shape[0].name
+
+
+def _reads(node: OpNode, image: OpNode, graph: Graph) -> bool:
+    """Whether a node is a product of an image and another value, whose axes are told apart by their names."""
+    if not isinstance(node.op, Contract) or not _of_last_axes(node, graph):
+        return False
+    others = [each for each in graph.inputs(node.name).values() if each.node != image.name]
+    types = [graph.type_of(each) for each in others]
+    return len(types) == 1 and types[0].per == "example" and all(axis.name for axis in types[0].shape[:-1])
+
+
+def _macs(
+    x: Shape, weight: Shape, products: list[OpNode], image: OpNode, graph: Graph, once: Set[str]
+) -> tuple[int, int]:
+    senders, (width, narrow) = _count(x[:-1]), map(_long, weight)
+    before, after = senders * width * narrow, senders * narrow**2 * isinstance(image.op, Unit)
+    for product in products:
+        (other,) = (each for each in graph.inputs(product.name).values() if each.node != image.name)
+        made = _count(product.types[0].shape)
+        before += made * width
+        after += made * narrow + (0 if other.node in once else _count(graph.type_of(other).shape) * narrow)
+    return before, after
+
+
+def _count(shape: Shape) -> int:
+    return prod(map(_long, shape))
+
+
+def _long(axis: Any) -> int:
+    return LONG if axis.size is None else int(axis.size)
+
+
+Nodes = Iterator[tuple[OpNode, Mapping[str, Result]]]  # their names have "~", which no name of a spec has
+
+
+def _made(name: str, op: Op, *sources: Result) -> tuple[OpNode, Mapping[str, Result]]:
+    return OpNode(name=name, owner=name, op=op), dict(zip(op.slots_of(len(sources)), sources, strict=True))
+
+
+def _prepared(image: Image) -> Nodes:
+    """What all products of an image need: the map with its axes changed, and one over the length of each vector."""
+    at = f"{image.last.name}~"
+    turned = Result(f"{at}turned")
+    yield _made(turned.node, Transpose(axes=()), image.weight)
+    if not image.unit:
+        return
+    yield _made(f"{at}gram", Contract(), turned, turned)
+    yield _made(f"{at}along", Contract(), image.x, Result(f"{at}gram"))
+    along = Result(f"{at}along")
+    if image.bias is not None:
+        yield _made(f"{at}moved", Contract(), turned, image.bias)
+        yield _made(f"{at}twice", Multiply(left=2.0, right=None), Result(f"{at}moved"))
+        yield _made(f"{at}along_all", Add(left=None, right=None), along, Result(f"{at}twice"))
+        along = Result(f"{at}along_all")
+    yield _made(f"{at}each", Multiply(left=None, right=None), along, image.x)
+    yield _made(f"{at}squared", Sum(axis=-1), Result(f"{at}each"))
+    squared = Result(f"{at}squared")
+    if image.bias is not None:
+        yield _made(f"{at}bias", Contract(), image.bias, image.bias)
+        yield _made(f"{at}squared_all", Add(left=None, right=None), squared, Result(f"{at}bias"))
+        squared = Result(f"{at}squared_all")
+    yield _made(f"{at}least", Maximum(right=SMALL), squared)
+    yield _made(f"{at}length", Sqrt(), Result(f"{at}least"))
+    yield _made(f"{at}inverse", Divide(left=1.0, right=None), Result(f"{at}length"))
+
+
+def _product(node: OpNode, image: Image, graph: Graph) -> Nodes:
+    """A product of an image, by way of the other value; the last of the nodes has the name of the old one."""
+    of_image, at = f"{image.last.name}~", f"{node.name}~"
+    left, right = graph.inputs(node.name).values()
+    other = right if left.node == image.last.name else left
+    back = Result(f"{at}back")
+    names = [f"{at}product", *[f"{at}added"] * (image.bias is not None), *[f"{at}scaled"] * image.unit]
+    names[-1] = node.name
+    yield _made(back.node, Contract(), other, Result(f"{of_image}turned"))
+    yield _made(names[0], Contract(), *((image.x, back) if other == right else (back, image.x)))
+    if image.bias is not None:
+        yield _made(f"{at}bias", Contract(), other, image.bias)
+        yield _made(names[1], Add(left=None, right=None), Result(names[0]), Result(f"{at}bias"))
+    if image.unit:
+        yield _made(names[-1], Multiply(left=None, right=None), Result(names[-2]), Result(f"{of_image}inverse"))
