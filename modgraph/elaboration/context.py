@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Note, Report, Span
@@ -12,6 +13,7 @@ from modgraph.elaboration.errors import TooLarge
 from modgraph.ir import Node
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
+from modgraph.types import TensorType
 
 MOST_NODES = 30_000
 MOST_ITERATIONS = 20_000
@@ -50,6 +52,8 @@ class Context:
         self.without_use = without_use  # of a block: parameters without a default are not known
         self.used: set[str] = set()
         self.given: frozenset[str] = frozenset()  # names of the model's inputs, targets and scans
+        self.messages: dict[str, tuple[TensorType, ...]] = {}  # the values that a pool's modules take, by its path
+        self.yields: dict[str, tuple[TensorType, ...]] = {}  # those that they yield, where they are several
         self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.named: dict[str, Node] = {}
@@ -77,11 +81,10 @@ class Context:
 
     def _where_it_is_applied(self, diagnostic: Diagnostic) -> Iterator[Note]:
         """The other end of what is written at one place and applied at another."""
-        written, applied = self.applied[-1] if self.applied else (None, None)
-        if written is None or applied is None or applied.holds(written):
-            return
-        told_there = diagnostic.span is not None and applied.holds(diagnostic.span)
-        yield Note(text="given here", span=written) if told_there else Note(text="applied here", span=applied)
+        apart = ((written, applied) for written, applied in reversed(self.applied) if not applied.holds(written))
+        for written, applied in islice(apart, 1):
+            told_there = diagnostic.span is not None and applied.holds(diagnostic.span)
+            yield Note(text="given here", span=written) if told_there else Note(text="applied here", span=applied)
 
     def _where_it_is_used(self, diagnostic: Diagnostic) -> Diagnostic:
         """A mistake in a router of the vocabulary is told where a spec uses it, with a note into its text."""

@@ -20,6 +20,7 @@ from modgraph.elaboration.entities import (
     TensorTuple,
     described,
 )
+from modgraph.elaboration.messages import results_of, sent_together
 from modgraph.elaboration.routes import apply_every_module, apply_route, apply_weighted
 from modgraph.elaboration.sending import ByRouter, ByWeights, Means, apply_sum, means_of
 from modgraph.elaboration.site import Site
@@ -131,17 +132,17 @@ def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...
 def _apply_pool(
     pool: PoolEntity, means: Means | None, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site
 ) -> Any:
-    if len(tensors) != 1:
-        reason = f"it routes one value, not {len(tensors)}"
-        site.tell(errors.DoesNotFit(span=stage.span, who=f'pool "{pool.path}"', reason=reason))
-        return POISON
     if site.region:
         site.tell(errors.NotInRegion(span=stage.span, what=f'the pool "{pool.path}"'))
         return POISON
+    sent = sent_together(pool, tensors, stage.span, site)
+    if isinstance(sent, Poison):
+        return POISON
     match means:
         case None:
-            return apply_every_module(pool, tensors[0], stage.span, site)
+            value = apply_every_module(pool, sent, stage.span, site)
         case ByRouter():
-            return apply_route(pool, means, tensors[0], stage.span, site)
+            value = apply_route(pool, means, sent, stage.span, site)
         case ByWeights():
-            return apply_weighted(pool, tensors[0], means, stage.span, site)
+            value = apply_weighted(pool, sent, means, stage.span, site)
+    return results_of(pool, value, stage.span, site)

@@ -10,16 +10,14 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.defined import Sent, decided
 from modgraph.elaboration.entities import (
     POISON,
-    BlockUse,
-    ModuleEntity,
-    OpUse,
     Poison,
     PoolEntity,
     RouterUse,
-    Template,
     Tensor,
+    TensorTuple,
     origins,
 )
+from modgraph.elaboration.messages import as_one, message_ranks, taken_apart
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
@@ -29,7 +27,6 @@ from modgraph.routers import Router
 from modgraph.routers.chosen import Chosen, ChosenSenders
 from modgraph.routers.every_module import EveryModule
 from modgraph.routers.weighted import Weighted
-from modgraph.syntax import ast
 from modgraph.types import Misfit, TensorType, shapes_meet
 
 
@@ -167,13 +164,16 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         reason, advice = f"its modules run on each example, and this value is {tokens}", "send what each example has"
         site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
         return POISON
-    rank = max(message_rank(template, site) for template in pool.templates)
-    if len(tokens.shape) < rank:
-        reason = f"its modules take {rank} axes, and this value is {tokens}"
+    parts = site.context.messages.get(pool.path, ())
+    ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, site)]
+    if len(tokens.shape) < max(ranks):
+        reason = f"its modules take {max(ranks)} axes, and this value is {tokens}"
         site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
         return POISON
-    message = tokens.with_shape(tokens.shape[len(tokens.shape) - rank :])
-    regions = [_region(pool, template, message, site) for template in pool.templates]
+    message = tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
+    site.context.messages.setdefault(pool.path, (message,))
+    with site.context.applying(pool.span, span):
+        regions = [_region(pool, template, message, site) for template in pool.templates]
     whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):
         return POISON
@@ -200,39 +200,31 @@ def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) ->
     scope = Scope(outer=site.scope, frozen=pool.frozen)
     inside = Site(site.context, site.rules, graph, scope, Naming("", "", scope), region=True)
     inside.add(InputNode(name="x", types=(message,), span=pool.span), pool.span)
-    result = inside.apply(template, (Tensor(Result("x"), message),), pool.span)
-    if not isinstance(result, Tensor):
-        if not isinstance(result, Poison):
-            reason = "its modules must yield one value"
-            site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason))
-        return POISON
-    return Region(graph, ("x",), (result.result,))
+    value, parts = Tensor(Result("x"), message), site.context.messages[pool.path]
+    taken = (value,) if len(parts) < 2 else taken_apart(value, parts, pool.span, _beside("sent", inside))
+    result = POISON if isinstance(taken, Poison) else inside.apply(template, taken, pool.span)
+    yielded = result.tensors if isinstance(result, TensorTuple) else (result,)
+    if all(isinstance(each, Tensor) for each in yielded) and _yields_alike(yielded, pool, site):
+        whole = as_one(yielded, pool.span, _beside("yielded", inside))
+        return POISON if isinstance(whole, Poison) else Region(graph, ("x",), (whole.result,))
+    if not any(isinstance(each, Tensor | Poison) for each in yielded):
+        reason = "its modules must yield values"
+        site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason))
+    return POISON
 
 
-def message_rank(template: Any, site: Site) -> int:
-    """How many trailing axes the modules of a pool take: as many as the first op that says so."""
-    terms: list[Any] = [template]
-    seen: set[str] = set()
-    while terms:
-        term = terms.pop(0)
-        if isinstance(term, OpUse) and term.op.message_rank is not None:
-            return int(term.op.message_rank)
-        if isinstance(term, Template):
-            inside = site.where_written(term)
-            terms = [inside.callable(stage.term) for stage in term.stages] + terms
-        if isinstance(term, ModuleEntity) and term.path not in seen:
-            seen.add(term.path)
-            terms.insert(0, term.template)
-        if isinstance(term, BlockUse):
-            return _block_rank(term)
-    return 1
+def _beside(word: str, site: Site) -> Site:
+    """Where what lays values side by side stands in a module: beside the module's own ops."""
+    return site.under(Naming(word, word, site.scope))
 
 
-def _block_rank(use: BlockUse) -> int:
-    """A block's input says its axes; outer named ones are those of the senders and beyond, the last is never."""
-    inputs = [each for each in use.block.definition.body.statements if isinstance(each, ast.Input)]
-    axes = inputs[0].type.axes if inputs else ()
-    named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
-    while len(named) > 1 and named[0]:
-        named.pop(0)
-    return len(named)
+def _yields_alike(values: tuple[Tensor, ...], pool: PoolEntity, site: Site) -> bool:
+    """Whether a module yields as many values as the first did, and of these types where they are several."""
+    types = tuple(each.type for each in values)
+    first = site.context.yields.setdefault(pool.path, types)
+    if len(first) == len(types) and (len(types) == 1 or all(map(TensorType.meets, types, first))):
+        return True
+    shown = " and ".join(map(str, types)), " and ".join(map(str, first))
+    reason, advice = f"a module yields {shown[0]}, and module 0 yields {shown[1]}", "give all the same types of results"
+    site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
+    return False

@@ -12,7 +12,7 @@ from modgraph.tape import Value
 class Op(Declaration):
     """One operation on tensors.
 
-    `affine` says that it is affine in its operand, which lets a router move weighted sums across it.
+    `affine` says that it is affine in its operands together, which lets a router move weighted sums across it.
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
     `outside_training` is the operand, by its name, that it is outside training, if it is one of them.
     `zero_outside_training` says that it is noise: what is added to another value in training.

@@ -63,6 +63,7 @@ class Concat(Op):
     operands = (Operand("x", "..."),)
     variadic = True
     module = TorchModule("modgraph.nn.Concat")
+    affine = True
 
     def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
         return (use.tape.copy(*operands),)
@@ -124,6 +125,7 @@ class Split(Op):
     example = "input x: float[5, 6] y, z = x -> split([2, 4]) output y output z"
     operands = VECTORS
     module = TorchModule("modgraph.nn.Split", "lengths")
+    affine = True
 
     parts: int | tuple[int, ...] = setting(min=1, doc="number of parts, or the length of each")
 

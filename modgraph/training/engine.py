@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -106,6 +107,23 @@ class Engine:
         if self.processes.is_rank_zero:
             self.means = means
             tidy(self.directory.checkpoints, self.train.keep, self.progress.best_step)  # what was cut off may be this
+
+    def begin_from(self, checkpoint: Checkpoint, kept: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bool:
+        """Be where another training was, whose checkpoint has all weights of this graph.
+
+        `kept` and `facts` are what its algorithm kept. Returns whether that is of these examples and decisions: if not,
+        it begins afresh.
+        """
+        with refusing_damage(checkpoint):
+            self.progress = Progress.read(checkpoint, tasks=len(self.tasks))
+        self.state = train_state(
+            self.state.graph, self.train, self.task.data, self.processes, checkpoint, same_data=False
+        )
+        try:
+            self.state.learner.restore(kept, facts, complete=False)
+        except (KeyError, TypeError, ValueError):
+            return False
+        return True
 
     def change(self, graph: Graph) -> None:
         """Go on with another graph from this very moment: what both have goes on as it was, what is new begins afresh.

@@ -1,0 +1,220 @@
+"""What the modules of a pool take: how many axes of each value, and several values as one, side by side.
+
+Several values that are sent together are one vector on the way, and so are several that a module yields: a router, an
+edge and every form of a route know one message.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from modgraph.diagnostics import Span
+from modgraph.elaboration import errors
+from modgraph.elaboration.apply import apply_op
+from modgraph.elaboration.entities import (
+    POISON,
+    BlockUse,
+    ModuleEntity,
+    OpUse,
+    Poison,
+    PoolEntity,
+    Template,
+    Tensor,
+    TensorTuple,
+    origins,
+)
+from modgraph.elaboration.scope import Naming
+from modgraph.elaboration.site import Site
+from modgraph.ops.along_axis import Sum
+from modgraph.ops.axes import Merge, NewAxis, Unmerge
+from modgraph.ops.shape import Concat, Rename, Split
+from modgraph.syntax import ast
+from modgraph.types import Axis, Shape, TensorType, shown
+
+Types = tuple[TensorType, ...]
+Problem = tuple[str, str]  # what is wrong, and the way out
+
+
+def message_ranks(template: Any, count: int, site: Site) -> tuple[int, ...]:
+    """How many trailing axes the modules of a pool take of each value: as many as the first op or block says."""
+    terms: list[Any] = [template]
+    seen: set[str] = set()
+    while terms:
+        term = terms.pop(0)
+        if isinstance(term, OpUse) and term.op.message_rank is not None:
+            return (int(term.op.message_rank),) * count
+        if isinstance(term, Template):
+            inside = site.where_written(term)
+            terms = [inside.callable(stage.term) for stage in term.stages] + terms
+        if isinstance(term, ModuleEntity) and term.path not in seen:
+            seen.add(term.path)
+            terms.insert(0, term.template)
+        if isinstance(term, BlockUse):
+            found = tuple(_input_ranks(term))
+            return found if len(found) == count else (1,) * count
+    return (1,) * count
+
+
+def _input_ranks(use: BlockUse) -> list[int]:
+    """A block's inputs say their axes; outer named ones are those of the senders and beyond, the last is never."""
+    inputs = [each for each in use.block.definition.body.statements if isinstance(each, ast.Input)]
+    ranks = []
+    for axes in (each.type.axes for each in inputs):
+        named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
+        while len(named) > 1 and named[0]:
+            named.pop(0)
+        ranks.append(len(named))
+    return ranks
+
+
+def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Tensor | Poison:
+    """What is sent to a pool, as one value: several side by side, or told that its modules do not take them.
+
+    A value that lacks an axis of the senders of the others is the same for each. Inside a router, what it is given is
+    one already.
+    """
+    known = site.context.messages.get(pool.path)
+    decides = site.call is not None and site.call.decision is not None
+    if len(tensors) == 1 and (known is None or len(known) == 1 or decides):
+        return tensors[0]
+    if known is not None and len(known) != len(tensors):
+        return _unfit(pool, tensors, None, _other_number(pool, len(known), len(tensors)), span, site)
+    ranks = _ranks(pool, known, len(tensors), site)
+    for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
+        problem = _cannot_send(tensor.type, rank) or _of_other_type(tensor.type, rank, known, at)
+        if problem is not None:
+            return _unfit(pool, tensors, at, problem, span, site)
+    site.context.messages[pool.path] = tuple(map(_message, (each.type for each in tensors), ranks))
+    return _side_by_side(pool, tensors, ranks, span, site)
+
+
+def _ranks(pool: PoolEntity, known: Types | None, count: int, site: Site) -> tuple[int, ...]:
+    """How many axes the modules take of each value: as many as they took first."""
+    if known is not None:
+        return tuple(len(each.shape) for each in known)
+    found = [message_ranks(template, count, site) for template in pool.templates]
+    return tuple(max(each) for each in zip(*found, strict=True))
+
+
+def _other_number(pool: PoolEntity, takes: int, given: int) -> Problem:
+    name, several = pool.path.rpartition(".")[2], f"{takes} values together"
+    reason = f"its modules take {'one value' if takes == 1 else several}, not {given}"
+    return reason, f"send one: x -> {name}" if takes == 1 else f"send them together: (x, h, …) -> {name}"
+
+
+def _of_other_type(type_: TensorType, rank: int, known: Types | None, at: int) -> Problem | None:
+    """That a value is not what the modules took in its place when they were first used."""
+    if known is None or _message(type_, rank).meets(known[at]):
+        return None
+    reason = f"its modules take {known[at]} there, and this value is {type_}"
+    return reason, f"send {', '.join(map(str, known))}, in this order"
+
+
+def _cannot_send(type_: TensorType, rank: int) -> Problem | None:
+    """Why a value cannot be sent beside others, and what may be."""
+    if type_.dtype != "float" or type_.per == "batch":
+        reason = f"values sent together are float, of each example, and this is {type_}"
+        return reason, "send what each example has" if type_.per == "batch" else "make it float first: -> embedding(8)"
+    if len(type_.shape) < rank:
+        return f"its modules take {rank} axes of this value, which is {type_}", "give the value these axes"
+    if (axis := next((each for each in _message(type_, rank).shape if each.size is None), None)) is not None:
+        reason = f'what its modules take of a value sent beside others has fixed lengths, and "{axis}" has none'
+        return reason, f'reduce it first: -> mean(axis="{axis}")'
+    return None
+
+
+def _message(type_: TensorType, rank: int) -> TensorType:
+    return type_.with_shape(type_.shape[len(type_.shape) - rank :])
+
+
+def _unfit(
+    pool: PoolEntity, tensors: tuple[Tensor, ...], at: int | None, problem: Problem, span: Span, site: Site
+) -> Poison:
+    facts: Any = {"who": f'pool "{pool.path}"', "reason": problem[0], "way_out": problem[1]}
+    site.tell(errors.DoesNotFit(span=span, notes=origins(tensors, at), **facts))
+    return POISON
+
+
+def _side_by_side(
+    pool: PoolEntity, tensors: tuple[Tensor, ...], ranks: tuple[int, ...], span: Span, site: Site
+) -> Tensor | Poison:
+    """One vector for each sender, of all values."""
+    node, owner = site.naming.next("sent")
+    inside = site.under(Naming(node, owner, site.scope))
+    outer = [each.type.shape[: len(each.type.shape) - rank] for each, rank in zip(tensors, ranks, strict=True)]
+    senders = max(outer, key=len)
+    vectors = []
+    for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
+        spread = _for_each_sender(tensor, outer[at], senders, span, inside)
+        if spread is None:
+            reason = f"the senders of one value are {shown(senders)}, and those of another {shown(outer[at])}"
+            way_out = "give both the same axes in front of those that a module takes"
+            return _unfit(pool, tensors, None, (reason, way_out), span, site)
+        vectors.append(as_vector(spread, rank, span, inside))
+    if any(isinstance(each, Poison) for each in vectors):
+        return POISON
+    found: Tensor | Poison = apply_op(OpUse(Concat()), tuple(vectors), span, inside)
+    return found
+
+
+def _for_each_sender(value: Tensor, outer: Shape, senders: Shape, span: Span, site: Site) -> Any:
+    """A value with the axes of all senders, the same along those that it lacks; None if it has others."""
+    rank, left = len(value.type.shape) - len(outer), list(outer)
+    for behind, axis in enumerate(reversed(senders)):
+        if left and left[-1] == axis:
+            left.pop()
+            continue
+        if axis.size is None:
+            return None
+        value = apply_op(OpUse(NewAxis(length=axis.size, axis=axis.name, at=-rank - behind - 1)), (value,), span, site)
+        if isinstance(value, Poison):
+            return POISON
+    return None if left else value
+
+
+def as_vector(value: Tensor | Poison, rank: int, span: Span, site: Site) -> Any:
+    """A value whose last axes, so many, are one."""
+    if rank == 1 or isinstance(value, Poison):
+        return value
+    op: Any = Merge(axes=tuple(range(-rank, 0)), into="") if rank else NewAxis(length=1, axis="", at=-1)
+    return apply_op(OpUse(op), (value,), span, site)
+
+
+def as_one(values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+    """What one module yields, several values side by side."""
+    if len(values) == 1:
+        return values[0]
+    vectors = tuple(as_vector(each, len(each.type.shape), span, site) for each in values)
+    return POISON if POISON in vectors else apply_op(OpUse(Concat()), vectors, span, site)
+
+
+def results_of(pool: PoolEntity, value: Any, span: Span, site: Site) -> Any:
+    """What a route yields, as many values as a module does; inside a router they stay one."""
+    yields = site.context.yields.get(pool.path, ())
+    decides = site.call is not None and site.call.decision is not None
+    if len(yields) < 2 or decides or not isinstance(value, Tensor):
+        return value
+    node, owner = site.naming.next("yielded")
+    found = taken_apart(value, yields, span, site.under(Naming(node, owner, site.scope)))
+    return POISON if isinstance(found, Poison) else TensorTuple(found)
+
+
+def taken_apart(value: Tensor, types: Types, span: Span, site: Site) -> tuple[Tensor, ...] | Poison:
+    """The values that stand side by side in one vector, each of its type behind the vector's outer axes."""
+    lengths = tuple(prod(axis.size or 1 for axis in each.shape) for each in types)
+    parts = apply_op(OpUse(Split(parts=lengths)), (value,), span, site)
+    if isinstance(parts, Poison):
+        return POISON
+    found = tuple(_shaped(part, each.shape, span, site) for part, each in zip(parts.tensors, types, strict=True))
+    return POISON if POISON in found else found
+
+
+def _shaped(part: Tensor, shape: Shape, span: Span, site: Site) -> Any:
+    """A vector as what it was: a number, a vector whose axis may have a name, or several axes."""
+    if shape == (Axis(part.type.shape[-1].size),):
+        return part
+    op: Any = Unmerge(sizes=tuple(axis.size or 1 for axis in shape), into=tuple(axis.name for axis in shape))
+    if len(shape) < 2:
+        op = Rename(names=("-1", shape[0].name)) if shape else Sum(axis=-1)
+    return apply_op(OpUse(op), (part,), span, site)
