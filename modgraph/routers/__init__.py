@@ -1,7 +1,6 @@
 """The routers of the language: one declaration each, without torch."""
 
 from modgraph.routers import (
-    categorical,
     chosen,
     every_module,
     noisy_top_k,
@@ -15,7 +14,6 @@ __all__ = [
     "PoolFacts",
     "PoolTypes",
     "Router",
-    "categorical",
     "chosen",
     "every_module",
     "noisy_top_k",

@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from modgraph.diagnostics import ModgraphError, Report, listed
 from modgraph.files import is_partial, read_file, reason_of, write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
-from modgraph.store.checkpoint_record import CheckpointRecord, newest_record
+from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
 from modgraph.store.errors import (
     ForeignFiles,
     NeverBegan,
@@ -42,7 +42,6 @@ from modgraph.syntax import read
 FORMAT = 2
 WITHOUT_DIGESTS = 1  # the format that says nothing of the other files
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
-FIRST_CHECKPOINT = ("step-00000000.json", "step-00000000.safetensors")  # of inherited weights, written by a start
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class RunDirectory:
     def _is_of_start(self, name: str, record: Mapping[str, Any]) -> bool:
         """Whether a start that was cut off has made this."""
         if name == self.checkpoints.name:
-            return set(_names(self.checkpoints)) <= set(FIRST_CHECKPOINT)
+            return set(_names(self.checkpoints)) <= {path.name for path in self._first_checkpoint(record)}
         return name == self.record.name or (name in record["files"] and self._is_as_written(name, record))
 
     @contextmanager
@@ -144,11 +143,18 @@ class RunDirectory:
             lock.release()
 
     def lay_out(
-        self, spec: str, imported: Mapping[str, str], graph: Graph, recipe: str, kept: Mapping[str, bytes]
+        self,
+        spec: str,
+        imported: Mapping[str, str],
+        graph: Graph,
+        recipe: str,
+        kept: Mapping[str, bytes],
+        step: int = 0,
     ) -> None:
         """Write what a new run is made from, in a folder that is locked; `mark` then makes it count.
 
-        Raises `ModgraphError` if the folder holds anything else.
+        One that does not begin with random weights has a checkpoint of its first `step` from the start. Raises
+        `ModgraphError` if the folder holds anything else.
         """
         self.refuse_existing()
         self._clear()
@@ -160,7 +166,7 @@ class RunDirectory:
             **kept,
         }
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-        self._write_record({"status": STARTING, "files": digests})
+        self._write_record({"status": STARTING, "files": digests, "step": step})
         for name, content in files.items():
             write_atomically(self.path / name, content)
 
@@ -168,11 +174,16 @@ class RunDirectory:
         """Delete what a start that was cut off has laid out. Its record stays until the next one takes its place."""
         if not self.record.exists():
             return
-        left = [self.path / name for name in self.read_record()["files"]]
-        left += [self.checkpoints / name for name in FIRST_CHECKPOINT]
+        record = self.read_record()
+        left = [self.path / name for name in record["files"]] + self._first_checkpoint(record)
         with writing(self.path):
             for path in left:
                 path.unlink(missing_ok=True)
+
+    def _first_checkpoint(self, record: Mapping[str, Any]) -> list[Path]:
+        """The files of a checkpoint that a start writes."""
+        tensors = path_of(self.checkpoints, record.get("step", 0))
+        return [tensors, tensors.with_suffix(".json")]
 
     def mark(self, status: str, **facts: Any) -> None:
         """Note how far the run is; besides, the record says what it said. Raises `ModgraphError`."""

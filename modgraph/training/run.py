@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,12 +19,13 @@ from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, as_json, changes_of, from_json, way_out_of
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.program import load
+from modgraph.program import Program, load
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint
 from modgraph.store.errors import BadCheckpoint
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
 from modgraph.training.augment import check_augmented
+from modgraph.training.carried import Carried, Edit, carried, renamed
 from modgraph.training.engine import Engine
 from modgraph.training.errors import NotForEval
 from modgraph.training.held_out import with_validation
@@ -37,7 +38,7 @@ from modgraph.training.sections import Start
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map
-from modgraph.training.state import load_weights
+from modgraph.training.state import load_weights, refusing_damage
 from modgraph.training.task import Task
 
 T = TypeVar("T")
@@ -82,11 +83,12 @@ class Run:
     def checkpoint(self) -> Checkpoint:
         """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
         folder = self.directory.checkpoints
-        checkpoint = newest_checkpoint(folder, best=True, origin=self.began_with.hash())
-        if checkpoint is None:
-            reason = "the run has none yet: no epoch was finished"
-            raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
-        return checkpoint
+        return _there(newest_checkpoint(folder, best=True, origin=self.began_with.hash()), folder)
+
+    def newest(self) -> Checkpoint:
+        """The newest checkpoint, where its training goes on. Raises `ModgraphError`."""
+        folder = self.directory.checkpoints
+        return _there(newest_checkpoint(folder, origin=self.began_with.hash()), folder)
 
     def model(self, device: str | torch.device = "cpu") -> Model:
         """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
@@ -144,6 +146,14 @@ class Run:
         return self._data.description()
 
 
+def _there(checkpoint: Checkpoint | None, folder: Path) -> Checkpoint:
+    """The checkpoint of a folder. Raises `ModgraphError` where there is none."""
+    if checkpoint is None:
+        reason = "the run has none yet: no epoch was finished"
+        raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
+    return checkpoint
+
+
 def unseen(splits: Mapping[str, T]) -> dict[str, T]:
     """Those of the splits that are neither learnt from nor monitored."""
     return {name: value for name, value in splits.items() if name not in (TRAIN, VALIDATION)}
@@ -170,21 +180,63 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     path = recipe_path or str(Path(spec).with_suffix(".yaml"))
     recipe = read_recipe(path, {_key(name): value for name, value in overrides.items()})
     program = load(spec, **recipe.model)
-    assert program.source is not None
     directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
     directory.refuse_existing()
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
+    with _begun(
+        program, recipe, directory, lambda engine: _inherited(engine.state.model, recipe.start, weight_map)
+    ) as engine:
+        yield engine
+
+
+@contextmanager
+def migrated(
+    run: Run, checkpoint: Checkpoint, recipe: Recipe, program: Program, edit: Edit, out: str
+) -> Iterator[Engine]:
+    """A new run of another spec, where a checkpoint of a run left it. Raises `ModgraphError`."""
+    directory = RunDirectory(Path(out))
+    directory.refuse_existing()
+    way_out = f"begin a new run from this one's weights: modgraph train SPEC -s start.run={run.path}"
+    if recipe.data == run.recipe.data:
+        run.refuse_changed(run.splits(), run.fingerprints, way_out)
+    same = type(recipe.train.optimizer) is type(run.recipe.train.optimizer)
+
+    def carry(engine: Engine) -> Carried:
+        with refusing_damage(checkpoint):
+            found, told = carried(checkpoint, edit.weights, engine.state.weights, str(run.path), same)
+        kept = dict(renamed(checkpoint.state, edit.names))
+        remembers = engine.begin_from(found, kept, checkpoint.facts.get("algorithm", {}))
+        _refuse_other_epochs(engine, way_out)
+        return told if remembers else replace(told, forgotten=True)
+
+    with _begun(program, recipe, directory, carry) as engine:
+        yield engine
+
+
+class Beginning(Protocol):
+    """What a run's first weights are, told to a user and kept with the run."""
+
+    def record(self) -> bytes: ...
+
+
+@contextmanager
+def _begun(
+    program: Program, recipe: Recipe, directory: RunDirectory, first: Callable[[Engine], Beginning | None]
+) -> Iterator[Engine]:
+    """A new run of a program in its folder, which `first` may give weights to begin with. Raises `ModgraphError`."""
+    assert program.source is not None
     labels = recipe.train.labels or {}
     graph = ignoring(program.ir, labels)
     splits = with_validation(recipe.data.splits(graph), recipe.train)
     graph = weighing(graph, labels, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
-        inherited = _inherited(engine.state.model, recipe.start, weight_map)
+        inherited = first(engine)
         fingerprints = engine.processes.on_rank_zero(partial(as_json, recipe.data, splits))
         if engine.processes.is_rank_zero:
             start = {} if inherited is None else {directory.start.name: inherited.record()}
             kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
-            directory.lay_out(program.source.text, program.imported, graph, recipe.to_yaml(), kept)
+            step = engine.progress.step
+            directory.lay_out(program.source.text, program.imported, graph, recipe.to_yaml(), kept, step)
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()

@@ -1,0 +1,113 @@
+"""Go on with a run as another spec says: weights and the state of their optimizer are carried over."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modgraph.cli.common import add_overrides, overrides, warn
+from modgraph.cli.diff_command import comparison
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report
+from modgraph.files import exists
+from modgraph.inspect.diff import Comparison, as_json, text_of
+from modgraph.program import load
+from modgraph.store.opened import Kind, Opened, kind_of, opened
+from modgraph.store.records import json_text
+from modgraph.store.run_directory import RunDirectory
+from modgraph.syntax import parse, read
+
+if TYPE_CHECKING:
+    from modgraph.training.carried import Edit
+    from modgraph.training.recipe import Recipe
+
+
+class NotToMigrate(Diagnostic):
+    """`migrate` takes a run's folder, and goes on with it as a spec says."""
+
+    code = "MG833"
+    message = '"{path}" is a {found}, and {wanted} is needed'
+    help = "for example: modgraph migrate runs/net --to wider.mod --out runs/wider"
+    path: str
+    found: str
+    wanted: str
+
+
+class NothingToCarry(Diagnostic):
+    """The spec has no weight that the run has: nothing of what it learnt would be left."""
+
+    code = "MG834"
+    message = 'no weight of "{run}" is one of "{spec}"'
+    help = "say in the spec what is called otherwise (moved OLD -> NEW), or begin anew: modgraph train {spec}"
+    run: str
+    spec: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run_folder", metavar="RUN", help="a run's folder")
+    parser.add_argument("--to", metavar="SPEC", required=True, help="the spec to go on with")
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder for the new run")
+    parser.add_argument("--recipe", metavar="FILE", help="another recipe than the run's")
+    add_overrides(parser)
+    parser.add_argument("--json", action="store_true", help="the plan as one JSON object on stdout")
+
+
+def run(options: argparse.Namespace) -> int:
+    _refuse(options.run_folder, Kind.RUN)
+    _refuse(options.to, Kind.SPEC)
+    given = overrides(options)
+    from modgraph.training.run import load_run, migrated
+
+    RunDirectory(Path(options.out)).refuse_existing()
+    old = load_run(options.run_folder)
+    checkpoint, recipe = old.newest(), _recipe(options.recipe or old.directory.recipe, options.to, given)
+    before = replace(opened(options.run_folder), graph=checkpoint.graph or old.began_with)
+    program = load(options.to, **recipe.model)
+    after = Opened(Path(options.to), Kind.SPEC, program.ir, program.source, moved=program.moved)
+    plan = comparison(before, after, {})
+    if not any(each.before and each.after for each in plan.weights):
+        raise ModgraphError([NothingToCarry(run=options.run_folder, spec=options.to)])
+    warn(program)
+    print(json_text(as_json(plan), indent=2) if options.json else text_of(plan), flush=True)
+    with migrated(old, checkpoint, recipe, program, _edit(plan), options.out) as engine:
+        at = f"epoch {engine.progress.epoch}, step {engine.progress.step}"
+        engine.say(f"{options.out} stands at {at}; go on: modgraph train --resume {options.out}")
+    return 0
+
+
+def _refuse(path: str, wanted: Kind) -> None:
+    """Raises `ModgraphError` where something else stands at a path."""
+    if exists(path) and kind_of(path) is not wanted:
+        raise ModgraphError([NotToMigrate(path=path, found=kind_of(path), wanted=f"a {wanted}")])
+
+
+def _recipe(path: str | Path, spec: str, given: Mapping[str, Any]) -> Recipe:
+    """A recipe under overrides, its parameters those that a spec has."""
+    from modgraph.training.recipe import read_recipe
+
+    keys = {name if "." in name else f"model.{name}": value for name, value in given.items()}
+    recipe = read_recipe(path, keys)
+    known = _parameters(spec)
+    lost = [name for name in recipe.model if name not in known and f"model.{name}" not in keys]
+    for name in lost:
+        print(
+            f"note: {name}={recipe.model[name]} of the recipe is left out: {spec} has no such parameter",
+            file=sys.stderr,
+        )
+    return replace(recipe, model={name: value for name, value in recipe.model.items() if name not in lost}, start=None)
+
+
+def _parameters(spec: str) -> list[str]:
+    """The names of a spec's parameters, none where it cannot be read: whoever loads it tells why."""
+    source = read(spec, Report())
+    file = None if source is None else parse(source, Report())
+    return [] if file is None else [each.name for model in file.models for each in model.parameters]
+
+
+def _edit(plan: Comparison) -> Edit:
+    from modgraph.training.carried import Edit
+
+    return Edit(plan.weights, {each.before: each.after for each in plan.diff.moved})

@@ -1,0 +1,107 @@
+"""What a training has come to, carried over to another graph: weights and the state of their optimizer.
+
+A weight of another shape takes over the values at the places that both shapes have, counted from the first in every
+axis; all others are as the new graph starts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+import torch
+from torch import Tensor
+
+from modgraph.inspect.diff import Fate, Weight
+from modgraph.store.checkpoint import Checkpoint, OptimizerState
+from modgraph.store.records import json_text
+from modgraph.training.progress import Progress
+from modgraph.training.stages import FACT
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What leads from one graph to another: what becomes of each weight, and of the names of nodes."""
+
+    weights: tuple[Weight, ...]
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """How many weights are carried over, by what has become of them, and those of which the optimizer's state is."""
+
+    source: str
+    weights: Mapping[str, int]
+    with_state: int
+    forgotten: bool = False  # what the algorithm kept is of other decisions
+
+    def record(self) -> bytes:
+        """What a run keeps of it."""
+        return (json_text(asdict(self), indent=1) + "\n").encode()
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{count:,} {what}" for what, count in self.weights.items() if count)
+        algorithm = "; what the algorithm remembers begins afresh" if self.forgotten else ""
+        return f"weights of {self.source}: {told}; {self.with_state:,} with the state of their optimizer{algorithm}"
+
+
+def carried(
+    checkpoint: Checkpoint, weights: Sequence[Weight], fresh: Mapping[str, Tensor], source: str, same_optimizer: bool
+) -> tuple[Checkpoint, Carried]:
+    """A checkpoint with all weights of another graph, which starts with the `fresh` ones; what was best is forgotten.
+
+    Another optimizer keeps another state, and begins afresh.
+    """
+    pairs = [(each.before.name, each.after.name) for each in weights if each.before and each.after]
+    taken = {new: checkpoint.weights[old] for old, new in pairs}
+    same = {new for old, new in pairs if checkpoint.weights[old].shape == fresh[new].shape}
+    state = _optimizer(checkpoint, pairs, fresh, same) if same_optimizer else {}
+    stages = {new: checkpoint.facts.get(FACT, {}).get(old) for old, new in pairs if new in same}
+    progress = replace(Progress.read(checkpoint), best=None, best_step=None, monitored=None, waited=0, enough=False)
+    counts = {str(fate): sum(each.fate is fate for each in weights) for fate in Fate}
+    found = replace(
+        checkpoint,
+        weights={name: _over(own, taken[name]) if name in taken else own for name, own in fresh.items()},
+        optimizer=state,
+        facts={**progress.facts(), FACT: {name: each for name, each in stages.items() if each is not None}},
+        state={},
+        graph=None,
+        origin=None,
+    )
+    with_state = len({name.partition("[")[0] for name in state})
+    return found, Carried(source, counts, with_state)
+
+
+def _optimizer(
+    checkpoint: Checkpoint, pairs: Sequence[tuple[str, str]], fresh: Mapping[str, Tensor], same: set[str]
+) -> OptimizerState:
+    """The state of the weights under their new names. That of a weight in parts goes with the parts alone."""
+    after = dict(pairs)
+    found: OptimizerState = {}
+    for key, fields in checkpoint.optimizer.items():
+        weight, bracket, part = key.partition("[")
+        name = after.get(weight)
+        if name is None or (bracket and name not in same):
+            continue
+        old = checkpoint.weights[weight].shape
+        found[name + bracket + part] = {
+            field: value if name in same or value.shape != old else _over(torch.zeros_like(fresh[name]), value)
+            for field, value in fields.items()
+        }
+    return found
+
+
+def _over(own: Tensor, taken: Tensor) -> Tensor:
+    """A tensor with the values of another at the places that both have."""
+    common = tuple(slice(min(sizes)) for sizes in zip(own.shape, taken.shape, strict=True))
+    found = own.clone()
+    found[common] = taken[common]
+    return found
+
+
+def renamed(state: Mapping[str, Tensor], routes: Mapping[str, str]) -> Iterator[tuple[str, Tensor]]:
+    """What an algorithm keeps, `assignments.ROUTE`, under the new names of routes."""
+    for name, value in state.items():
+        what, dot, route = name.partition(".")
+        yield what + dot + routes.get(route, route), value
