@@ -20,7 +20,7 @@ from modgraph.nn.categorical import (
     SlotsPerModule,
 )
 from modgraph.nn.chance import Draw, GumbelNoise, NormalNoise
-from modgraph.nn.choice import Above, Chosen, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
+from modgraph.nn.choice import Above, Chosen, Dispatch, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
 from modgraph.nn.choices import DRAW, choice_of, choosing
 from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
@@ -73,6 +73,7 @@ __all__ = [
     "CrossEntropy",
     "CumulativeSum",
     "Defined",
+    "Dispatch",
     "Draw",
     "Dropout",
     "Elementwise",
