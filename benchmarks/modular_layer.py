@@ -24,7 +24,7 @@ import torch
 
 import modgraph
 from modgraph.data import Arrays
-from modgraph.nn import DRAW, choosing
+from modgraph.nn import DRAW
 from modgraph.training.algorithms import EM
 from modgraph.training.algorithms.algorithm import LearnerSetup
 
@@ -97,13 +97,12 @@ def expectation(modules: int) -> None:
     learner: Any = EM(samples=10).learner(LearnerSetup(program.ir, data, 0, 20, 1))
     model = modgraph.backends.torch.build(learner.graph)  # type: ignore[attr-defined]
     batch = {name: torch.from_numpy(array) for name, array in data.values.items()}
-    drawn = {name: torch.full_like(table, DRAW, dtype=torch.int64) for name, table in learner.table.items()}
+    drawn = {name: torch.full_like(table, DRAW) for name, table in learner.told(torch.arange(20)).items()}
 
     @torch.no_grad()
     def one_by_one() -> None:
         for _ in range(10):
-            with choosing(drawn):
-                model.eval().results(batch, learner.wanted)
+            model.eval().results({**batch, **drawn}, learner.wanted)
 
     print(f"E-step, M = {modules:2}, against 10 passes: {ratio(lambda: learner.expectation(model, 0), one_by_one)}")
 

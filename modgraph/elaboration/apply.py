@@ -44,7 +44,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
         return POISON
     site.context.spend(2 * len(signature.results), span)
     name, owner = site.naming.next(op.name, bound.label)
-    if shapes and not site.agree_on_weights(owner, shapes, span):
+    if not site.has_name_of_its_own(owner, span) or (shapes and not site.agree_on_weights(owner, shapes, span)):
         return POISON
     site.context.count_weights(len(shapes), span)
     if shapes and site.naming.shifting is not None and bound.label is None:

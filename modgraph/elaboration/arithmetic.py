@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from modgraph.declare import shown_briefly
+from modgraph.declare import product, shown_briefly
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
@@ -34,19 +34,26 @@ def constant_call(name: str, call: ast.Call, site: Site) -> Any:
     if name in constants.OF_POOL and len(call.arguments) == 1:
         pool = site.evaluate(call.arguments[0].value)
         if isinstance(pool, PoolEntity):
-            return pool.size if name == "len" else _result_width(pool, call, site)
+            return pool.size if name == "len" else _of_pool(name, pool, call, site)
     values = [site.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
     return POISON if POISON in values else computed(name, values, call, site)
 
 
-def _result_width(pool: PoolEntity, call: ast.Call, site: Site) -> Any:
-    """How long the last axis is of what the modules of a pool yield."""
+def _of_pool(name: str, pool: PoolEntity, call: ast.Call, site: Site) -> Any:
+    """How many axes or numbers the modules of a pool take or yield; of what they yield, how long the last axis is."""
     node = site.graph_node(pool.path)
-    shape = node.result.shape if isinstance(node, PoolNode) else ()
-    if shape and shape[-1].size is not None:
-        return shape[-1].size
-    problem = "what its modules yield has no axis of a fixed length" if shape else "it is known once the pool is used"
-    site.tell(errors.Arithmetic(span=call.span, problem=problem))
+    if not isinstance(node, PoolNode):
+        site.tell(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
+        return POISON
+    type_ = node.message if name.startswith("message") else node.result
+    counted = type_.shape[-1:] if name == "result_width" else type_.shape
+    if name.endswith("rank"):
+        return len(type_.shape)
+    if (type_.shape or name == "message_width") and not any(axis.is_padded for axis in counted):
+        return product(counted)
+    what = "take" if name.startswith("message") else "yield"
+    lacks = "is not of a fixed size" if name == "message_width" else "has no axis of a fixed length"
+    site.tell(errors.Arithmetic(span=call.span, problem=f"what its modules {what} {lacks}"))
     return POISON
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from modgraph.declare import shown_value
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import constants, errors
+from modgraph.elaboration.bodies import BlockCall
 from modgraph.elaboration.calls import CallArgument, given, label_of
 from modgraph.elaboration.context import BLOCK
 from modgraph.elaboration.entities import (
@@ -25,11 +26,11 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.requirements import require_of_arguments
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.site import BlockCall, Site
+from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType, may_meet, met
 
-MOST_NESTED = 10  # uses of a definition inside each other, through arguments
+MOST_NESTED = 40  # uses of a definition inside each other, through arguments
 
 
 def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:

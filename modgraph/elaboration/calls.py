@@ -9,7 +9,16 @@ from modgraph.declare import Declaration, Initial, Setting
 from modgraph.diagnostics import Note, Span, closest, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import CALL
-from modgraph.elaboration.entities import POISON, Entity, OpUse, Poison, PoolEntity, described, names_router
+from modgraph.elaboration.entities import (
+    POISON,
+    Entity,
+    OpUse,
+    Poison,
+    PoolEntity,
+    described,
+    is_callable,
+    names_router,
+)
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
@@ -220,10 +229,18 @@ def _given(argument: ast.Argument, site: Site) -> Any:
 
 
 def given(expression: ast.Expression, site: Site) -> Any:
-    """What an argument of a block stands for; a kind of router that is no op stays as it is written."""
+    """What an argument of a block stands for: a constant, what can be applied, or a list of such; a kind of router that
+    is no op stays as it is written."""
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     if isinstance(callee, ast.Name) and names_router(callee.name, site.scope):
         return site.unapplied(ast.Stage(span=expression.span, term=expression))
+    if isinstance(expression, ast.ListOf):
+        members = tuple(given(item, site) for item in expression.items)
+        site.context.spend(len(members), expression.span)
+        if any(map(is_callable, members)) and all(
+            is_callable(each) or not isinstance(each, Entity) for each in members
+        ):
+            return members
     return site.evaluate(expression)
 
 

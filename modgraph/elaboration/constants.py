@@ -117,8 +117,8 @@ def call(name: str, values: list[Any]) -> Any:
             if not isinstance(only, tuple | range | str):
                 raise ConstantProblem(f"len is of a list, not of {shown_briefly(only)}")
             return len(only)
-        if name == "result_width":
-            raise ConstantProblem("result_width is of a pool")
+        if name in OF_POOL:
+            raise ConstantProblem(f"{name} is of a pool")
         numbers = values[0] if len(values) == 1 and isinstance(values[0], tuple | range) else values
         if len(numbers) > LONGEST_LIST:
             raise ConstantProblem(f"{name} of {len(numbers)} numbers: at most {LONGEST_LIST}")
@@ -143,8 +143,8 @@ OF_ONE: dict[str, Callable[[Any], Any]] = {
     **{"abs": abs, "round": round, "exp": math.exp, "log": math.log, "sqrt": math.sqrt},
     **{"sin": math.sin, "cos": math.cos},
 }
-OF_POOL = ("len", "result_width")  # of a pool
-FUNCTIONS = ("len", "min", "max", "sum", "result_width", *OF_ONE)
+OF_POOL = ("len", "message_rank", "message_width", "result_rank", "result_width")  # of a pool
+FUNCTIONS = ("min", "max", "sum", *OF_POOL, *OF_ONE)
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,

@@ -56,6 +56,7 @@ class Context:
         self.yields: dict[str, tuple[TensorType, ...]] = {}  # those that they yield, where they are several
         self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
+        self.owners: dict[int, dict[str, str]] = {}  # of a graph: what lies at or below a name, of an op's weights
         self.named: dict[str, Node] = {}
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
         self.nodes = 0
@@ -119,6 +120,16 @@ class Context:
         if self.tensors > MOST_WEIGHTS:
             self.tell(TooLarge(span=span, what="the model has too many tensors of weights", limit=MOST_WEIGHTS))
             raise Abandoned
+
+    def name_across(self, owner: str, graph: int) -> str | None:
+        """Take a name for an op's weights in a graph; another's that lies above it or below, if one does."""
+        known, parts = self.owners.setdefault(graph, {}), owner.split(".")
+        above = [".".join(parts[:end]) for end in range(1, len(parts))]
+        found = next((each for each in above if known.get(each) == each), None)
+        found = found or (known[owner] if known.get(owner, owner) != owner else None)
+        for each in (*above, owner):
+            known.setdefault(each, owner)
+        return found
 
     def spend(self, steps: int, span: Span) -> None:
         """Count work, so that no text takes long: an expression is a step, and so is a member that is looked at."""

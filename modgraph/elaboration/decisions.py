@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.declare import Role
+from modgraph.declare import RANKING, Role
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
@@ -27,8 +27,11 @@ def entered(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor 
     """An operand as the body of a block sees it: in a router's, its axes have the names of the input's type."""
     if isinstance(given, Poison) or site.call is None or site.call.decision is None:
         return given
+    decision, rank = site.call.decision, len(given.type.shape)
     words = [axis.name if isinstance(axis, ast.Name) else "" for axis in reversed(statement.type.axes)]
-    words += [f"outer{at}" for at in range(len(given.type.shape) - len(words))]
+    words += [""] * (decision.message_rank - len(words))
+    words += [f"outer{at}" for at in range(rank - len(words))]
+    decision.message_rank = 0
     for at, word in enumerate(words, start=1):
         if word and not isinstance(given, Poison):
             given = _named(given, -at, word, site)
@@ -81,11 +84,13 @@ def left(value: Tensor, site: Site) -> Any:
 
 
 def recorded(value: Tensor, role: Role, senders: Shape, modules: Axis, site: Site) -> Any:
-    """A record as the surroundings see it: a number for each sender, one if there is no axis of them, and module."""
+    """A record as the surroundings see it: a number for each sender, one if there is no axis of them, and module; of a
+    router that fills slots, what it chose by has one for each of these too."""
     value = left(value, site)
     if role is Role.OTHER or not isinstance(value, Tensor):
         return value
-    slots = role is Role.SLOTS
+    assert site.call is not None and site.call.decision is not None
+    slots = role is Role.SLOTS or (role in RANKING and site.call.decision.records_as(Role.SLOTS))
     shape = value.type.shape
     if not senders and len(shape) == 1 + slots:
         value = _applied(NewAxis(length=1, axis="", at=-2 - slots), value, site)

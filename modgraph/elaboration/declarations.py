@@ -37,12 +37,10 @@ def declare_module(statement: ast.Module, site: Site) -> None:
 
 def declare_pool(statement: ast.Pool, site: Site) -> None:
     what = f'pool "{statement.name}"'
-    if isinstance(statement.value, ast.ListOf):
-        templates = tuple(_template(item, what, site) for item in statement.value.items)
-    else:
-        templates = (_template(statement.value, what, site),)
-    shared = _shared(statement, site)
-    size = shared.size if shared is not None else _size(statement, len(templates), site)
+    listed = _listed(statement.value, what, site)
+    templates = listed if listed is not None else (_template(statement.value, what, site),)
+    shared = _shared(statement, site) if listed is None else None
+    size = shared.size if shared is not None else _size(statement, None if listed is None else len(listed), site)
     facts = (size, POISON if POISON in templates else templates, site.scope.frozen)
     _declare(statement, PoolEntity, facts, site)
     pool = site.scope.names[statement.name]
@@ -50,17 +48,25 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
         site.scope.declare(statement.name, replace(pool, grown=shared.grown, shares=shared.axis.name))
 
 
+def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | None:
+    """The modules of a list, which is written here or was given as an argument; None if it is none."""
+    if isinstance(value, ast.ListOf):
+        return tuple(_template(item, what, site) for item in value.items)
+    given = site.scope.find(value.name) if isinstance(value, ast.Name) else None
+    return tuple(_checked(each, value, what, site) for each in given) if isinstance(given, tuple) and given else None
+
+
 def _shared(statement: ast.Pool, site: Site) -> PoolEntity | None:
     """The pool whose axis this one has too: `pool descriptors[experts] = …`, one module for each expert."""
-    if not isinstance(statement.size, ast.Name) or isinstance(statement.value, ast.ListOf):
+    if not isinstance(statement.size, ast.Name):
         return None
     found = site.scope.find(statement.size.name)
     return found if isinstance(found, PoolEntity) else None
 
 
-def _size(statement: ast.Pool, listed: int, site: Site) -> int | Poison:
+def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:
     """How many modules a pool has: as many as its list, or the number in brackets."""
-    unlike = isinstance(statement.value, ast.ListOf)
+    unlike = listed is not None
     if statement.size is None and unlike and listed:
         return listed
     if statement.size is None:
@@ -86,7 +92,11 @@ def _size(statement: ast.Pool, listed: int, site: Site) -> int | Poison:
 
 
 def _template(expression: ast.Expression, what: str, site: Site) -> Any:
-    value = site.evaluate(expression)
+    return _checked(site.evaluate(expression), expression, what, site)
+
+
+def _checked(value: Any, expression: ast.Expression, what: str, site: Site) -> Any:
+    """What the modules of a pool, or a module, may be made of; else told."""
     if isinstance(value, Template | ModuleEntity | Poison):
         return value
     span, notes = site.at_fault(expression)

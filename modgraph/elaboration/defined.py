@@ -8,13 +8,14 @@ from typing import Any
 from modgraph.declare import CHOSEN, Role
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
+from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.context import BLOCK
 from modgraph.elaboration.decisions import left, recorded
 from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, RouterUse, Tensor
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.site import BlockCall, Decision, Site
+from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
-from modgraph.ir import Graph, OpNode, PoolNode, Result, RouteNode, RouterNode
+from modgraph.ir import Graph, OpNode, PoolNode, Result, RouteNode, RouterNode, drawn_by
 from modgraph.ops.along_axis import Softmax
 from modgraph.routers.defined import Defined
 from modgraph.syntax import ast
@@ -78,11 +79,13 @@ def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse,
     scope.declare_parameters(use.parameters, use.spans)
     for name, pool in zip(definition.pools, pools, strict=True):
         scope.declare(name, pool)
+    message = site.graph_node(pools[0].path)
     decision = Decision(
         router.path,
         router.span,
         definition.axis_words,
         Naming(f"{node}.axes", f"{node}.axes", scope),
+        message_rank=len(message.message.shape) if isinstance(message, PoolNode) else 0,
         shows_choice=use.record_as(*CHOSEN) is not None,
     )
     defining = (*site.defining, id(definition))
@@ -155,14 +158,24 @@ def _facts(
         axes = max(1, len(senders)) + len(pool.result.shape)  # a value without an axis of senders is one of them
         one = "pair" if len(value.type.shape) > axes else "module"
     facts: dict[str, Any] = {"one_for_each": one}
-    choice = next((kept[name] for name, role in roles.items() if role in CHOSEN), None)
+    choice = next(((kept[name], role) for name, role in roles.items() if role in CHOSEN), None)
     gates = next((kept[name] for name, role in roles.items() if role is Role.GATES), None)
-    if choice is not None:
-        support = support_of(choice.result, graph)
-        along = "modules" if support is None or support.axis == pool.axis else "senders"
-        k = 0 if support is None or along == "senders" else support.k or 0
-        return facts | {"chooses_along": along, "k": k, "balanced": along == "modules"}
-    return facts | {"balanced": gates is not None and _competes(gates, pool.axis, graph)}
+    if choice is None:
+        return facts | {"balanced": gates is not None and _competes(gates, pool.axis, graph)}
+    support = support_of(choice[0].result, graph)
+    along = "modules" if support is None or support.axis == pool.axis else "senders"
+    slots = choice[0].type.shape[-2].size or 0 if choice[1] is Role.SLOTS else 1
+    k = 0 if support is None or along == "senders" else (support.k or 0) * slots
+    drawn, hard = drawn_by(choice[0].result, graph) is not None, gates is not None and _is_choice(gates, graph)
+    balanced = along == "modules" and not hard and not (drawn and gates is None)
+    draws = drawn and (gates is None or hard)
+    return facts | {"chooses_along": along, "k": k, "balanced": balanced, "draws": draws}
+
+
+def _is_choice(gates: Tensor, graph: Graph) -> bool:
+    """Whether gates are a choice and nothing more, or how often slots chose: no gradient passes them."""
+    support = support_of(gates.result, graph)
+    return support is not None and support.pure and not support.straight
 
 
 def _competes(gates: Tensor, modules: Axis, graph: Graph) -> bool:

@@ -226,6 +226,8 @@ def shown_given(value: Any) -> str:
     """An argument of a block or a router, as it would be written."""
     if isinstance(value, Template):
         return str(value)
+    if isinstance(value, tuple) and any(isinstance(each, Entity) for each in value):
+        return f"[{', '.join(map(shown_given, value))}]"
     return str(value.path) if isinstance(value, ModuleEntity | PoolEntity | RouterEntity) else shown_briefly(value)
 
 
@@ -249,7 +251,8 @@ def described(value: Any) -> str:
         case Family():
             return f'the family "{value.name}"'
         case _:
-            return f"the constant {shown_briefly(value)}"
+            listed = isinstance(value, tuple) and any(isinstance(each, Entity) for each in value)
+            return f"the list {shown_given(value)}" if listed else f"the constant {shown_briefly(value)}"
 
 
 def is_callable(value: Any) -> bool:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, Report
 from modgraph.elaboration import errors
+from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.calls import given
 from modgraph.elaboration.context import Abandoned, Context, Observer
 from modgraph.elaboration.entities import POISON
 from modgraph.elaboration.imports import Imports
 from modgraph.elaboration.language import RULES
 from modgraph.elaboration.scope import Naming, Scope
-from modgraph.elaboration.site import BlockCall, Decision, Site
+from modgraph.elaboration.site import Site
 from modgraph.ir import Graph
 from modgraph.syntax import ast
 from modgraph.types import Axis

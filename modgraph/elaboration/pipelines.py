@@ -117,8 +117,9 @@ def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...
     if isinstance(term, PoolEntity):
         return _apply_pool(term, means, tensors, stage, site)
     if isinstance(means, ByRouter):
-        found = f"this is {described(term)}"
-        site.tell(errors.WrongKind(span=stage.term.span, needed="a pool", found=found))
+        (span, notes), found = site.at_fault(stage.term), f"this is {described(term)}"
+        way_out = "a router chooses among the modules of a pool: pool p[4] = linear(8)"
+        site.tell(errors.WrongKind(span=span, notes=notes, needed="a pool", found=found, way_out=way_out))
         return POISON
     value = site.apply(term, tensors, stage.span)
     if means is None or stage.sent is None or isinstance(value, Poison):

@@ -21,7 +21,8 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
     if not isinstance(target, RouterEntity):
         found = f"this is {described(target)}"
         advice = "values are reached by name, members of a family by [ ]"
-        site.tell(errors.WrongKind(span=expression.target.span, needed="a router", found=found, way_out=advice))
+        span, notes = site.at_fault(expression.target)
+        site.tell(errors.WrongKind(span=span, notes=notes, needed="a router", found=found, way_out=advice))
         return POISON
     records = target.router.record_names
     if expression.name not in records:

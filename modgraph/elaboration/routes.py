@@ -109,10 +109,10 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
 
 
 def _support(weights: Tensor, value: Tensor, pool: PoolNode, site: Site) -> Support | None:
-    """A choice among a pool's modules or its senders that the weights are zero beyond; of vectors alone."""
+    """A choice among a pool's modules or its senders that the weights are zero beyond; of messages of a fixed size."""
     outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
-    of_vectors = len(pool.message.shape) == len(pool.result.shape) == 1
-    if not of_vectors or pool.axis in outer or not shapes_meet(weights.type.shape, (*outer, pool.axis)):
+    fixed = not (pool.message.padded or pool.result.padded)
+    if not fixed or pool.axis in outer or not shapes_meet(weights.type.shape, (*outer, pool.axis)):
         return None
     support = support_of(weights.result, site.graph)
     if support is None or (support.k is None and support.axis.size is None):

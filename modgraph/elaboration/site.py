@@ -8,11 +8,13 @@ from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
+from modgraph.elaboration.bodies import BlockCall
 from modgraph.elaboration.context import NAME, STATEMENT, Context
 from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, described
 from modgraph.elaboration.errors import (
     AxisOfAnyLength,
     DuplicateName,
+    NameAcross,
     NotConstant,
     NotInRegion,
     NotValue,
@@ -41,42 +43,6 @@ class Rules:
     statements: Mapping[type[ast.Statement], Callable[[Any, Site], None]]
     applications: Mapping[type[Entity], Callable[[Any, tuple[Tensor, ...], Span, Site], Any]]
     term: Callable[[ast.Expression, Site], Any]
-
-
-@dataclass
-class Decision:
-    """What a router decides while its body is elaborated: what it recorded, each time by name.
-
-    It is declared at `span` by the path `router`. `naming` is that of what names axes, `words` are those that its body
-    names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`.
-    """
-
-    router: str
-    span: Span
-    words: frozenset[str]
-    naming: Naming
-    shows_choice: bool = False
-    records: dict[str, list[Any]] = field(default_factory=dict)
-    named: dict[str, Axis] = field(default_factory=dict)
-    lacking: set[Axis] = field(default_factory=set)
-
-
-@dataclass
-class BlockCall:
-    """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far.
-
-    Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
-    `decision` is that of a router, if it is one. `defining` are the definitions in whose text the use stands, and its
-    own: none of them is used in its own text.
-    """
-
-    name: str
-    operands: list[Tensor] | None
-    axes: dict[str, Any] = field(default_factory=dict)
-    outputs: list[Any] = field(default_factory=list)
-    span: Span | None = None
-    decision: Decision | None = None
-    defining: tuple[int, ...] = ()
 
 
 @dataclass
@@ -293,10 +259,21 @@ class Site:
             self.context.lengths[axis] = name
         return Result(self.context.lengths[axis])
 
+    @property
+    def _home(self) -> int:
+        """The graph whose weights have names of their own: a scan's are those around it."""
+        return id(self.graph if self.scan is None else self.scan.outer.graph)
+
+    def has_name_of_its_own(self, owner: str, span: Span) -> bool:
+        """Whether the weights of an op are called so that none lie below another op's."""
+        other = self.context.name_across(owner, self._home)
+        if other is not None:
+            self.tell(NameAcross(span=span, name=owner, other=other))
+        return other is None
+
     def agree_on_weights(self, owner: str, shapes: dict[str, tuple[int, ...]], span: Span) -> bool:
         """Whether the weights of an owner have the shapes its earlier uses gave them."""
-        home = id(self.graph if self.scan is None else self.scan.outer.graph)
-        earlier = self.context.weights.setdefault((home, owner), shapes)
+        earlier = self.context.weights.setdefault((self._home, owner), shapes)
         if earlier.keys() != shapes.keys():
             facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
             self.tell(SharedWithOtherWeights(span=span, name=owner, **facts))

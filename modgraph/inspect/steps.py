@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
-from modgraph.declare import DISTRIBUTION, Role, Signature, Use, numbers, product
+from modgraph.declare import CHOSEN, DISTRIBUTION, Signature, Use, numbers, product
 from modgraph.inspect.cost import fixed, fixed_route_signature, fixed_signature
 from modgraph.inspect.pool_steps import PoolOnTape
 from modgraph.ir import (
@@ -148,9 +148,10 @@ class Writer:
 
 def _drawn(router: Router, records: list[Value]) -> Iterator[tuple[Value, Value]]:
     """The distribution that a router draws from, and what it draws."""
-    by_role = {record.role: value for record, value in zip(router.records, records, strict=True)}
-    if router.draws:
-        yield next(by_role[role] for role in DISTRIBUTION if role in by_role), by_role[Role.SLOTS]
+    values = dict(zip(router.record_names, records, strict=True))
+    distribution, choice = router.record_as(*DISTRIBUTION), router.record_as(*CHOSEN)
+    if router.draws and distribution is not None and choice is not None:
+        yield values[distribution.name], values[choice.name]
 
 
 def drawing(graph: Graph) -> list[str]:

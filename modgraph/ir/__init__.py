@@ -2,6 +2,7 @@
 
 from modgraph.ir.alike import alike
 from modgraph.ir.comparisons import Compared, comparisons
+from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
@@ -57,10 +58,13 @@ __all__ = [
     "below",
     "bind_route",
     "comparisons",
+    "drawn_by",
     "facts_of",
+    "free_draws",
     "free_length_name",
     "from_json",
     "grow",
+    "is_free_draw",
     "length_name",
     "longest",
     "module_axes",
@@ -70,6 +74,7 @@ __all__ = [
     "rewritten",
     "to_json",
     "to_text",
+    "told",
     "verify",
     "weights_of",
 ]

@@ -22,18 +22,13 @@ from modgraph.elaboration.entities import (
 from modgraph.elaboration.prelude import prelude_router
 from modgraph.inspect.reference import declaration_page, signature_of
 from modgraph.lsp.analysis import Analysis
+from modgraph.lsp.names import CALLABLE, declared_names, parameters_around, parameters_of
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.prelude import definitions
 from modgraph.syntax import ast, keywords, parse, read
 from modgraph.syntax.tokens import PlacedToken
 from modgraph.vocabulary import find_all, find_op, find_router
-
-CALLABLE = ("MODULE", "TOKENIZER", "POOL", "BLOCK")
-LONGEST_INDEX = 20  # tokens of what stands in brackets
-DEFINING = ("BLOCK", "MODEL", "ROUTER")
-OPENING, CLOSING = ("LPAR", "LSQB"), ("RPAR", "RSQB")
-DECLARING = (*CALLABLE, "ROUTER", "INPUT", "TARGET")
 
 
 @dataclass(frozen=True)
@@ -50,10 +45,10 @@ def complete(analysis: Analysis, offset: int) -> list[Suggestion]:
     arguments in a call, or names."""
     before = [token for token in analysis.tokens if token.span.end < offset or _is_done(token, offset)]
     last = before[-1].type if before else ""
-    declared = dict(_declared(analysis.tokens))
+    declared = dict(declared_names(analysis.tokens))
     if last == "BY":
         return [Suggestion(name, "router") for name, kind in declared.items() if kind == "ROUTER"]
-    parameters = [Suggestion(name, "parameter") for name in _parameters(before)]
+    parameters = [Suggestion(name, "parameter") for name in parameters_around(before)]
     if last == "ARROW":
         return [*_named(declared, CALLABLE), *parameters, *_ops()]
     if len(before) >= 2 and last == "DOT":
@@ -84,39 +79,8 @@ def _routers(analysis: Analysis) -> list[Suggestion]:
     return [*here, *written, *(Suggestion(each.name, "router", signature_of(each)) for each in Router.registry.every())]
 
 
-def _parameters(before: list[PlacedToken]) -> Iterator[str]:
-    """The parameters of the block or router that a place lies in: from tokens, as names are."""
-    heads = [at for at, token in enumerate(before[:-2]) if token.type in DEFINING and before[at + 2].type == "LPAR"]
-    if not heads or before[heads[-1]].type == "MODEL":
-        return
-    depth = 0
-    for at in range(heads[-1] + 2, len(before)):
-        depth += (before[at].type in OPENING) - (before[at].type in CLOSING)
-        if depth == 0:
-            return
-        if depth == 1 and before[at - 1].type in ("LPAR", "COMMA") and before[at].type == "NAME":
-            yield str(before[at])
-
-
 def _named(declared: dict[str, str], kinds: tuple[str, ...]) -> list[Suggestion]:
     return [Suggestion(name, kind.lower()) for name, kind in declared.items() if kind in kinds]
-
-
-def _declared(tokens: tuple[PlacedToken, ...]) -> Iterator[tuple[str, str]]:
-    """Names a text declares or binds, with the keyword before them: from tokens, so that broken text has names too."""
-    for at, token in enumerate(tokens):
-        before = tokens[at - 1].type if at else ""
-        after = tokens[at + 1].type if at + 1 < len(tokens) else ""
-        bound = after == "EQUAL" or (after == "LSQB" and _after_brackets(tokens, at + 1) == "EQUAL")
-        if token.type == "NAME" and (before in DECLARING or bound or before in ("REPEAT", "FOR", "AS")):
-            yield str(token), before if before in DECLARING else "VALUE"
-
-
-def _after_brackets(tokens: tuple[PlacedToken, ...], at: int) -> str:
-    """What kind of token follows the bracket that closes the one at a place."""
-    within = range(at, min(at + LONGEST_INDEX, len(tokens)))
-    closing = next((later for later in within if tokens[later].type == "RSQB"), len(tokens))
-    return tokens[closing + 1].type if closing + 1 < len(tokens) else ""
 
 
 def _definitions(analysis: Analysis) -> list[ast.Definition]:
@@ -125,8 +89,11 @@ def _definitions(analysis: Analysis) -> list[ast.Definition]:
 
 
 def _block(name: str, analysis: Analysis) -> ast.Definition | None:
-    """A block that the text defines."""
-    blocks = analysis.file.blocks if analysis.file is not None else ()
+    """A block that the text defines or imports."""
+    if analysis.file is None:
+        return None
+    imported = _imported(analysis.file, name, Path(analysis.source.name))
+    blocks = (*analysis.file.blocks, *((imported,) if imported is not None and imported.keyword == "block" else ()))
     return next((each for each in blocks if each.name == name), None)
 
 
@@ -164,10 +131,14 @@ def _arguments(before: list[PlacedToken], analysis: Analysis) -> list[Suggestion
         if depth < 0 and before[at - 1].type == "NAME":
             name = str(before[at - 1])
             of_router = at >= 4 and before[at - 4].type == "ROUTER"
-            defined = _definition_of(name, analysis) if of_router else _block(name, analysis)
-            if defined is not None:
-                own = [Suggestion(f"{each.name}=", "argument") for each in defined.parameters]
-                return [*own, *_routers(analysis)]
+            defined = _definition_of(name, analysis) if of_router else None
+            names = (
+                parameters_of(name, analysis.source, analysis.tokens)
+                if defined is None
+                else [each.name for each in defined.parameters]
+            )
+            if names:
+                return [*(Suggestion(f"{each}=", "argument") for each in names), *_routers(analysis)]
             declaration = (find_router if of_router else find_op)(name)
             settings = declaration.settings().values() if declaration is not None else ()
             return [Suggestion(f"{each.name}=", "argument", each.bounds["doc"]) for each in settings]
@@ -215,7 +186,7 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
         return None
     imported = _imported(analysis.file, str(word), Path(analysis.source.name))
     if imported is not None:
-        return imported
+        return imported.name_span
     found = [span for name, span in _declarations(analysis.file) if name == str(word)]
     known = prelude_router(str(word))
     if not found and known is not None:
@@ -224,13 +195,14 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
     return max(earlier, key=lambda span: span.start) if earlier else (found[0] if found else None)
 
 
-def _imported(file: ast.File, name: str, importer: Path) -> Span | None:
+def _imported(file: ast.File, name: str, importer: Path) -> ast.Definition | None:
+    """What a name means that the file imports, read where it is defined."""
     for statement in file.imports:
         if name in statement.names:
             source = read(resolved(importer.parent / statement.path), Report())
             other = parse(source, Report()) if source is not None else None
             blocks = other.definitions if other is not None else ()
-            return next((block.name_span for block in blocks if block.name == name), None)
+            return next((block for block in blocks if block.name == name), None)
     return None
 
 

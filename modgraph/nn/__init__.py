@@ -11,17 +11,8 @@ from modgraph.nn.array import Constant, NextState, State
 from modgraph.nn.attention import Attention
 from modgraph.nn.batch import BatchMean, BatchVariance
 from modgraph.nn.capacity import WithinCapacity
-from modgraph.nn.categorical import (
-    Categorical,
-    Fixed,
-    SlotsGathered,
-    SlotsGrouped,
-    SlotsMasked,
-    SlotsPerModule,
-)
-from modgraph.nn.chance import Draw, GumbelNoise, NormalNoise
+from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import Above, Chosen, Dispatch, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
-from modgraph.nn.choices import DRAW, choice_of, choosing
 from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
@@ -61,7 +52,6 @@ __all__ = [
     "BatchMean",
     "BatchNorm2d",
     "BatchVariance",
-    "Categorical",
     "Chosen",
     "Clamp",
     "ClassToken",
@@ -81,7 +71,6 @@ __all__ = [
     "EveryModule",
     "EveryModuleRoute",
     "FirstPlaces",
-    "Fixed",
     "Flatten",
     "Gathered",
     "Gaussian",
@@ -118,10 +107,6 @@ __all__ = [
     "SelectedMasked",
     "SelectedPerModule",
     "Shard",
-    "SlotsGathered",
-    "SlotsGrouped",
-    "SlotsMasked",
-    "SlotsPerModule",
     "Softmax",
     "SortOrder",
     "Split",
@@ -141,8 +126,6 @@ __all__ = [
     "WeightedFactorised",
     "Where",
     "WithinCapacity",
-    "choice_of",
-    "choosing",
     "cleared",
     "scan",
     "sharded",

@@ -111,19 +111,24 @@ class Contract(nn.Module):
 
     def forward(self, left: Tensor, right: Tensor, real: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
         left, right = cleared(left, real[0]), cleared(right, real[1])
-        if not self.aligned and self.free[1] == 1 and _of_all(right, 2):
-            return left.movedim(self.over[0], -1) @ _one(right.movedim(self.over[1], -1)).mT
+        if not self.aligned and self.free[1] >= 1 and _of_all(right, 1 + self.free[1]):
+            return self._mapped(_last(left, self.over[0]), _last(right, self.over[1]))
         if not self.aligned and self.free == (1, 1):
-            left, right = left.movedim(self.over[0], -1), right.movedim(self.over[1], -1)
-            return (right @ _one(left).mT).mT if _of_all(left, 2) else left @ right.mT
+            left, right = _last(left, self.over[0]), _last(right, self.over[1])
+            return (right @ left.reshape(left.shape[-2:]).mT).mT if _of_all(left, 2) else left @ right.mT
         outer = [x.dim() - free - 1 for x, free in zip((left, right), self.free, strict=True)]
         left, right = (x[(None,) * (max(outer) - own)] for x, own in zip((left, right), outer, strict=True))
         return torch.einsum(self.equation, left, right)
 
+    def _mapped(self, left: Tensor, right: Tensor) -> Tensor:
+        """Each vector of the left through one matrix, whose rows have all other axes of the right."""
+        rows = right.shape[right.dim() - 1 - self.free[1] : -1]
+        found = left @ right.reshape(-1, right.shape[-1]).mT
+        return found if len(rows) == 1 else found.reshape(*found.shape[:-1], *rows)
 
-def _one(x: Tensor) -> Tensor:
-    """A matrix that is one for all examples."""
-    return x.reshape(x.shape[-2:])
+
+def _last(x: Tensor, axis: int) -> Tensor:
+    return x if axis == -1 else x.movedim(axis, -1)
 
 
 def _of_all(x: Tensor, rank: int) -> bool:

@@ -7,9 +7,10 @@ import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.along_axis import AlongAxis
-from modgraph.nn.choices import DRAW
 from modgraph.nn.padding import cleared
 from modgraph.nn.shard import standard_gumbel, standard_normal
+
+DRAW = -1  # in the place of a number: draw it
 
 
 class NormalNoise(nn.Module):
@@ -37,14 +38,17 @@ class Draw(AlongAxis):
     """One place along an axis, drawn from the softmax of logits in training, the most probable otherwise."""
 
     def forward(self, x: Tensor, told: Tensor | None = None, real: tuple[Tensor | None, ...] = (None,)) -> Tensor:
-        """x of any shape gives the same shape; what is told lacks the axis, and holds places, or `DRAW`.
+        """x of any shape gives the same shape; what is told holds places, or `DRAW`, and lacks the axis, perhaps others
+        of one place too.
 
         Padding is never chosen; where all is, the choice is zero.
         """
-        scores = cleared(x.detach(), real[0], -torch.inf).movedim(self.axis, -1)
-        told = None if told is None else cleared(told, real[-1])
+        scores = cleared(x.detach(), real[0], -torch.inf)
+        scores = scores if self.axis == -1 else scores.movedim(self.axis, -1)
+        if told is not None:
+            told = cleared(told, real[1] if len(real) > 1 else None).reshape(scores.shape[:-1])
         choice = F.one_hot(drawn_place(scores, told, self.training), scores.shape[-1]).to(x.dtype)
-        return cleared(choice.movedim(-1, self.axis), real[0])
+        return cleared(choice if self.axis == -1 else choice.movedim(-1, self.axis), real[0])
 
 
 def drawn_place(scores: Tensor, told: Tensor | None, training: bool) -> Tensor:

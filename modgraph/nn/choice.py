@@ -108,18 +108,22 @@ class ChosenRecords(NamedTuple):
 class Chosen(nn.Module):
     """A router that is told its gates, its choice, and what this ranks modules by."""
 
-    def __init__(self, k: int, straight: bool = False) -> None:
-        """`straight` says that the gradient reaches the gates of what was not chosen too."""
+    def __init__(self, k: int, straight: bool = False, rank: int = 1, shows: bool = True) -> None:
+        """`straight` says that the gradient reaches the gates of what was not chosen too; `rank` is that of a token.
+        If it `shows` its choice, that is one where it is not zero."""
         super().__init__()
         self.k = k
         self.straight = straight
+        self.rank = rank
+        self.shows = shows
 
     def forward(
         self, tokens: Tensor, weights: Tensor, scores: Tensor, choice: Tensor, real: Tensor | None = None
     ) -> ChosenRecords:
-        """Tokens [..., N, D], all else [..., N, M], or without N for a single one; padding gets zeros."""
-        given = (each if each.dim() == tokens.dim() else each.unsqueeze(-2) for each in (weights, scores, choice))
-        weights, scores, choice = (cleared(each, real) for each in given)
-        chosen = choice != 0
-        gates = weights if self.straight else cleared(weights, chosen)
-        return ChosenRecords(gates, scores.detach(), chosen.to(choice.dtype))
+        """Tokens [..., N, message], all else [..., N, M]; or all without N. Padding gets zeros."""
+        real = None if real is None else real.reshape(real.shape[: real.dim() - self.rank]).unsqueeze(-1)
+        gates = weights if self.straight or weights is choice else cleared(weights, choice != 0)
+        gates, choice = cleared(gates, real), cleared(choice, real)
+        if not self.shows:
+            return ChosenRecords(gates, scores, choice)
+        return ChosenRecords(gates, cleared(scores.detach(), real), (choice != 0).to(choice.dtype))

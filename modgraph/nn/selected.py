@@ -129,7 +129,7 @@ def gathered(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Gath
     for _ in range(k):
         best = left_SM.argmax(-1, keepdim=True)
         left_S1 = left_SM.gather(-1, best)  # zero where no choice is left
-        weight = gates_SM.gather(-1, best) * left_S1
+        weight = gates_SM.gather(-1, best)
         left_SM = left_SM.scatter(-1, best, 0)
         values = pool.chosen(best.squeeze(-1), tokens_S)
         part = cleared(values.flatten(1), left_S1 != 0) * weight

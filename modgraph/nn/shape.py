@@ -93,6 +93,8 @@ class NewAxis(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = x.unsqueeze(self.place)
+        if self.length == 1:
+            return x
         shape = [-1] * x.dim()
         shape[self.place] = self.length
         return x.expand(shape)

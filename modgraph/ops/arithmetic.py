@@ -14,6 +14,8 @@ ARITHMETIC_MODULE = TorchModule(
 class Arithmetic(Pairwise):
     """Base of + − × ÷ and power: two values, or a value and a constant."""
 
+    broadcasts = True
+
     left: float | None = setting(None, doc="a constant instead of the left operand")
     right: float | None = setting(None, doc="a constant instead of the right operand")
 

@@ -40,7 +40,9 @@ class Conv(Op):
     width: int = setting(min=1, doc="number of filters")
     kernel: int = setting(3, min=1, doc="side of the window")
     stride: int = setting(1, min=1, doc="step of the window")
-    padding: int = setting(0, min=0, doc="zeros around the image")
+    padding: int | str = setting(
+        0, min=0, choices=("same",), doc='zeros around the image; "same": so many that it keeps its size'
+    )
     groups: int = setting(1, min=1, doc="groups of channels that do not mix")
     bias: bool = setting(True, doc="add a learned number per filter")
 
@@ -53,13 +55,15 @@ class Conv(Op):
 
     @derived
     def H_out(self, H: int) -> int:
-        return extent(H, self.kernel, self.stride, self.padding, "height")
+        return H if isinstance(self.padding, str) else extent(H, self.kernel, self.stride, self.padding, "height")
 
     @derived
     def W_out(self, W: int) -> int:
-        return extent(W, self.kernel, self.stride, self.padding, "width")
+        return W if isinstance(self.padding, str) else extent(W, self.kernel, self.stride, self.padding, "width")
 
     def check(self, axes: Axes) -> None:
+        if isinstance(self.padding, str) and self.stride != 1:
+            raise Misfit('padding="same" goes with a step of 1', "give its number of zeros, or leave stride out")
         channels = axes.fixed("C")
         if channels % self.groups or self.width % self.groups:
             raise Misfit(

@@ -28,22 +28,30 @@ PLACE = re.compile(r"-[1-9]\d*")  # of an axis, counted from the last
 
 
 class Flatten(Op):
-    """Put everything an example holds into one axis."""
+    """Put everything an example holds into one axis, or its last axes: `flatten(3)` makes vectors of images."""
 
     name = "flatten"
     synonyms = ("ravel",)
     example = "input x: float[5, 6] y = x -> flatten output y"
-    module = TorchModule("modgraph.nn.Flatten", "rank")
+    module = TorchModule("modgraph.nn.Flatten", "flat")
     affine = True
+
+    axes: int | None = setting(None, min=1, doc="how many of the last axes; all if not given")
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x),)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        if found[0].padded:
-            axis = found[0].padded[0]
-            raise Misfit(f'it needs fixed lengths, and "{axis}" has none', f'reduce it first: -> mean(axis="{axis}")')
-        return (floats(product(found[0].shape)),)
+        rank = len(found[0].shape)
+        axes.bound["flat"] = count = rank if self.axes is None else self.axes
+        if count > rank:
+            raise Misfit(f"there are {rank} axes, and it joins {count}", f"at most: flatten({rank})")
+        outer, joined = found[0].shape[: rank - count], found[0].shape[rank - count :]
+        padded = next((axis for axis in joined if axis.is_padded), None)
+        if padded is not None:
+            reason = f'it needs fixed lengths, and "{padded}" has none'
+            raise Misfit(reason, f'reduce it first: -> mean(axis="{padded}")')
+        return (found[0].with_shape((*outer, product(joined))),)
 
 
 class Concat(Op):

@@ -2,7 +2,6 @@
 
 from modgraph.routers import (
     agreement,
-    categorical,
     chosen,
     every_module,
     noisy_top_k,
@@ -17,7 +16,6 @@ __all__ = [
     "PoolTypes",
     "Router",
     "agreement",
-    "categorical",
     "chosen",
     "every_module",
     "noisy_top_k",

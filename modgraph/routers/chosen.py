@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, setting, tokens
+from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, product, setting, tokens
 from modgraph.routers.on_tape import TapedPool, chosen, senders
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, RecordsOf, Router, definition
 from modgraph.routers.top_k import TopK
 from modgraph.tape import FLAG, Value
-from modgraph.types import TensorType
+from modgraph.types import Axis, Misfit, TensorType, once_each
 
 EVERY_EDGE = "modgraph.nn.message_passing.EveryEdgeMessagePassing"
 OF_CHOICE = (
@@ -25,6 +25,7 @@ class Chosen(TopK):
     """Send each token to the modules of a choice, weighted; the weights beyond it count as zero.
 
     What `x -> pool by w` means where w is a value times a `top_k` over the modules, or a `masked_softmax` among them.
+    A message of any rank is routed as one vector; so is its result.
     """
 
     name = "chosen"
@@ -34,8 +35,9 @@ class Chosen(TopK):
         "w = (s, s -> top_k(2)) -> masked_softmax y = x -> p by w output y"
     )
     operands = (tokens("tokens"), *OF_PAIRS)
-    module = TorchModule("modgraph.nn.Chosen", "k", "straight")
+    module = TorchModule("modgraph.nn.Chosen", "k", "straight", "message_rank", "shows")
     balanced = False
+    takes_one = True
 
     straight: bool = setting(False, doc="the gradient reaches the weights of what was not chosen too")
     shows: bool = setting(True, doc="record the choice; not where the router that made it does")
@@ -43,9 +45,17 @@ class Chosen(TopK):
     records: ClassVar[Any] = RecordsOf(lambda router: OF_CHOICE if router.shows else (), otherwise=OF_CHOICE)
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
-        if not self.outer(pool, tokens):
-            others = tuple(each.with_shape((1, *each.shape)) for each in others)
-        return super().bind_pool(pool, tokens, *others)
+        outer = self.outer(pool, tokens)
+        if self.chooses_along == "modules" and self.k > pool.size:
+            reason = f'it selects k={self.k} of "{pool.name}", a pool of {pool.size}'
+            raise Misfit(reason, "lower k, or raise the pool's size")
+        pairs = others if outer else tuple(each.with_shape((1, *each.shape)) for each in others)
+        flat = tokens.with_shape((*(outer or (1,)), _width(pool.message)))
+        rank = len(pool.message.shape)
+        signature = self.bind(flat, *pairs, M=pool.axis, V=_width(pool.result), message_rank=rank)
+        value, *records = signature.results if outer else self._for_one(signature.results)
+        value = value.with_shape(once_each((*value.shape[:-1], *pool.result.shape)))
+        return replace(signature, operands=(tokens, *others), results=(value, *records))
 
     def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
         tokens, (weights, scores, choice) = use.cleared(tokens), map(use.cleared, others)
@@ -89,9 +99,6 @@ class ChosenSenders(Chosen):
     )
     chooses_along = "senders"
 
-    def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
-        return Router.bind_pool(self, pool, tokens, *others)
-
     def active_modules(self, size: int) -> int:
         return size
 
@@ -103,3 +110,11 @@ class ChosenSenders(Chosen):
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         return super().lowerings(replace(pool, gathers=False))  # a token may be chosen by every module
+
+
+def _width(type_: TensorType) -> Axis:
+    """A message or a result as one axis. Raises `Misfit` if its size is not fixed."""
+    if type_.padded:
+        reason = f"a route along a choice needs messages and results of a fixed size, not {type_}"
+        raise Misfit(reason, "give the axis a number in the input's type")
+    return type_.shape[0] if len(type_.shape) == 1 else Axis(product(type_.shape))

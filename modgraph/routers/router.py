@@ -92,6 +92,7 @@ class Router(Declaration):
     computes: ClassVar[bool] = True  # or only shows what ops and other routes of the graph computed
     every_message: ClassVar[bool] = False  # it takes the message of every pair, which routes may have in common
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
+    takes_one: ClassVar[bool] = False  # its torch forms take a single sender without that axis, all else without it too
 
     @property
     def record_names(self) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.metrics.evaluation import evaluate, metrics_of
 from modgraph.metrics.means import Means
-from modgraph.nn import choosing
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.run_directory import RunDirectory
@@ -211,10 +210,10 @@ class Engine:
         for group in state.optimizer.param_groups:
             group["lr"] = self._rate()
         state.optimizer.zero_grad(set_to_none=True)
-        with self.processes.shard(indices, self.train.seed, step) as own, choosing(self._choices(own)):
+        with self.processes.shard(indices, self.train.seed, step) as own:
             rows = batch_of(self.task.data, own.numpy())
             batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
-            found, losses = state.objective(self._augmented(batch, indices, step))
+            found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own)})
             measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
             objective = state.learner.objective(losses, found[measured:known], len(indices))
         self._descend(objective, len(indices))
@@ -229,9 +228,9 @@ class Engine:
         rate: float = self.train.optimizer.arguments()["lr"] * share
         return rate
 
-    def _choices(self, indices: Tensor) -> dict[str, Tensor]:
-        chosen = self.state.learner.choices(indices)
-        return {route: self.processes.placed(choice) for route, choice in chosen.items()}
+    def _told(self, indices: Tensor) -> dict[str, Tensor]:
+        """What draws are to take, by the names under which a batch tells it."""
+        return {name: self.processes.placed(each) for name, each in self.state.learner.told(indices).items()}
 
     def _augmented(self, batch: Batch, indices: Tensor, step: int) -> Batch:
         """This process's part of a batch, its images moved as they would be in one process."""

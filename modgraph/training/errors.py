@@ -124,12 +124,27 @@ class NoGradient(Diagnostic):
 
 
 class NothingDrawn(Diagnostic):
-    """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`."""
+    """The algorithms em and reinforce teach routers that draw their choices, such as `categorical`.
+
+    Of a definition, that is one that records the choice of a `draw`, which no gradient passes.
+    """
 
     code = "MG541"
     message = "the algorithm {algorithm} teaches routers that draw their choices, and the spec has none"
-    help = "use the router categorical, or train.algorithm: backprop"
+    help = "use the router categorical, or one that records what it draws, or train.algorithm: backprop"
     algorithm: str
+
+
+class NoDistribution(Diagnostic):
+    """The algorithms em and reinforce weigh a decision by how probable it was, which a router's records tell.
+
+    `logits` and `log_probabilities` do, with a number for each slot and module where the router fills slots.
+    """
+
+    code = "MG260"
+    message = 'router "{router}" draws its choices, and does not record what it draws from'
+    help = "record it in the router's body: record scores: log_probabilities = scores -> log_softmax"
+    router: str
 
 
 class NoLikelihood(Diagnostic):

@@ -196,6 +196,8 @@ def test_a_block_of_another_file_is_passed_on_to_a_block_of_a_third(tmp_path: Pa
         ("y = x -> moe(linear(6), linear(6) -> relu)", "MG218", "linear(6) -> relu"),
         ("y = x -> moe(linear(6), pair)", "MG248", "p by r"),
         ("y = x -> chain(relu, gelu)", "MG213", "gelu"),
+        ("y = x -> moe([linear(6), 3], size=2)", "MG218", "[linear(6), 3]"),
+        ("y = x -> chain([relu, gelu])", "MG218", "[relu, gelu]"),
         ('y = x -> chain(relu, "a")', "MG206", '"a"'),
         ("y = x -> further(linear(6) -> relu)", "MG218", "linear(6) -> relu"),
         ("y = x -> chain(linear(6, biass=true))", "MG204", "biass=true"),
@@ -230,3 +232,23 @@ def test_an_argument_of_a_router_is_of_the_kind_of_its_default() -> None:
         (only,) = raised.value.diagnostics
         assert only.code == "MG250"
         assert problem in only.text()
+
+
+def test_a_list_of_callables_is_an_argument_of_unlike_modules_and_of_loops() -> None:
+    body = """
+      input x: float[t, d]
+      pool p = KINDS
+      y = x -> p by (x -> linear(p) -> softmax)
+      for k in KINDS { z = y -> k -> linear(6) }
+      repeat r[i] in 0..len(KINDS) { y = y -> KINDS[i] }
+      output y
+    """
+    kinds = "[linear(6), linear(3) -> linear(6), identity]"
+    first = f"block b(kinds) {{ {body.replace('KINDS', 'kinds')} }}"
+    passed = loads(model_with(first, f"b({kinds})"))
+    written = body.replace("pool p = KINDS", f"pool p = {kinds}").replace("KINDS", "kinds")
+    other = loads(model_with(f"block b(kinds={kinds}) {{ {written} }}", "b"))
+    assert passed.ir == other.ir
+    assert {"z.b.p.1.linear.weight", "z.b.r.1.y.linear2.weight", "z.b.z.2.linear.weight"} <= {
+        weight.name for weight in weights_of(passed.ir)
+    }

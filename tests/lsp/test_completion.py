@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from modgraph.diagnostics import Source
@@ -93,3 +95,11 @@ def test_an_argument_has_a_page_and_a_definition() -> None:
     assert shown("x -> moe(") == ("`float[6]`\n\n`block ffn(dim, hidden=8)`", BLOCKS.index("ffn"))
     assert shown("pool p[4] = ") == ("`ffn(6, hidden=w)`", BLOCKS.index("inner"))
     assert "noisy_top_k" in shown("kind=")[0]
+
+
+def test_an_imported_block_is_known_by_its_parameters(tmp_path: Path) -> None:
+    (tmp_path / "blocks.mod").write_text(BLOCKS[: BLOCKS.index("model")])
+    text = 'import moe, ffn from "blocks.mod" model m() { input x: float[5, 6] y = x -> moe(| output y }'
+    source = Source(str(tmp_path / "m.mod"), text.replace("|", ""))
+    found = complete(analyse(source), text.index("|"))
+    assert {"inner=", "kind="} <= {each.text for each in found}

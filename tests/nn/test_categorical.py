@@ -1,4 +1,4 @@
-"""Slots: equations in numpy, forms against each other, draws, choices that are given."""
+"""Slots: equations in numpy, forms against each other, draws, choices that are told."""
 
 from __future__ import annotations
 
@@ -8,125 +8,96 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
-from torch import nn
 
 import modgraph
-from modgraph.nn import (
-    DRAW,
-    Categorical,
-    Linear,
-    Pool,
-    SelectedGathered,
-    SelectedGrouped,
-    SelectedMasked,
-    SelectedPerModule,
-    SlotsGathered,
-    SlotsGrouped,
-    SlotsMasked,
-    SlotsPerModule,
-    choosing,
-)
-from modgraph.nn.message_passing import SelectedMessagePassing, SlotsMessagePassing
-from modgraph.nn.padding import valid
+from modgraph.ir import told
+from modgraph.nn import DRAW
+from tests.nn.by_router import DIM, WIDTH, forms_of, given_by, messages_of, model_by, randomised, weights_of
 
-SUM = (SelectedMessagePassing, SelectedGrouped, SelectedPerModule, SelectedGathered, SelectedMasked)
-CONCAT = (SlotsMessagePassing, SlotsGrouped, SlotsPerModule, SlotsGathered, SlotsMasked)
+ROUTE = f"""model m() {{ input x: float[time, {DIM}] pool p[SIZE] = linear({WIDTH})
+  router r = ROUTER y = x -> p by r output y }}"""
 
 
-def randomised(module: nn.Module, seed: int) -> nn.Module:
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in module.parameters():
-        parameter.data.normal_(0, 0.7, generator=generator)
-    return module.double()
-
-
-def expected(tokens: np.ndarray, pool: Pool, choice: np.ndarray, combine: str, dedupe: bool) -> np.ndarray:
-    """Results of tokens [S, D] whose slots hold the modules `choice` [S, K], one after another."""
-    weights = [(pool.expert(j).weight.detach().numpy(), pool.expert(j).bias.detach().numpy()) for j in range(len(pool))]
-    rows = []
-    for token, modules in zip(tokens, choice, strict=True):
-        taken = sorted(set(modules)) if dedupe else modules
-        parts = [weights[j][0] @ token + weights[j][1] for j in taken]
-        rows.append(np.concatenate(parts) if combine == "concat" else np.sum(parts, axis=0))
-    return np.array(rows)
-
-
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
-    batch=st.integers(0, 3),
+    batch=st.integers(1, 3),
     tokens=st.integers(1, 4),
     modules=st.integers(1, 5),
     slots=st.integers(1, 3),
-    combine=st.sampled_from(["sum", "concat"]),
-    dedupe=st.booleans(),
+    how=st.sampled_from(['"sum"', '"sum", dedupe=true', '"concat"']),
     seed=st.integers(0, 1000),
 )
 def test_every_form_equals_the_equations(
-    batch: int, tokens: int, modules: int, slots: int, combine: str, dedupe: bool, seed: int
+    batch: int, tokens: int, modules: int, slots: int, how: str, seed: int
 ) -> None:
-    dedupe = dedupe and combine == "sum"
-    pool = Pool([Linear(3, 2) for _ in range(modules)])
-    randomised(pool, seed)
-    router = randomised(Categorical(modules, 3, slots, 1, dedupe), seed + 1).eval()
-    x = torch.randn(batch, tokens, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    flat = x.reshape(-1, 3).numpy()
-    logits = np.einsum("kmd,sd->skm", router.weight.detach().numpy(), flat) + router.bias.detach().numpy()
-    choice = logits.argmax(-1)
-    wanted = expected(flat, pool, choice, combine, dedupe)
-    gradients = []
-    for form in SUM if combine == "sum" else CONCAT:
-        pool.zero_grad()
-        value, gates, scores, selected = form()(x, pool, router)
-        if batch:
-            np.testing.assert_allclose(value.detach().reshape(len(flat), -1), wanted, atol=1e-10)
-            np.testing.assert_allclose(scores.detach().reshape(logits.shape), log_softmax(logits, -1), atol=1e-10)
-            counts = np.stack([(choice == j).sum(1) for j in range(modules)], 1)
-            counts = np.minimum(counts, 1) if dedupe else counts
-            np.testing.assert_array_equal(gates.reshape(counts.shape), counts)
-            np.testing.assert_array_equal(selected.argmax(-1).reshape(choice.shape), choice)
-            (value**2).sum().backward()
-            gradients.append([torch.zeros_like(p) if p.grad is None else p.grad for p in pool.parameters()])
-    for found in gradients[1:]:
-        torch.testing.assert_close(found, gradients[0], atol=1e-10, rtol=0)
+    router, found = f"categorical({slots}, {how})", []
+    x = torch.randn(batch, tokens, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    for form in forms_of(modgraph.loads(ROUTE.replace("SIZE", str(modules)).replace("ROUTER", router))):
+        model = model_by(router, modules, seed, form).eval()
+        given = given_by(model, x)
+        value, records = given.numpy()
+        weights = weights_of(model)
+        logits = np.einsum("kmd,bnd->bnkm", weights["weight"], x.numpy()) + weights["bias"]
+        chosen = np.eye(modules)[logits.argmax(-1)]  # of equal ones argmax takes the first
+        counts = chosen.sum(-2)
+        np.testing.assert_allclose(records["scores"], log_softmax(logits, -1), atol=1e-10)
+        np.testing.assert_array_equal(records["selected"], chosen)
+        np.testing.assert_array_equal(records["gates"], np.minimum(counts, 1) if "dedupe" in how else counts)
+        messages = messages_of(model, x).detach().numpy()
+        if "concat" in how:
+            expected = np.einsum("bnkm,bnmv->bnkv", chosen, messages).reshape(batch, tokens, -1)
+        else:
+            expected = np.einsum("bnm,bnmv->bnv", records["gates"], messages)
+        np.testing.assert_allclose(value, expected, atol=1e-10)
+        parameters = list(model.parameters())
+        found.append(torch.autograd.grad((given.value**2).sum(), parameters, materialize_grads=True))
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], atol=1e-10, rtol=0)
 
 
 def test_of_equally_probable_modules_the_first_is_taken() -> None:
-    router = Categorical(4, 3, 2, 1).eval()
-    nn.init.zeros_(router.weight)
-    _, scores, selected = router(torch.randn(5, 3))
-    assert (selected.argmax(-1) == 0).all()
-    torch.testing.assert_close(scores, torch.full_like(scores, 1 / 4).log())
+    model = model_by("categorical(2)", 4).eval()
+    for name in ("weight", "bias"):
+        model.get_parameter(f"r.{name}").data.zero_()
+    records = given_by(model, torch.randn(5, 3, DIM).double()).records
+    assert (records["selected"].argmax(-1) == 0).all()
+    torch.testing.assert_close(records["scores"], torch.full_like(records["scores"], 1 / 4).log())
 
 
 def test_in_training_modules_are_drawn_with_their_probabilities() -> None:
     torch.manual_seed(0)
-    router = Categorical(3, 1, 2, 1)
-    nn.init.zeros_(router.weight)
-    router.bias.data = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]).log()
-    draws = 40_000
-    _, _, selected = router(torch.zeros(draws, 1))
-    deviation = 4 / (2 * draws**0.5)
-    torch.testing.assert_close(selected.mean(0), router.bias.exp(), atol=deviation, rtol=0)
+    model, draws = model_by("categorical(2)", 3).train(), 40_000
+    model.get_parameter("r.weight").data.zero_()
+    bias = model.get_parameter("r.bias")
+    bias.data = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]).log().double()
+    selected = given_by(model, torch.zeros(1, draws, DIM).double()).records["selected"]
+    torch.testing.assert_close(selected.mean((0, 1)), bias.exp(), atol=4 / (2 * draws**0.5), rtol=0)
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_a_choice_that_is_given_is_made_and_the_rest_drawn(training: bool) -> None:
-    router = randomised(Categorical(5, 3, 2, 1), 0).train(training)
-    choice = torch.tensor([[3, 1], [DRAW, 4], [0, DRAW]])
+def test_a_choice_that_is_told_is_made_and_the_rest_drawn(training: bool) -> None:
+    model = model_by("categorical(2)", 5).train(training)
+    choice = torch.tensor([[3, 1], [DRAW, 4], [0, DRAW]]).expand(200, 3, 2)
+    batch = {"x": torch.ones(200, 3, DIM).double(), told("y.p.selected.draw"): choice}
     torch.manual_seed(0)
-    found = torch.stack([router(torch.ones(3, 3).double(), choice)[2].argmax(-1) for _ in range(200)])
-    given = (choice != DRAW).expand_as(found)
-    assert (found == choice)[given].all()
+    found = model.compute(batch, routing=True).routing["y.p.selected"].argmax(-1)
+    assert (found == choice)[choice != DRAW].all()
     assert len(found[:, 1, 0].unique()) > 1
 
 
-def test_padding_chooses_nothing() -> None:
-    router = randomised(Categorical(3, 2, 2, 1), 0)
-    tokens = torch.randn(2, 4, 2).double()
-    gates, scores, selected = router(tokens, real=valid(tokens, -2, torch.tensor([1, 4])))
-    for record in (gates, scores, selected):
-        assert not record[0, 1:].any()
-        assert record[1].any()
+def test_routes_are_told_what_to_choose_in_scans_too() -> None:
+    text = """model m() { input xs: float[time, 3] pool p[3] = linear(3) router r = categorical(2)
+      a = xs -> last -> p by r
+      scan xs as x with h: float[3] { h = h + (x -> p by r) yield h } as states
+      output a output states }"""
+    model = modgraph.loads(text).build().train()
+    xs = torch.randn(4, 5, 3)
+    outer, inner = torch.randint(3, (4, 1, 2)), torch.randint(3, (4, 5, 1, 2))
+    batch = {"xs": xs, told("a.p.selected.draw"): outer, told("states.h.p.selected.draw"): inner}
+    routing = model.compute(batch, losses=False, routing=True).routing
+    assert set(routing) >= {"a.p.selected", "states.h.p.selected"}
+    torch.testing.assert_close(routing["a.p.selected"].argmax(-1), outer)
+    torch.testing.assert_close(routing["states.h.p.selected"].argmax(-1), inner)
 
 
 def test_images_are_messages_and_results_lie_side_by_side_along_channels() -> None:
@@ -145,53 +116,48 @@ def test_images_are_messages_and_results_lie_side_by_side_along_channels() -> No
     assert cost.nodes["p"].active_macs * 2 == cost.nodes["p"].macs
 
 
-def test_the_image_controller_is_a_convolution_its_mean_and_a_linear_map() -> None:
-    router = randomised(Categorical(3, 4, 2, 3, image=(2, 4, 3)), 1).eval()
-    x = torch.randn(5, 1, 2, 6, 7, dtype=torch.float64)
-    assert router.conv is not None
-    padded = np.pad(x[:, 0].numpy(), ((0, 0), (0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
-    kernel, bias = (each.detach().numpy() for each in (router.conv.weight, router.conv.bias))
-    maps = np.einsum("bchwij,ocij->bohw", windows, kernel) + bias[:, None, None]
+@pytest.mark.parametrize("kernel", [3, 4])
+def test_the_image_controller_is_a_convolution_its_mean_and_a_linear_map(kernel: int) -> None:
+    text = f"""model m() {{ input x: float[2, 6, 7] pool p[3] = conv(2) -> relu
+      router r = categorical(4, controller="conv", channels=4, kernel={kernel}) y = x -> p by r output y }}"""
+    model = modgraph.loads(text).build().double().eval()
+    randomised(model, 1)
+    x, weights = torch.randn(5, 2, 6, 7, dtype=torch.float64), weights_of(model)
+    before = (kernel - 1) // 2
+    sides = (before, kernel - 1 - before)
+    padded = np.pad(x.numpy(), ((0, 0), (0, 0), sides, sides))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), axis=(2, 3))
+    maps = np.einsum("bchwij,ocij->bohw", windows, weights["conv.weight"]) + weights["conv.bias"][:, None, None]
     features = np.maximum(maps, 0).mean((2, 3))
-    logits = np.einsum("kmf,bf->bkm", router.weight.detach().numpy(), features) + router.bias.detach().numpy()
-    np.testing.assert_allclose(router(x)[1][:, 0].detach(), log_softmax(logits, -1), atol=1e-12)
+    logits = np.einsum("kmf,bf->bkm", weights["weight"], features) + weights["bias"]
+    _, records = given_by(model, x).numpy()
+    np.testing.assert_allclose(records["scores"][:, 0], log_softmax(logits, -1), atol=1e-12)
 
 
-def test_routes_are_told_what_to_choose_by_name_in_scans_too() -> None:
-    text = """model m() { input xs: float[time, 3] pool p[3] = linear(3) router r = categorical(2)
-      a = xs -> last -> p by r
-      scan xs as x with h: float[3] { h = h + (x -> p by r) yield h } as states
-      output a output states }"""
-    model = modgraph.loads(text).build().train()
-    xs = torch.randn(4, 5, 3)
-    outer, inner = torch.randint(3, (4, 1, 2)), torch.randint(3, (4, 5, 1, 2))
-    with choosing({"a.p": outer, "states.h.p": inner}):
-        routing = model.compute({"xs": xs}, losses=False, routing=True).routing
-    assert set(routing) >= {"a.p.selected", "states.h.p.selected"}
-    torch.testing.assert_close(routing["a.p.selected"].argmax(-1), outer)
-    torch.testing.assert_close(routing["states.h.p.selected"].argmax(-1), inner)
-
-
-def test_the_fixed_selection_takes_the_first_modules_for_every_input() -> None:
-    text = "model m() { input x: float[3] pool p[4] = linear(2) router r = fixed(2) y = x -> p by r output y }"
-    model = modgraph.loads(text).build()
-    x = torch.randn(5, 3)
-    torch.testing.assert_close(model(x), model.p.expert(0)(x) + model.p.expert(1)(x))
+@pytest.mark.parametrize("combine", ["sum", "concat"])
+def test_the_fixed_selection_takes_the_first_modules_for_every_input(combine: str) -> None:
+    text = f"""model m() {{ input x: float[3] pool p[4] = linear(2) router r = fixed(2, "{combine}")
+      y = x -> p by r output y }}"""
+    model, x = modgraph.loads(text).build(), torch.randn(5, 3)
+    first, second = (messages_of(model, x)[:, at] for at in range(2))
+    torch.testing.assert_close(model(x), first + second if combine == "sum" else torch.cat((first, second), -1))
+    records = given_by(model, x).records
+    assert torch.equal(records["selected"], torch.eye(2, 4).expand(5, 1, 2, 4))
+    torch.testing.assert_close(records["scores"].exp(), records["selected"])
     assert modgraph.loads(text).cost().nodes["p"].active_macs == 2 * 3 * 2
 
 
-@pytest.mark.parametrize(
-    ("pool", "router", "said"),
-    [
-        ("linear(2)", 'categorical(2, combine="concat", dedupe=true)', "dedupe goes with a sum"),
-        ("linear(2)", 'categorical(controller="conv")', "looks at images"),
-        ("linear(2)", "fixed(9)", "slots=9 from a pool of 4"),
-        ("linear(2)", "categorical(0)", "must be at least 1"),
-        ("linear(2)", 'categorical(combine="add")', 'must be one of "sum", "concat"'),
-    ],
-)
-def test_what_cannot_be_chosen_is_told(pool: str, router: str, said: str) -> None:
-    text = f"model m() {{ input x: float[3] pool p[4] = {pool} router r = {router} y = x -> p by r output y }}"
-    with pytest.raises(modgraph.ModgraphError, match=said):
+WRONG = {
+    'categorical(2, combine="concat", dedupe=true)': 'combine == "sum" or not dedupe',
+    'categorical(controller="conv")': "message_rank\\(p\\) == 3",
+    "fixed(9)": "slots of fixed must be at most 4",
+    "categorical(0)": "must be at least 1",
+    'categorical(combine="add")': 'must be one of "sum", "concat"',
+}
+
+
+@pytest.mark.parametrize("router", WRONG)
+def test_what_cannot_be_chosen_is_told(router: str) -> None:
+    text = f"model m() {{ input x: float[3] pool p[4] = linear(2) router r = {router} y = x -> p by r output y }}"
+    with pytest.raises(modgraph.ModgraphError, match=WRONG[router]):
         modgraph.loads(text)

@@ -159,8 +159,8 @@ GATES = {
     "choice": "choice",
 }
 CHOSEN = """model m() {
-  input x: float[AXES3]
-  pool p[4] = linear(2) -> tanh
+  input x: float[AXESMESSAGE]
+  pool p[4] = MODULES
   input scores: float[AXESp]
   choice = scores -> top_k(K, axis=ALONG)
   w = GATES
@@ -170,9 +170,13 @@ CHOSEN = """model m() {
 }"""
 
 
+MESSAGES = {(WIDTH,): "linear(2) -> tanh", (2, 4, 3): "conv(2, kernel=2) -> tanh"}  # vectors and images
+
+
 @few
 @given(
     axes=st.sampled_from([(), ("5",), ("time",), ("time", "5")]),
+    message=st.sampled_from(list(MESSAGES)),
     k=st.integers(1, 4),
     along=st.sampled_from([-1, -2]),
     gates=st.sampled_from(list(GATES)),
@@ -180,18 +184,20 @@ CHOSEN = """model m() {
     seed=st.integers(0, 99),
 )
 def test_a_choice_is_computed_alone_and_as_if_every_module_ran(
-    axes: tuple[str, ...], k: int, along: int, gates: str, filling: float, seed: int
+    axes: tuple[str, ...], message: tuple[int, ...], k: int, along: int, gates: str, filling: float, seed: int
 ) -> None:
     """With ties, modules that nobody chooses, and padding: values, and gradients of all that is read."""
     along = along if axes else -1
     text = CHOSEN.replace("AXES", "".join(f"{axis}, " for axis in axes)).replace("K", str(k))
     text = text.replace("GATES", GATES[gates]).replace("ALONG", str(along))
+    text = text.replace("MESSAGE", str([*message])[1:-1]).replace("MODULES", MESSAGES[message])
+    ones = [1] * len(message)
     program, rng = modgraph.loads(text), np.random.default_rng(seed)
     (route,) = program.ir.of_kind(RouteNode)
     assert program.ir.router_of(route).router.name == ("chosen" if along == -1 else "chosen_senders")
     scores = rng.integers(0, 3, (BATCH, *map(size, axes), 4)).astype(float)
-    filled = {"x": rng.normal(size=(BATCH, *map(size, axes), WIDTH)), "scores": scores}
-    filled = {name: np.where(padding(axes, 1), filling, value) for name, value in filled.items()}
+    images = np.where(padding(axes, len(message)), filling, rng.normal(size=(BATCH, *map(size, axes), *message)))
+    filled = {"x": images, "scores": np.where(padding(axes, 1), filling, scores)}
     unreal = torch.from_numpy(padding(axes, 1))
     for form in ("grouped", "per_module", "message_passing"):
         model = program.build(seed=1, lowering=form).double()
@@ -201,8 +207,9 @@ def test_a_choice_is_computed_alone_and_as_if_every_module_ran(
         found = model.compute({**inputs, **lengths}).outputs
         weights = found["w"].masked_fill(unreal, 0)
         assert (weights != 0).sum(along).max() <= k
-        messages = model.get_submodule("p").all(inputs["x"].masked_fill(unreal, 0))
-        expected = (messages * weights.unsqueeze(-1)).sum(-2)
+        real = inputs["x"].masked_fill(unreal.reshape(*unreal.shape[:-1], *ones), 0)
+        messages = model.get_submodule("p").all(real)
+        expected = (messages * weights.reshape(*weights.shape, *ones)).sum(-1 - len(ones))
         torch.testing.assert_close(found["y"], expected, atol=1e-12, rtol=0)
         ours, theirs = (
             torch.autograd.grad(y.square().sum(), read, retain_graph=True, materialize_grads=True)

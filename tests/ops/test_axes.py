@@ -41,6 +41,7 @@ NUMPY: dict[str, Callable[[Array], Any]] = {
     "x -> transpose": lambda x: np.swapaxes(x, -1, -2),
     "x -> transpose(-1, -3)": lambda x: np.swapaxes(x, -1, -3),
     "x -> transpose(-1, -3, -2)": lambda x: x.transpose(0, 3, 1, 2),
+    "x -> flatten(2)": lambda x: x.reshape(3, 2, 24),
     "x -> merge": lambda x: x.reshape(3, 2, 24),
     "x -> merge(-3, -2)": lambda x: x.reshape(3, 8, 6),
     "x -> merge(-3, -2, -1)": lambda x: x.reshape(3, 48),
@@ -181,6 +182,7 @@ def test_an_axis_keeps_its_identity(text: str) -> None:
         ("h -> merge(-3, -1)", "-> transpose"),
         ("x -> merge", '"time" has no fixed length'),
         ("x -> unmerge([3, 2])", "3 · 2 is 6, and the axis has 4"),
+        ("x -> flatten(3)", "there are 2 axes, and it joins 3"),
         ('x -> unmerge([2, 2], into=["a"])', "have 1 names"),
         ('x -> new_axis(axis="time")', 'the axis "time" occurs twice'),
         ("x -> new_axis(at=-5)", "the first is at=-3"),
@@ -256,3 +258,19 @@ def test_a_word_of_another_framework_is_answered(word: str, capsys: pytest.Captu
     known = main(["explain", word]) == 0
     told = capsys.readouterr()
     assert known or "it is called" in told.err or "write, for example" in told.err, told.err
+
+
+def test_a_convolution_keeps_the_size_of_an_image_where_its_window_takes_one_step() -> None:
+    text = 'model m() {{ input x: float[2, 5, 6] y = x -> conv(3, kernel=4, padding="same"{}) output y }}'
+    assert modgraph.loads(text.format("")).build()(torch.ones(2, 2, 5, 6)).shape == (2, 3, 5, 6)
+    with pytest.raises(ModgraphError, match="goes with a step of 1"):
+        modgraph.loads(text.format(", stride=2"))
+
+
+def test_what_is_learned_alone_is_the_same_for_every_example() -> None:
+    text = """model m() { input x: float[3] weight a: float[2, 3] = ones weight b: float[4, 3] = ones
+      both = (a, b) -> contract moved = a + 1 output both output moved }"""
+    found = modgraph.loads(text).build().compute({"x": torch.ones(5, 3)}).outputs
+    assert torch.equal(found["both"], torch.full((5, 2, 4), 3.0)) and torch.equal(
+        found["moved"], torch.full((5, 2, 3), 2.0)
+    )

@@ -12,7 +12,7 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError
-from modgraph.nn import DRAW, Categorical, Draw, Shard, WithinCapacity, sharded
+from modgraph.nn import Draw, Shard, WithinCapacity, sharded
 from modgraph.passes import INFERENCE, apply_passes
 from tests.nn.gmoe_in_numpy import dropped
 
@@ -126,18 +126,6 @@ def test_an_example_has_its_noise_whichever_process_has_it() -> None:
 
 
 # ---------------------------------------------------------------- draws
-
-
-def test_a_draw_is_that_of_the_router_that_draws() -> None:
-    router = Categorical(4, 6, 2, 1).double().train()
-    router.weight.data.normal_()
-    x = torch.randn(2, 5, 6, dtype=torch.float64)
-    for told in (None, torch.randint(DRAW, 4, (2, 5, 2))):
-        torch.manual_seed(4)
-        records = router(x, told)
-        torch.manual_seed(4)
-        assert torch.equal(Draw().train()(records.scores, told), records.selected)
-    assert torch.equal(Draw().eval()(records.scores), router.eval()(x).selected)
 
 
 def test_a_draw_takes_a_place_as_often_as_it_is_probable() -> None:
@@ -297,47 +285,3 @@ MISTAKES = {
 def test_mistakes_are_told(value: str) -> None:
     with pytest.raises(ModgraphError, match=MISTAKES[value]):
         modgraph.loads(f"model m() {{ input x: float[5, 6] input t: float[5] y = {value} output y }}")
-
-
-SLOTS = {
-    "categorical(slots=2)": ("logits -> log_softmax", "s -> draw", 'one -> sum(axis="slot")'),
-    "categorical(slots=2, dedupe=true)": ("logits -> log_softmax", "s -> draw", 'one -> max(axis="slot")'),
-    "fixed(slots=2)": (
-        "(one - 1) * 10000",
-        '(x -> linear(p)) -> first_places(2, axis="slot")',
-        'one -> sum(axis="slot")',
-    ),
-}
-
-
-@pytest.mark.parametrize("combine", ["sum", "concat"])
-@pytest.mark.parametrize("router", SLOTS)
-@pytest.mark.parametrize("training", [True, False])
-def test_slots_written_in_ops_are_those_of_the_router(router: str, training: bool, combine: str) -> None:
-    if combine == "concat" and "dedupe" in router:
-        return
-    scores, one, gates = SLOTS[router]
-    head = "model m() { input x: float[5, 6] pool p[4] = linear(3) -> tanh"
-    logits = 'logits = x -> linear(8) -> unmerge([2, 4], into=["slot", "p"])'
-    first, second = (f"one = {one}", f"s = {scores}")
-    order = f"{first} {second}" if "fixed" in router else f"{logits} {second} {first}"
-    route = f"g = {gates} y = x -> p by g"
-    if combine == "concat":  # each slot is a sender of its own
-        route = 'y = x -> new_axis(2, axis="slot", at=-2) -> p by one -> merge(-2, -1)'
-    ours = modgraph.loads(f"{head} {order} {route} output y output s output one }}").build(seed=1).train(training)
-    declared = router.replace(")", f', combine="{combine}")')
-    theirs = modgraph.loads(f"{head} router r = {declared} y = x -> p by r output y }}").build(seed=1).train(training)
-    weights = {name: value for name, value in theirs.state_dict().items() if name.startswith("p.")}
-    if "fixed" not in router:
-        named = theirs.state_dict()
-        weights["logits.linear.weight"] = named["r.weight"].flatten(0, 1)
-        weights["logits.linear.bias"] = named["r.bias"].flatten()
-    ours.load_state_dict(weights, strict=False)
-    x = torch.randn(3, 5, 6)
-    torch.manual_seed(3)
-    found = ours.compute({"x": x}).outputs
-    torch.manual_seed(3)
-    expected = theirs.compute({"x": x}, routing=True)
-    assert torch.equal(found["y"], expected.outputs["y"])
-    assert torch.equal(found["s"], expected.routing["y.p.scores"])
-    assert torch.equal(found["one"], expected.routing["y.p.selected"])

@@ -18,7 +18,6 @@ from modgraph import ModgraphError
 from modgraph.backends.torch import Model, build
 from modgraph.cli import main
 from modgraph.data import Arrays
-from modgraph.nn import choosing
 from modgraph.training.algorithms import EM, Backprop, Reinforce
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
 from modgraph.training.algorithms.em import ViterbiEM
@@ -68,9 +67,8 @@ def gradients(learner: Learner, model: Model, places: torch.Tensor) -> tuple[dic
     """The gradient of a step's objective by every weight, and what was chosen in it."""
     model.train()
     batch = {name: torch.from_numpy(array[places.numpy()]) for name, array in data().values.items()}
-    with choosing(learner.choices(places)):
-        wanted = (*learner.wanted, *model.graph.losses.values())
-        found = model.results(batch, wanted)
+    wanted = (*learner.wanted, *model.graph.losses.values())
+    found = model.results({**batch, **learner.told(places)}, wanted)
     losses = dict(zip(model.graph.losses, found[len(learner.wanted) :], strict=True))
     parts = learner.objective(losses, found[: len(learner.wanted)], len(places))
     sum(each.mean() for each in parts.values()).backward()  # type: ignore[union-attr]
@@ -198,6 +196,32 @@ def toy(tmp_path: Path) -> Path:
     return tmp_path / "toy.mod"
 
 
+OWN = """
+router mine() for p {
+  input x: float[tokens, dim]
+  preference = x -> linear(p)
+  taken = preference -> draw
+  record preference: logits, taken: choice
+  y = x -> p by taken
+  output y
+}
+"""
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_definition_of_ones_own_that_draws_learns_by_either(toy: Path, tmp_path: Path, algorithm: str) -> None:
+    toy.write_text(OWN + TOY.replace("categorical(1)", "mine"))
+    settings = {"train.algorithm": algorithm, "train.epochs": 6}
+    with started(str(toy), None, settings, str(tmp_path / "run")) as engine:
+        before = {name: each.clone() for name, each in engine.state.weights.items()}
+        finish(engine)
+        moved = {name for name, each in engine.state.weights.items() if not torch.equal(each, before[name])}
+    assert moved == before.keys()
+    first, *_, last = map(json.loads, (tmp_path / "run/metrics.jsonl").read_text().splitlines())
+    assert last["total_loss"] < first["total_loss"]
+    assert {"H_a", "H_b"} <= last.keys()
+
+
 def dies_in_an_e_step(calls: int, arguments: list[str]) -> int:
     """A training that is killed as it tries candidates for this time, from 1, with half of its table spoiled."""
     original, left = ViterbiEM._candidates, iter(range(calls - 1))
@@ -259,6 +283,8 @@ GRADIENT = "model m() { input x: float[2] target y: float[2] z = x -> linear(2) 
         (EM(), GRADIENT, "MG541"),
         (Reinforce(), GRADIENT, "MG541"),
         (EM(), SPEC.replace("loss gaussian", "loss 0.5 * gaussian"), "MG542"),
+        (Reinforce(), OWN.replace("logits", "scores") + SPEC.replace("categorical(slots)", "mine"), "MG260"),
+        (Backprop(), OWN + SPEC.replace("categorical(slots)", "mine"), "MG540"),
     ],
 )
 def test_a_spec_that_is_not_for_an_algorithm_is_told(algorithm: Any, spec: str, code: str) -> None:

@@ -12,8 +12,9 @@ from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.initial import initialise
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
-from modgraph.backends.torch.run import Step, Values, needed, run
-from modgraph.ir import Graph, Part, Result, weights_of
+from modgraph.backends.torch.plan import Plan, needed
+from modgraph.backends.torch.run import Step, Values
+from modgraph.ir import Graph, Part, Result, free_draws, told, weights_of
 from modgraph.passes import Lower, reassociated
 
 
@@ -43,7 +44,8 @@ class Model(Namespace):
         super().__init__()
         self.graph = graph
         self._computed = reassociated(graph)
-        self._plans: dict[tuple[Result, ...], list[Step]] = {}
+        self._plans: dict[tuple[Result, ...], Plan] = {}
+        self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
         self._padded = _padded_inputs(graph)
         self.steps: list[Step] = []  # weights may be called "steps" too: not set a second time
         self.steps.extend(Nodes(self).steps(Part(self._computed)))
@@ -56,7 +58,7 @@ class Model(Namespace):
         return results[0] if len(results) == 1 else dict(zip(outputs, results, strict=True))
 
     def compute(self, batch: Mapping[str, Tensor], losses: bool = True, routing: bool = False) -> Computed:
-        """Everything a batch of inputs (and targets, for the losses) gives."""
+        """Everything a batch of inputs (and targets, for the losses) gives; it may tell draws what to take."""
         wanted: dict[tuple[str, str], Result] = {("outputs", k): v for k, v in self.graph.outputs.items()}
         if losses:
             wanted |= {("losses", name): result for name, result in self.graph.losses.items()}
@@ -78,8 +80,8 @@ class Model(Namespace):
 
     def _run(self, wanted: tuple[Result, ...], values: Values) -> list[Tensor]:
         if wanted not in self._plans:
-            self._plans[wanted] = needed(self._computed, self.steps, wanted)
-        return run(self._plans[wanted], values, wanted)
+            self._plans[wanted] = needed(self.steps, wanted)
+        return self._plans[wanted].run(values)
 
     def _by_name(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
         names = list(self.graph.input_types)
@@ -94,7 +96,7 @@ class Model(Namespace):
 
     def _values(self, given: dict[str, Tensor]) -> Values:
         """Values of inputs and targets; lengths that are not given are those of full examples."""
-        values: Values = {name: (value,) for name, value in given.items() if name in self.graph}
+        values: Values = {name: (each,) for name, each in given.items() if name in self.graph or name in self._told}
         for name, type_ in self.graph.input_types.items():
             if name in values:
                 continue

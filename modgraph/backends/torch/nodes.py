@@ -53,14 +53,16 @@ class Nodes:
         graph = part.graph
         router, pool = graph.router_of(node), graph.pool_of(node)
         tokens = graph.type_of(graph.inputs(node.name)["tokens"])
+        single = router.router.senders and len(tokens.shape) == len(pool.message.shape)
         forms = (*router.router.lowerings(part.facts_of(node)), router.router.reference_form)
         form = next(form for form in forms if form.form == node.lowering)
         return CompiledRoute(
-            name=node.name,
             form=resolve(form.route)(),
             pool=self.made[pool.name],
             router=self._router(graph, node) if router.router.computes else None,
-            single=router.router.senders and len(tokens.shape) == len(pool.message.shape),
+            single=single and not router.router.takes_one,
+            alone=single and router.router.takes_one,
+            shown=len(node.types) - 1,
             result_rank=len(pool.result.shape),
             one_for_each_sender=router.router.one_for_each == "sender",
             shares=form.shares,

@@ -8,21 +8,22 @@ from typing import Any, Literal
 from torch import Tensor
 
 from modgraph.ir import Result
-from modgraph.nn import choice_of
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledRoute:
     """One place where a router sends messages through a pool. A value without an axis of senders is a single sender;
-    a result for each sender then has none either."""
+    a result for each sender then has none either. `alone`: the form takes it so, and all else without that axis too;
+    what it records, of which so many are `shown`, has one."""
 
-    name: str
     form: Any
     pool: Any
     router: Any
     single: bool
     result_rank: int
     one_for_each_sender: bool
+    alone: bool = False
+    shown: int = 0
     shares: Literal["", "messages", "pool"] = ""
     through: str = ""
 
@@ -36,8 +37,9 @@ class CompiledRoute:
         return found
 
     def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None, **common: Tensor) -> Any:
-        choice = choice_of(self.name)
-        others = others if choice is None else (*others, choice)
+        if self.alone:
+            value, *records = self.form(tokens, self.pool, self.router, *others)
+            return (value, *(each.unsqueeze(-2) for each in records[: self.shown]))
         if not self.single:
             return self.form(tokens, self.pool, self.router, *others, real=real, **common)
         results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from modgraph.backends.torch.padding import Padding
 from modgraph.backends.torch.route import CompiledRoute
-from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode
+from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode, free_draws, is_free_draw, told
 from modgraph.nn.parameter import for_each
+from modgraph.ops.shape import Flatten, Rename
 
 Values = dict[str, tuple[Tensor, ...]]
 
@@ -21,7 +22,8 @@ class Step:
     """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
 
     `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
-    others is kept under this name by the first of them that runs.
+    others is kept under this name by the first of them that runs. `told` is under what name the values may hold what a
+    draw is to take, `told_inside` of the draws within a scan. What computes nothing `shows` other results as its own.
     """
 
     node: str
@@ -31,17 +33,29 @@ class Step:
     each: bool = False
     length: Result | None = None
     common: str = ""
+    told: str = ""
+    told_inside: tuple[str, ...] = ()
+    shows: tuple[Result, ...] = ()
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        given = self.masks(operands, values)
+        result = self.compute(*operands, **self.given(operands, values)) if self.takes_more else self.compute(*operands)
+        values[self.node] = result if isinstance(result, tuple) else (result,)
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether it takes more than its operands."""
+        return bool(self.padding or self.length is not None or self.common or self.told or self.told_inside)
+
+    def given(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
+        """What it takes beside its operands."""
+        given = {**self.masks(operands, values), **self.said(values)}
         if self.common:
             if self.common not in values:
                 assert isinstance(self.compute, CompiledRoute)
                 values[self.common] = (self.compute.common(*operands, **given),)
             given["common"] = values[self.common][0]
-        result = self.compute(*operands, **given)
-        values[self.node] = result if isinstance(result, tuple) else (result,)
+        return given
 
     def masks(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
         """The arguments that say what is padding: masks of what is real, or of a scan the length."""
@@ -51,6 +65,13 @@ class Step:
             return {}
         masks = tuple(each.mask(x, values) for each, x in zip(self.padding, operands, strict=False))
         return {"real": masks if self.each else masks[0]}
+
+    def said(self, values: Values) -> dict[str, Any]:
+        """The argument that says what is taken, where the values hold it: of a draw, or by name of a scan's."""
+        if self.told in values:
+            return {"told": values[self.told][0]}
+        inside = {name: values[name][0] for name in self.told_inside if name in values}
+        return {"told": inside} if inside else {}
 
     @property
     def lengths(self) -> list[Result]:
@@ -75,24 +96,45 @@ class Once:
 
 def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]], once: Set[str] = frozenset()) -> list[Step]:
     """The steps of a graph in order; of values that are the same for every example, some are computed `once`."""
-    steps = []
-    for node in graph:
-        if isinstance(node, OpNode | RouteNode | ScanNode):
-            operands, compute = _operands(graph, node, once), computes[node.name]
-            if isinstance(node, OpNode) and node.name in once and not node.op.is_array:
-                first = next(iter(graph.inputs(node.name).values()))
-                operands, compute = (first, *operands), Once(compute, len(graph.type_of(first).shape))
-            lengths = graph.lengths(node.name)
-            common = compute.common_name(operands[0]) if isinstance(compute, CompiledRoute) else ""
-            if not lengths:
-                steps.append(Step(node.name, operands, compute, common=common))
-            elif isinstance(node, ScanNode):
-                (length,) = lengths.values()
-                steps.append(Step(node.name, operands, compute, length=length))
-            else:
-                each = graph.signature(node).declaration.masks_each
-                steps.append(Step(node.name, operands, compute, _padding(graph, node, lengths), each, common=common))
-    return steps
+    nodes = [node for node in graph if isinstance(node, OpNode | RouteNode | ScanNode)]
+    return [_step(graph, node, computes[node.name], once) for node in nodes]
+
+
+def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[..., Any], once: Set[str]) -> Step:
+    operands, lengths = _operands(graph, node, once), graph.lengths(node.name)
+    if isinstance(node, ScanNode):
+        inside = tuple(told(draw.name) for draw in free_draws(node.region.graph))
+        length = next(iter(lengths.values()), None)
+        return Step(node.name, operands, compute, length=length, told_inside=inside)
+    if isinstance(node, OpNode) and node.name in once:
+        return _step_once(graph, node, compute, operands)
+    step = Step(
+        node.name,
+        operands,
+        compute,
+        common=compute.common_name(operands[0]) if isinstance(compute, CompiledRoute) else "",
+        told=told(node.name) if is_free_draw(node, graph) else "",
+    )
+    if not lengths:
+        return replace(step, shows=_shown(graph, node, operands))
+    each = graph.signature(node).declaration.masks_each
+    return replace(step, padding=_padding(graph, node, lengths), each=each)
+
+
+def _step_once(graph: Graph, node: OpNode, compute: Callable[..., Any], operands: tuple[Result, ...]) -> Step:
+    """That of a value which is the same for every example, and so has no padding."""
+    if node.op.is_array:
+        return Step(node.name, operands, compute)
+    first = next(iter(graph.inputs(node.name).values()))
+    return Step(node.name, (first, *operands), Once(compute, len(graph.type_of(first).shape)))
+
+
+def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:
+    """What a node only shows, of values without padding: one that changes no number, or a router's own text."""
+    if isinstance(node, OpNode):
+        same = isinstance(node.op, Rename) or (isinstance(node.op, Flatten) and node.op.axes == 1)
+        return operands if same else ()
+    return () if graph.router_of(node).router.computes else operands[1 : 1 + len(node.types)]
 
 
 def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
@@ -109,18 +151,6 @@ def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Resul
     """That of each operand, its axes counted behind that of the batch."""
     operands = graph.signature(node).padding()
     return tuple(Padding({at + 1: lengths[axis] for at, axis in each.items()}) for each in operands)
-
-
-def needed(graph: Graph, steps: list[Step], wanted: Iterable[Result]) -> list[Step]:
-    """The steps that some results depend on."""
-    names = graph.ancestors(result.node for result in wanted)
-    return [step for step in steps if step.node in names]
-
-
-def begun(steps: list[Step]) -> list[Step]:
-    """Steps that will run many times with the same weights: what depends on these alone is made once."""
-    routes = [step.compute.begun() if isinstance(step.compute, CompiledRoute) else step.compute for step in steps]
-    return [replace(step, compute=compute) for step, compute in zip(steps, routes, strict=True)]
 
 
 def run(steps: list[Step], values: Values, wanted: Iterable[Result]) -> list[Tensor]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from modgraph.backends.torch.run import Step, Values, begun, run
+from modgraph.backends.torch.plan import needed
+from modgraph.backends.torch.run import Step, Values
 from modgraph.declare import sizes
-from modgraph.ir import RouteNode, ScanNode
-from modgraph.nn import choice_of, choosing, scan
+from modgraph.ir import ScanNode
+from modgraph.nn import scan
 
 
 class CompiledScan:
@@ -19,13 +19,15 @@ class CompiledScan:
 
     def __init__(self, node: ScanNode, steps: list[Step], slots: Sequence[str], model: nn.Module) -> None:
         self.node = node
-        self.steps = steps
+        self.plan = needed(steps, node.region.results)
         self.slots = [*slots]
-        self.routes = [route.name for route in node.region.graph.of_kind(RouteNode)]
         self.model = model
 
-    def __call__(self, *operands: Tensor, length: Tensor | None = None) -> tuple[Tensor, ...]:
-        """What flows into the slots, batch first, gives what the region stacks [B, T, ...]."""
+    def __call__(
+        self, *operands: Tensor, length: Tensor | None = None, told: Mapping[str, Tensor] | None = None
+    ) -> tuple[Tensor, ...]:
+        """What flows into the slots, batch first, gives what the region stacks [B, T, ...]; draws may be told what to
+        take at each step, [B, T, ...] by name."""
         given = dict(zip(self.slots, operands, strict=True))
         sequence = given.pop(self.node.variable)
         starts = [given.pop(state, None) for state in self.node.states]
@@ -34,18 +36,18 @@ class CompiledScan:
             for state, start in zip(self.node.states, starts, strict=True)
         ]
         constant: Values = {name: (value,) for name, value in given.items()}
-        steps = begun(self.steps)
-        choices = {route: choice for route in self.routes if (choice := choice_of(route)) is not None}
+        plan = self.plan.begun()
+        told = told or {}
 
         def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-            x, *chosen = slices
+            x, *taken = slices
             values = constant | {self.node.variable: (x,)}
             values |= {name: (state,) for name, state in zip(self.node.states, states, strict=True)}
-            with choosing(dict(zip(choices, chosen, strict=True))) if choices else nullcontext():
-                found = run(steps, values, self.node.region.results)
+            values |= {name: (each,) for name, each in zip(told, taken, strict=True)}
+            found = plan.run(values)
             return found[: len(states)], found[len(states) :]
 
-        return tuple(scan(step, (sequence, *choices.values()), states, length))
+        return tuple(scan(step, (sequence, *told.values()), states, length))
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
         shape = sizes(self.node.region.graph[state].types[0].shape)

@@ -56,6 +56,18 @@ class DuplicateName(Diagnostic):
     way_out: str = "choose another name"
 
 
+class NameAcross(Diagnostic):
+    """Names of weights are paths, and no op's lie below another's. An op that `name=` calls as its statement is called
+    would stand above the others of that statement."""
+
+    code = "MG263"
+    message = '"{name}" and "{other}" cannot both name an op: one lies below the other'
+    help = 'choose another word for name="…", or leave it out'
+    example = 'model m() { input x: float[4] y = x -> linear(5) -> linear(3, name="y") output y }'
+    name: str
+    other: str
+
+
 class WrongKind(Diagnostic):
     """The name is known, but it stands for something else than what is needed here."""
 

@@ -58,7 +58,8 @@ def _holding(leaves: Sequence[Leaf], prefix: str) -> Iterator[Leaf]:
     for leaf in leaves:
         if leaf.name in inside and leaf.name not in held:
             children = nested(inside[leaf.name], f"{prefix}{leaf.name}.")
-            leaf = replace(leaf, box=replace(leaf.box, children=children))
+            cost = leaf.box.cost + total(child.cost for child in children)
+            leaf = replace(leaf, box=replace(leaf.box, children=children, cost=cost))
         if leaf.name not in held:
             yield leaf
 

@@ -5,7 +5,7 @@ torch_geometric takes longer to import than torch, so nothing imports this packa
 
 from modgraph.nn.message_passing.agreement import AgreementMessagePassing
 from modgraph.nn.message_passing.base import MessagePassing
-from modgraph.nn.message_passing.selected import EveryEdgeMessagePassing, SelectedMessagePassing, SlotsMessagePassing
+from modgraph.nn.message_passing.selected import EveryEdgeMessagePassing, SelectedMessagePassing
 from modgraph.nn.message_passing.weighted import WeightedMessagePassing
 
 __all__ = [
@@ -13,6 +13,5 @@ __all__ = [
     "EveryEdgeMessagePassing",
     "MessagePassing",
     "SelectedMessagePassing",
-    "SlotsMessagePassing",
     "WeightedMessagePassing",
 ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from modgraph.nn.categorical import InSlots
 from modgraph.nn.message_passing.base import MessagePassing
 from modgraph.nn.messages import edge_messages
 from modgraph.nn.padding import cleared
@@ -50,9 +49,3 @@ class EveryEdgeMessagePassing(SelectedMessagePassing):
 
     def edges(self, selected_SM: Tensor) -> Tensor:
         return torch.ones_like(selected_SM)
-
-
-class SlotsMessagePassing(InSlots):
-    """The definition: the module of each slot sends f_j(x_i) to the token's slot."""
-
-    form = SelectedMessagePassing

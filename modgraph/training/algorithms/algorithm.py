@@ -58,8 +58,8 @@ class Learner:
     def prepare(self, model: Model, step: int) -> None:
         """What is to be done before a step."""
 
-    def choices(self, indices: Tensor) -> Tensors:
-        """What routes are to choose for some examples of the training data."""
+    def told(self, indices: Tensor) -> Tensors:
+        """What draws are to take for some examples of the training data, by the names under which a batch tells it."""
         return {}
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from modgraph.declare import DISTRIBUTION, Role
+from modgraph.declare import CHOSEN, DISTRIBUTION, Role
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, Result, RouteNode, rewritten
-from modgraph.training.errors import NoLikelihood, NothingDrawn
+from modgraph.ir import Graph, OpNode, Part, Result, RouteNode, drawn_by, rewritten, told
+from modgraph.training.errors import NoDistribution, NoLikelihood, NothingDrawn
 from modgraph.types import Axis
 
 JOINT = "joint:"  # the objective in the place of the likelihoods; no name in a spec has a colon
@@ -22,7 +22,8 @@ JOINT = "joint:"  # the objective in the place of the likelihoods; no name in a 
 
 @dataclass(frozen=True)
 class DrawnRoute:
-    """A route whose router draws. `shape` is that of an example's choices, [..., K]."""
+    """A route whose router draws. `shape` is that of an example's choices, [..., K]; `told` is the name under which a
+    batch says what is drawn."""
 
     name: str
     router: str
@@ -32,6 +33,7 @@ class DrawnRoute:
     distribution: Result
     role: Role
     choice: Result
+    told: str
 
     def log_probabilities(self, distribution: Tensor) -> Tensor:
         """Of all modules, from what the router records: [B, ..., K, M]."""
@@ -39,21 +41,24 @@ class DrawnRoute:
 
 
 def drawn_routes(graph: Graph) -> list[DrawnRoute]:
-    """The routes of a graph whose routers draw, in scans too."""
-    records = graph.records()
-    found = []
-    for part in graph.parts():
-        for route in part.graph.of_kind(RouteNode):
-            router = part.graph.router_of(route)
-            if router.router.draws:
-                distribution, slots = router.router.record_as(*DISTRIBUTION), router.router.record_as(Role.SLOTS)
-                assert distribution is not None and slots is not None, f"{router.router.name} draws unseen"
-                choice = records[f"{route.name}.{slots.name}"]
-                *shape, modules = graph.type_of(choice).shape
-                facts = route.name, router.name, router.frozen, modules.size or 0, tuple(shape)
-                from_ = records[f"{route.name}.{distribution.name}"]
-                found.append(DrawnRoute(*facts, from_, distribution.role, choice))
-    return found
+    """The routes of a graph whose routers draw, in scans too. Raises `ModgraphError` if one hides its distribution."""
+    routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
+    return [_drawn(graph, part, route) for part, route in routes if part.graph.router_of(route).router.draws]
+
+
+def _drawn(graph: Graph, part: Part, route: RouteNode) -> DrawnRoute:
+    router, records = part.graph.router_of(route), part.graph.recorded(route)
+    distribution, chosen = router.router.record_as(*DISTRIBUTION), router.router.record_as(*CHOSEN)
+    assert chosen is not None, f"{router.name} draws unseen"
+    if distribution is None:
+        raise ModgraphError([NoDistribution(router=router.name)])
+    draw = drawn_by(part.graph.inputs(route.name)[chosen.name], part.graph)
+    assert draw is not None, f"{router.name} draws by nothing"
+    choice = part.outside(records[chosen.name])
+    *shape, modules = graph.type_of(choice).shape
+    facts = route.name, router.name, router.frozen, modules.size or 0, tuple(shape)
+    from_ = part.outside(records[distribution.name])
+    return DrawnRoute(*facts, from_, distribution.role, choice, told(draw.name))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model, generator_for
 from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.metrics.evaluation import placed
-from modgraph.nn import DRAW, choosing
+from modgraph.nn import DRAW
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup, Tensors
 from modgraph.training.algorithms.built_in import EM
 from modgraph.training.algorithms.decisions import DecisionLikelihood, DrawnRoute
@@ -68,8 +68,8 @@ class ViterbiEM(Learner):
         rows = 1 + self.settings.samples  # first what is kept: of equal candidates argmax takes the first
         once = batch_of(self.setup.data, indices.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
-        with choosing({name: self._candidates(table[indices]) for name, table in self.table.items()}):
-            found = model.results(placed(batch, model), self.likelihood.wanted)
+        batch |= self._named({name: self._candidates(table[indices]) for name, table in self.table.items()})
+        found = model.results(placed(batch, model), self.likelihood.wanted)
         value = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
         best_B = value.reshape(rows, -1).argmax(0).cpu()
         for name, chosen in self.likelihood.chosen(found).items():
@@ -86,8 +86,12 @@ class ViterbiEM(Learner):
         passes, step = divmod(at, self.order.steps)
         return next(self.order.draw(self.setup.seed, passes, since=step))
 
-    def choices(self, indices: Tensor) -> Tensors:
-        return {name: table[indices].to(torch.int64) for name, table in self.table.items()}
+    def told(self, indices: Tensor) -> Tensors:
+        return self._named({name: table[indices].to(torch.int64) for name, table in self.table.items()})
+
+    def _named(self, choices: Tensors) -> Tensors:
+        """Choices of routes, by the names under which a batch tells them."""
+        return {route.told: choices[route.name] for route in self.likelihood.routes}
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
         joint = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)

@@ -1,0 +1,54 @@
+"""Bodies of definitions while they are elaborated: one use of a block, and what a router decides in one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from modgraph.declare import Role
+from modgraph.diagnostics import Span
+from modgraph.elaboration.entities import Tensor
+from modgraph.elaboration.scope import Naming
+from modgraph.types import Axis
+
+
+@dataclass
+class Decision:
+    """What a router decides while its body is elaborated: what it recorded, each time by name.
+
+    It is declared at `span` by the path `router`. `naming` is that of what names axes, `words` are those that its body
+    names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`. What it routes
+    enters first, the last `message_rank` axes of it being those of a message.
+    """
+
+    router: str
+    span: Span
+    words: frozenset[str]
+    naming: Naming
+    message_rank: int = 0
+    shows_choice: bool = False
+    records: dict[str, list[Any]] = field(default_factory=dict)
+    named: dict[str, Axis] = field(default_factory=dict)
+    lacking: set[Axis] = field(default_factory=set)
+
+    def records_as(self, role: Role) -> bool:
+        """Whether it has recorded something of a role."""
+        return any(each is role for rounds in self.records.values() for _, each in rounds)
+
+
+@dataclass
+class BlockCall:
+    """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far.
+
+    Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
+    `decision` is that of a router, if it is one. `defining` are the definitions in whose text the use stands, and its
+    own: none of them is used in its own text.
+    """
+
+    name: str
+    operands: list[Tensor] | None
+    axes: dict[str, Any] = field(default_factory=dict)
+    outputs: list[Any] = field(default_factory=list)
+    span: Span | None = None
+    decision: Decision | None = None
+    defining: tuple[int, ...] = ()

@@ -1,0 +1,39 @@
+# Draw a module for each slot from a distribution over the pool; in inference take the most probable (Modular Networks:
+# Kirsch et al., NeurIPS 2018). log p = log softmax(W x + b) of each slot, x the whole message as one vector, of any
+# rank; with controller="conv" the mean over the image of relu(convolution). The results of the slots are added, or put
+# side by side along their first axis (combine="concat"); with dedupe a module that fills several slots counts once in
+# the sum. The choice passes no gradient: train with the algorithm em or reinforce.
+# Also called: gumbel, sample, reinforce.
+router categorical(slots=1, combine="sum", dedupe=false, controller="linear", channels=16, kernel=3) for p {
+  require slots >= 1 and channels >= 1 and kernel >= 1
+  require combine in ["sum", "concat"] and controller in ["linear", "conv"]
+  require combine == "sum" or not dedupe  # side by side, each slot has a place of its own
+  require controller == "linear" or message_rank(p) == 3  # an image has channels, height and width
+  require combine == "sum" or result_rank(p) > 0  # numbers have no axis to stand side by side along
+
+  input x: float
+  features = x -> flatten(message_rank(p))
+  width = message_width(p)
+  if controller == "conv" {
+    features = x -> conv(channels, kernel, padding="same", name="conv") -> relu -> flatten(2) -> mean(axis=-1)
+    width = channels
+  }
+  weight weight: float[slots, p, width] = uniform(1 / sqrt(width))
+  weight bias: float[slots, p] = zeros
+  scores = ((features, weight) -> contract) + bias -> log_softmax
+  selected = scores -> draw
+  gates = selected -> sum(axis=-2)
+  if dedupe {
+    gates = selected -> max(axis=-2)
+  }
+  record gates, scores: log_probabilities, selected: slots
+
+  y = x
+  if combine == "sum" {
+    y = x -> p by gates
+  } else {
+    each = x -> new_axis(slots, at=-1 - message_rank(p))  # a slot is a sender of its own
+    y = each -> p by selected -> merge(-1 - result_rank(p), -result_rank(p))
+  }
+  output y
+}
