@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.keys import unit
@@ -123,7 +124,7 @@ class Contract(nn.Module):
     def _mapped(self, left: Tensor, right: Tensor) -> Tensor:
         """Each vector of the left through one matrix, whose rows have all other axes of the right."""
         rows = right.shape[right.dim() - 1 - self.free[1] : -1]
-        found = left @ right.reshape(-1, right.shape[-1]).mT
+        found = F.linear(left, right.reshape(-1, right.shape[-1]))
         return found if len(rows) == 1 else found.reshape(*found.shape[:-1], *rows)
 
 
