@@ -30,7 +30,7 @@ from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType, may_meet, met
 
-MOST_NESTED = 10  # uses of a definition inside each other, through arguments
+MOST_NESTED = 40  # uses of a definition inside each other, through arguments
 
 
 def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:

@@ -12,7 +12,7 @@ from modgraph.nn.attention import Attention
 from modgraph.nn.batch import BatchMean, BatchVariance
 from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
-from modgraph.nn.choice import Above, Chosen, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
+from modgraph.nn.choice import Above, Chosen, Dispatch, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
 from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
@@ -63,6 +63,7 @@ __all__ = [
     "CrossEntropy",
     "CumulativeSum",
     "Defined",
+    "Dispatch",
     "Draw",
     "Dropout",
     "Elementwise",

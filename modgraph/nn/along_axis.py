@@ -112,26 +112,29 @@ class Contract(nn.Module):
 
     def forward(self, left: Tensor, right: Tensor, real: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
         left, right = cleared(left, real[0]), cleared(right, real[1])
-        if not self.aligned and self.free[1] >= 1 and _of_all(right, 1 + self.free[1]):
-            return self._mapped(_last(left, self.over[0]), _last(right, self.over[1]))
-        if not self.aligned and self.free == (1, 1):
-            left, right = _last(left, self.over[0]), _last(right, self.over[1])
-            return (right @ left.reshape(left.shape[-2:]).mT).mT if _of_all(left, 2) else left @ right.mT
         outer = [x.dim() - free - 1 for x, free in zip((left, right), self.free, strict=True)]
+        if not self.aligned and outer[0] >= outer[1] and _is_one(right, outer[1]):
+            return self._mapped(_last(left, self.over[0]), _last(right, self.over[1]))
+        if not self.aligned and self.free == (1, 1) and outer[0] == outer[1]:
+            left, right = _last(left, self.over[0]), _last(right, self.over[1])
+            return (right @ left.reshape(left.shape[-2:]).mT).mT if _is_one(left, outer[0]) else left @ right.mT
         left, right = (x[(None,) * (max(outer) - own)] for x, own in zip((left, right), outer, strict=True))
         return torch.einsum(self.equation, left, right)
 
     def _mapped(self, left: Tensor, right: Tensor) -> Tensor:
         """Each vector of the left through one matrix, whose rows have all other axes of the right."""
         rows = right.shape[right.dim() - 1 - self.free[1] : -1]
+        if not rows:
+            return left @ right.flatten()
         found = F.linear(left, right.reshape(-1, right.shape[-1]))
         return found if len(rows) == 1 else found.reshape(*found.shape[:-1], *rows)
 
 
 def _last(x: Tensor, axis: int) -> Tensor:
+    """A value with an axis as its last."""
     return x if axis == -1 else x.movedim(axis, -1)
 
 
-def _of_all(x: Tensor, rank: int) -> bool:
-    """Whether a value of so many axes is one for all examples."""
-    return all(size == 1 for size in x.shape[:-rank])
+def _is_one(x: Tensor, outer: int) -> bool:
+    """Whether a value with so many axes before an example's is one for all examples."""
+    return all(size == 1 for size in x.shape[:outer])

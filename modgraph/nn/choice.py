@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.along_axis import AlongAxis
+from modgraph.nn.order import exact
 from modgraph.nn.padding import cleared
 from modgraph.nn.top_k import top_k_mask
 
@@ -60,6 +61,21 @@ class FirstPlaces(nn.Module):
         places = torch.arange(x.shape[-1], device=x.device)
         chosen = (places[: self.slots, None] == places).to(x.dtype)
         return chosen.expand(*x.shape[:-1], -1, -1)
+
+
+class Dispatch(AlongAxis):
+    """A slot for each thing that was chosen along an axis, in their order."""
+
+    def __init__(self, axis: int, slots: int) -> None:
+        super().__init__(axis)
+        self.slots = slots
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """x of any shape gives one with an axis of slots in front of that axis."""
+        chosen = x.detach() != 0 if real is None else (x.detach() != 0) & real
+        rank = chosen.to(exact(x)).cumsum(self.axis).unsqueeze(self.axis - 1)
+        slot = torch.arange(1, self.slots + 1, device=x.device).reshape(-1, *[1] * -self.axis)
+        return ((rank == slot) & chosen.unsqueeze(self.axis - 1)).to(x.dtype)
 
 
 class _StraightThrough(torch.autograd.Function):

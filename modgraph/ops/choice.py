@@ -162,6 +162,41 @@ class FirstPlaces(Op):
         return (use.tape.drawn(use.result),)
 
 
+class Dispatch(Op):
+    """A slot for each thing that was chosen along an axis, in their order: slot i takes the i-th of them.
+
+    A choice x[…, tokens] gives […, slots, tokens]; a slot that is not needed is zero, and what finds no slot is left
+    out. `x by place over time` are the chosen tokens alone, one after another, `y by place over slot` puts them back
+    (the mask of GShard, Lepikhin et al., 2021).
+    """
+
+    name = "dispatch"
+    synonyms = ("gather_chosen", "nonzero", "compact", "dispatch_mask")
+    example = 'input x: float[5] y = x -> top_k(2) -> dispatch(2, into="slot") output y'
+    module = TorchModule("modgraph.nn.Dispatch", "position", "slots")
+    keeps = "nothing"
+
+    slots: int = setting(min=1, doc="how many slots there are")
+    axis: int | str = axis_setting(-1)
+    into: str = setting("", axis=True, doc="what the axis of slots is called")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        position = position_of(self.axis, found[0], self.name)
+        shape = list(found[0].shape)
+        shape.insert(len(shape) + position, axis_called(self.slots, self.into))
+        axes.bound["position"] = position
+        return (found[0].with_shape(once_each(tuple(shape))),)
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (signature.operands[0].shape[signature.axes["position"]],)
+
+    def chosen(self, signature: Signature) -> tuple[int, int | None]:
+        return signature.axes["position"], 1
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.tape.drawn(use.result),)
+
+
 class StraightThrough(Op):
     """The value of the second, the gradient of the first: `(soft, hard) -> straight_through` (Bengio et al., 2013).
 

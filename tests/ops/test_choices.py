@@ -219,6 +219,39 @@ def test_what_is_above_a_threshold_is_chosen_and_slots_take_the_first_places() -
         modgraph.loads("model m() { input x: float[2, 3] y = x -> first_places(4) output y }")
 
 
+@pytest.mark.parametrize("axis", ["time", "-1"])
+def test_what_is_chosen_gets_a_slot_each_and_finds_its_place_again(axis: str) -> None:
+    written = axis if axis == "-1" else f'"{axis}"'
+    text = f"""model m() {{ input x: float[time, 4] c = x -> top_k(2, axis={written})
+      place = c -> dispatch(3, axis={written}, into="slot") output c output place }}"""
+    x = torch.randn(3, 5, 4)
+    found = modgraph.loads(text).build().compute({"x": x.masked_fill(UNREAL, torch.nan), "time_length": LENGTH}).outputs
+    along = 1 if axis == "time" else 2
+    chosen, place = found["c"].movedim(along, -1), found["place"].movedim(along + 1, -1).movedim(along, -2)
+    assert axis == "-1" or chosen.sum() == sum(min(int(each), 2) * 4 for each in LENGTH)
+    for one, slots in zip(chosen.flatten(0, -2), place.flatten(0, -3), strict=True):
+        expected = torch.zeros(3, len(one))
+        for slot, at in enumerate(one.nonzero()[:, 0]):
+            expected[slot, at] = 1
+        assert torch.equal(slots, expected)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_tokens_that_are_taken_alone_go_through_a_block_and_come_back(batch: int) -> None:
+    """Mixture of depths (Raposo et al., 2024): the others pass by."""
+    text = """model m() { input x: float[time, 4]
+      place = x -> max(axis=-1) -> top_k(2) -> dispatch(2, into="slot") taken = x by place over time
+      y = (taken -> cumulative_sum(axis="slot")) by place over slot output y output taken }"""
+    x = torch.randn(batch, 5, 4)
+    found = modgraph.loads(text).build().compute({"x": x}).outputs
+    for one, y, taken in zip(x, *found.values(), strict=True):
+        first, second = sorted(one.amax(-1).topk(2).indices.tolist())
+        expected = torch.zeros(5, 4)
+        expected[first], expected[second] = one[first], one[first] + one[second]
+        torch.testing.assert_close(y, expected)
+        torch.testing.assert_close(taken, one[[first, second]])
+
+
 GATES = {
     "categorical": ("noisy / 0.5 -> softmax", "noisy -> top_k"),
     "binary": ("noisy / 0.5 -> sigmoid", "noisy -> above"),

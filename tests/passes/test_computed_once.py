@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.report import compile_report
 from modgraph.backends.torch import Model
+from modgraph.nn import Contract
 from modgraph.passes import images
 from tests.nn.by_router import messages_of, randomised
 
@@ -140,3 +142,23 @@ def test_an_image_that_is_read_otherwise_is_made(change: str) -> None:
       key = (x, w) -> contract {change} v = x -> mean(axis="time") -> m y = (key, v) -> contract output y
       {"output key" if not change else ""}"""
     assert not images(modgraph.loads(f"model m() {{ {body} }}").ir)
+
+
+EQUATIONS = {  # with the axes of an example of either value
+    "...ab,...cb->...ac": ((3, 4), (5, 4)),
+    "...ab,...bc->...ac": ((3, 4), (4, 5)),
+    "...ba,...bc->...ac": ((4, 3), (4, 5)),
+    "...ab,...b->...a": ((3, 4), (4,)),
+    "...b,...bc->...c": ((4,), (4, 5)),
+    "...b,...b->...": ((4,), (4,)),
+    "...abc,...dc->...abd": ((2, 3, 4), (5, 4)),
+    "...ab,...cdb->...acd": ((3, 4), (2, 5, 4)),
+    "...ab,...ab->...a": ((3, 4), (3, 4)),
+}
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_a_product_of_matrices_is_the_sum_that_its_equation_says(equation: str) -> None:
+    for outer in product([(), (1,), (6,)], repeat=2):
+        values = [torch.randn(*own, *of_one) for own, of_one in zip(outer, EQUATIONS[equation], strict=True)]
+        torch.testing.assert_close(Contract(equation)(*values), torch.einsum(equation, *values))
