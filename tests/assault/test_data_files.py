@@ -58,8 +58,8 @@ model m() {
   input  words: token[time, 9]
   target y: class[3]
   a = x -> linear(4, name="a") -> linear(3, name="b")
-  b = words -> embedding(3, name="d") -> mean
-  c = a + b
+  e = words -> embedding(3, name="d") -> mean
+  c = a + e
   output c
   loss cross_entropy(a, y)
 }
