@@ -4,8 +4,6 @@ from modgraph.routers import (
     agreement,
     chosen,
     every_module,
-    noisy_top_k,
-    softmax_top_k,
     weighted,
 )
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
@@ -18,7 +16,5 @@ __all__ = [
     "agreement",
     "chosen",
     "every_module",
-    "noisy_top_k",
-    "softmax_top_k",
     "weighted",
 ]

@@ -98,6 +98,11 @@ class Router(Declaration):
     def record_names(self) -> tuple[str, ...]:
         return tuple(record.name for record in self.records)
 
+    @property
+    def as_written(self) -> str:
+        """The router as a spec has it."""
+        return str(self)
+
     def record_as(self, *roles: Role) -> Record | None:
         """What it records in the first of these roles that it has a record for."""
         return record_as(self.records, *roles)

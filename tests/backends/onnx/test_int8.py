@@ -100,13 +100,15 @@ def test_it_is_told_and_runs_like_any_bundle(run: Path, capsys: pytest.CaptureFi
     assert np.isfinite(alone).all()
 
 
+BY = "model m() {{ input x: float[5, 6] pool p[3] = linear(4) router r = {} y = x -> p by r output y }}"
 ROUNDED = {
     "attention": OP_EXAMPLES["attention"],
     "transformer": TRANSFORMER,
     "sequence": SEQUENCE,
     "gru": GRU,
     "two scans": TWO_SCANS,
-    **{name: ROUTER_EXAMPLES[name] for name in ("agreement", "every_module", "noisy_top_k", "cosine")},
+    **{name: ROUTER_EXAMPLES[name] for name in ("agreement", "every_module")},
+    **{name: BY.format(name) for name in ("noisy_top_k(k=2)", "cosine(k=2, width=4)")},
     "in a scan": ROUTERS_IN_SCAN["every_module"],
 }
 
