@@ -54,16 +54,19 @@ def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, spa
             values[name], spans[name] = value, argument.given or argument.span
     scope = Scope(outer=block.scope)
     inside = _of_definition(block, scope, site)
+    defaults: dict[str, Any] = {}
     for parameter in block.definition.parameters:
-        if parameter.name not in values:
-            values[parameter.name] = _default(block, parameter, inside, span)
+        name = parameter.name
+        if name not in values:
+            values[name] = defaults[name] = _default(block, parameter, inside, span)
         elif block.definition.keyword == "router":
-            values[parameter.name] = _of_kind(block, parameter, values[parameter.name], spans, inside)
-        scope.declare(parameter.name, values[parameter.name])
+            defaults[name] = POISON if parameter.default is None else given(parameter.default, inside)
+            values[name] = _of_kind(block, name, defaults[name], values[name], spans, inside)
+        scope.declare(name, values[name])
     scope.arguments |= spans
     require_of_arguments(block.definition, replace(inside, call=BlockCall(block.definition.name, None, span=span)))
     sound = POISON not in scope.names.values() and POISON not in values.values() and label is not POISON
-    return BlockUse(block, values, label, spans) if sound else POISON
+    return BlockUse(block, values, label, spans, defaults) if sound else POISON
 
 
 def _of_definition(block: BlockEntity, scope: Scope, site: Site) -> Site:
@@ -97,9 +100,8 @@ def _is_of_network(value: Any) -> bool:
     return isinstance(value, Tensor | TensorTuple) or (isinstance(value, Family) and value.of_values)
 
 
-def _of_kind(block: BlockEntity, parameter: ast.Parameter, value: Any, spans: dict[str, Span], site: Site) -> Any:
+def _of_kind(block: BlockEntity, name: str, default: Any, value: Any, spans: dict[str, Span], site: Site) -> Any:
     """The argument of a router, which is of the kind of its default: a constant of one kind, or a callable."""
-    default = POISON if parameter.default is None else given(parameter.default, site)
     if isinstance(default, Poison) or isinstance(value, Poison):
         return value
     if isinstance(default, Entity) and isinstance(value, Entity):
@@ -107,7 +109,7 @@ def _of_kind(block: BlockEntity, parameter: ast.Parameter, value: Any, spans: di
     if constants.same_kind(default, value):
         return float(value) if isinstance(default, float) else value
     wanted = "something to be applied" if isinstance(default, Entity) else constants.kind_of(default)
-    name, problem = parameter.name, f"must be {wanted}, not {shown_given(value)}"
+    problem = f"must be {wanted}, not {shown_given(value)}"
     shown = str(default) if isinstance(default, Entity) else shown_value(default)
     facts: Any = {"callee": block.definition.name, "problem": problem, "way_out": f"its default is {name}={shown}"}
     site.tell(errors.NotRequired(span=spans[name], name=name, **facts))

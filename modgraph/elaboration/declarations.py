@@ -127,7 +127,11 @@ def _settled_router(
     defined = site.scope.find_router(callee.name) or prelude_router(callee.name)
     if defined is not None:
         use = use_block(defined, [*arguments_for_block(value, site), *further], site, value.span)
-        return POISON if isinstance(use, Poison) else RouterUse(use.block, use.parameters, spans=use.spans)
+        return (
+            POISON
+            if isinstance(use, Poison)
+            else RouterUse(use.block, use.parameters, spans=use.spans, defaults=use.defaults)
+        )
     declaration = find_router(callee.name)
     if declaration is None:
         _tell_unknown_router(callee, site)

@@ -120,7 +120,8 @@ def _shown(value: Tensor, pool: PoolNode, router: RouterEntity, use: RouterUse, 
     facts = _facts(value, made, roles, pool, senders, inside.graph)
     before = min((len(rounds) for rounds in kept.values()), default=1) - 1
     names = tuple(word for name, role in roles.items() for word in (name, role.name.lower()))
-    declared = Defined(definition=use.name, given=use.given, recorded=names, rounds_before=before, **facts)
+    facts |= {"given": use.given, "defaults": use.not_given, "recorded": names, "rounds_before": before}
+    declared = Defined(definition=use.name, **facts)
     last = [rounds[-1] for rounds in kept.values()]
     earlier = [rounds[at - before - 1] for at in range(before) for rounds in kept.values()]
     return _route(declared, [sent.tokens, value, *last, *earlier], pool, router, sent.span, inside)

@@ -70,12 +70,13 @@ class BlockEntity(Entity):
 
 @dataclass(frozen=True)
 class BlockUse(Entity):
-    """A block with its arguments, not applied yet, and their spans."""
+    """A block with its arguments, not applied yet; `spans` are of those given, `defaults` of a router."""
 
     block: BlockEntity
     parameters: dict[str, Any] = field(hash=False)
     label: str | None = None
     spans: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
+    defaults: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,18 @@ class RouterUse(BlockUse):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Its arguments, as they would be written."""
-        return tuple(f"{name}={shown_given(value)}" for name, value in self.parameters.items())
+        """Its arguments but for those at their default, as they would be written."""
+        return self._written(at_default=False)
+
+    @property
+    def not_given(self) -> tuple[str, ...]:
+        """Its arguments at their default."""
+        return self._written(at_default=True)
+
+    def _written(self, at_default: bool) -> tuple[str, ...]:
+        names = [parameter.name for parameter in self.block.definition.parameters]
+        chosen = (name for name in names if (self.parameters[name] == self.defaults.get(name)) == at_default)
+        return tuple(f"{name}={shown_given(self.parameters[name])}" for name in chosen)
 
 
 @dataclass(frozen=True)

@@ -64,11 +64,12 @@ def _can_choose(pool: PoolNode, router: Chooser, span: Span, site: Site) -> bool
     """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
     chosen = router.router.active_modules(pool.size)
     decision = site.call.decision if site.call is not None else None
+    used: tuple[Note, ...] = (Note(text="used here", span=span),)
     if decision is not None:  # the route is that of a definition's body: what it chooses is told of the router
-        router = replace(router, path=decision.router, span=decision.span)
+        router, used = replace(router, path=decision.router, span=decision.span), ()
     if chosen > pool.size:
         facts: Any = {"router": router.path, "k": chosen, "pool": pool.name, "size": pool.size}
-        site.tell(errors.SelectsTooMany(span=router.span, notes=(Note(text="used here", span=span),), **facts))
+        site.tell(errors.SelectsTooMany(span=router.span, notes=used, **facts))
     elif pool.size == 1:
         if decision is None:  # of a definition it is told where it is used
             site.tell(errors.SingleModule(span=span, router=router.path))

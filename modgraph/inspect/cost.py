@@ -1,7 +1,8 @@
 """What an architecture costs: parameters, and multiply-accumulates per example.
 
 MACs are those of linear maps, convolutions, attention's QKᵀ and AV, and a router's products; biases, norms and
-activations are left out. `macs` runs every module on every message it could get, `active_macs` the selected.
+activations are left out, and so is what only noise needs. `macs` runs every module on every message it could get,
+`active_macs` the selected.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from modgraph.declare import Signature, product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.inspect.natural import natural
-from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, ScanNode, weights_of
+from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
 from modgraph.routers import PoolTypes
 from modgraph.types import Axis, Misfit, TensorType
 
@@ -88,7 +89,7 @@ def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
     Nodes stand under the names of their weights, each name prefix with the sum of what is below it.
     """
     counts: dict[str, Cost] = {}
-    for node in graph:
+    for node in _predicting(graph):
         for name, macs, active in _macs_of(graph, node, dict(lengths or {})):
             counts[name] = counts.get(name, Cost()) + Cost(macs=macs, active_macs=active)
     for weight in weights_of(graph):
@@ -97,6 +98,22 @@ def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
             counts[weight.owner] = counts.get(weight.owner, Cost()) + Cost(weight.count, trained)
     total = sum(counts.values(), Cost())
     return replace(total, nodes=_with_subtotals(counts))
+
+
+def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
+    """The nodes of a graph without those that only noise needs, and what else is for training alone."""
+    read = {result.node for node in graph for result in graph.inputs(node.name).values()}
+    wanted = {node.name for node in graph if node.name not in read} | {result.node for result in results}
+    for node in reversed(list(graph)):
+        if node.name in wanted:
+            wanted |= {result.node for slot, result in graph.inputs(node.name).items() if _predicts_with(node, slot)}
+    return [node for node in graph if node.name in wanted or not graph.inputs(node.name)]
+
+
+def _predicts_with(node: Node, slot: str) -> bool:
+    if not isinstance(node, OpNode):
+        return True
+    return not node.op.zero_outside_training and node.op.outside_training in ("", slot)
 
 
 def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
@@ -111,7 +128,8 @@ def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[st
             return _route_macs(graph, node, lengths)
         case ScanNode():
             steps = product(fixed(node.types[0], lengths).shape[:1])
-            inner = [each for inside in node.region.graph for each in _macs_of(node.region.graph, inside, lengths)]
+            inside = _predicting(node.region.graph, node.region.results)
+            inner = [each for one in inside for each in _macs_of(node.region.graph, one, lengths)]
             return [(name, steps * macs, steps * active) for name, macs, active in inner]
         case _:
             return []

@@ -37,11 +37,13 @@ class Heading:
             yield f"{axis} = {length:,}" + ("" if axis in self.asked else f" (for another length: --length {axis}=N)")
 
 
-def count_lines(cost: Cost, folded: bool = True) -> list[str]:
-    """The counts in all, then a row for each part that costs anything, indented below what it is part of."""
+def count_lines(cost: Cost, folded: bool = True, closed: frozenset[str] = frozenset()) -> list[str]:
+    """The counts in all, then a row for each part that costs anything, indented below what it is part of; what is in
+    closed ones is left out."""
     columns = _columns(cost)
     rows = [("", *columns.values())]
-    rows += [(label, *_cells(part.cost, cost, columns)) for label, part in _labelled(parts_of(cost.nodes, folded))]
+    parts = parts_of(cost.nodes, folded, closed)
+    rows += [(label, *_cells(part.cost, cost, columns)) for label, part in _labelled(parts)]
     rows.append(("in all", *_cells(cost, cost, columns)))
     note = ["× n: so many alike, counted together (--all tells each)"] if any("×" in row[0] for row in rows) else []
     return [*_sentences(cost), "", *aligned(rows), *note]

@@ -31,12 +31,16 @@ class Part:
         return replace(self, cost=cost, parts=tuple(part.times(count) for part in self.parts))
 
 
-def parts_of(nodes: Mapping[str, Cost], folded: bool = True) -> tuple[Part, ...]:
-    """The parts that cost anything, each with those below it. `nodes` has every prefix of a name before the name."""
+def parts_of(nodes: Mapping[str, Cost], folded: bool = True, closed: frozenset[str] = frozenset()) -> tuple[Part, ...]:
+    """The parts that cost anything, each with those below it, if it is not closed.
+
+    `nodes` has every prefix of a name before the name.
+    """
     below: dict[str, list[str]] = {}
     for name, cost in nodes.items():
-        if cost.parameters or cost.macs:
-            below.setdefault(name.rpartition(".")[0], []).append(name)
+        above = name.rpartition(".")[0]
+        if (cost.parameters or cost.macs) and above not in closed:
+            below.setdefault(above, []).append(name)
     return _below("", below, nodes, folded)
 
 

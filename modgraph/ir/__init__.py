@@ -7,7 +7,7 @@ from modgraph.ir.edit import grow
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
-from modgraph.ir.json_read import from_json
+from modgraph.ir.json_read import from_json, hash_of_stored
 from modgraph.ir.lengths import free_length_name, length_name, longest, padded_axes
 from modgraph.ir.module_axes import module_axes
 from modgraph.ir.node import (
@@ -24,7 +24,7 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.ir.region import Region
-from modgraph.ir.rewrite import Built, Change, Narrowed, Rule, pruned, rewritten
+from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
 from modgraph.ir.verify import verify
@@ -35,6 +35,7 @@ __all__ = [
     "Built",
     "Change",
     "Compared",
+    "Expanded",
     "Graph",
     "GraphWeight",
     "InputNode",
@@ -64,6 +65,7 @@ __all__ = [
     "free_length_name",
     "from_json",
     "grow",
+    "hash_of_stored",
     "is_free_draw",
     "length_name",
     "longest",

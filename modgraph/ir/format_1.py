@@ -102,8 +102,10 @@ def _scan(entry: Any, lowered: bool) -> Any:
 
 
 def _region(record: Any, arguments: list[str], results: list[str], lowered: bool) -> Any:
-    """A region without its nodes of outputs: their sources are its results."""
+    """A region without its nodes of outputs: their sources are its results. Its arguments stand first, in order."""
     outputs = {entry["name"]: entry["inputs"][0][1:] for entry in record["nodes"] if entry["kind"] == "output"}
     nodes = [_node(entry, lowered) for entry in record["nodes"] if entry["kind"] != "output"]
+    order = {name: position for position, name in enumerate(arguments)}
+    nodes.sort(key=lambda entry: order.get(entry["name"], len(order)))
     values = [outputs[OUTPUT + name] for name in results]
     return {"nodes": nodes, "arguments": arguments, "results": values}

@@ -171,8 +171,9 @@ class Graph:
             each
             for each in users
             if isinstance(each, RouteNode)
+            and self.uses(each.name).keys() == {"pool", "router"}  # another, that is still to be verified, may lie
+            and (self.inputs(each.name).get("tokens"), self.uses(each.name)["pool"]) == (tokens, pool)
             and self.router_of(each).router.every_message
-            and (self.inputs(each.name)["tokens"], self.uses(each.name)["pool"]) == (tokens, pool)
         ]
         return found if route in found else [route]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +40,7 @@ from modgraph.ir.stored import (
     whole_of,
 )
 from modgraph.ir.verify import verify
+from modgraph.routers.former import Former
 from modgraph.routers.prelude import definitions
 from modgraph.types import Misfit
 from modgraph.vocabulary import find_decision, find_op
@@ -47,18 +49,44 @@ MOST_PLACES = 2**31  # results of a node, or arguments of a region
 SIMPLE = {"input": InputNode, "target": TargetNode, "loss": LossNode}
 
 
-def from_json(record: Any) -> Graph:
-    """The graph that `to_json` described. Raises `UnreadableGraph`, for anything else whatever."""
+def from_json(record: Any, put_in: Callable[[Graph], Graph] | None = None) -> Graph:
+    """The graph that `to_json` described. Raises `UnreadableGraph`, for anything else whatever.
+
+    `put_in` gives one without former routers; where it is not given, a graph that has any is refused.
+    """
     try:
         check_depth(record)
         graph = _graph(_of_this_format(record))
+        if former := _former(graph):
+            reason = f'the router "{former[0].router.definition}" is a text now'
+            ask(put_in is not None, reason, former[0].name, "is")
+            graph = put_in(graph) if put_in is not None else graph
         graph = retyped(graph) if record["format"] == 1 else graph
         verify(graph)
     except Misfit as misfit:
-        raise UnreadableGraph(f"it is of format 1, and does not fit any more: {misfit.reason}") from misfit
+        raise UnreadableGraph(f"it is of an older version, and does not fit any more: {misfit.reason}") from misfit
     except InvalidGraph as error:
         raise UnreadableGraph(error.reason, error.node, error.field) from error
     return graph
+
+
+def hash_of_stored(record: Any) -> str | None:
+    """The hash of the graph that a record describes, as the version that wrote it told it; None where that is not
+    known. Raises `UnreadableGraph`."""
+    try:
+        check_depth(record)
+        graph = _graph(_of_this_format(record))
+    except InvalidGraph as error:
+        raise UnreadableGraph(error.reason, error.node, error.field) from error
+    if record["format"] == FORMAT:
+        return graph.hash()
+    return None if _former(graph) else from_json(record).hash()
+
+
+def _former(graph: Graph) -> list[Any]:
+    """The routers that are texts now."""
+    routers = (node for part in graph.parts() for node in part.graph.of_kind(RouterNode))
+    return [node for node in routers if isinstance(node.router, Former)]
 
 
 def _of_this_format(record: Any) -> Any:
@@ -185,9 +213,8 @@ def _declared(fields: Fields, find: Any) -> Any:
     known: type[Declaration] | None = find(name)
     if known is None:
         _refuse_broken_extensions(name)
-        if name in definitions():
-            reason = f'it was written before the router "{name}" was a text: train or export again from its spec'
-            raise InvalidGraph(reason, fields.node, "is")
+        if find is find_decision and name in definitions():
+            return Former(definition=name, given=tuple(fields.read("settings", constants_of).items()))
         raise InvalidGraph(f'this installation does not know "{name}"', fields.node, "is")
     settings = fields.read("settings", constants_of)
     values = {}

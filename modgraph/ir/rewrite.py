@@ -21,6 +21,14 @@ class Narrowed:
 
 
 @dataclass(frozen=True)
+class Expanded:
+    """Several nodes in the place of one: `put` is given the copy, and what flows in and what lengths are told there by
+    slot and axis; it adds them, and gives the results that stand for those of the node, in order."""
+
+    put: Callable[[Graph, Mapping[str, Result], Mapping[str, Result]], tuple[Result, ...]]
+
+
+@dataclass(frozen=True)
 class Built:
     """Ops in the place of another, each with what flows into it, results of the old graph or of those before it; the
     last, or the one that is called so, stands for the old one."""
@@ -28,7 +36,7 @@ class Built:
     nodes: tuple[tuple[OpNode, Mapping[str, Result]], ...]
 
 
-Change = Node | Narrowed | Built | Result | None
+Change = Node | Narrowed | Expanded | Built | Result | None
 Rule = Callable[[Node, Part], Change]
 
 
@@ -78,6 +86,12 @@ class _Copy:
             case Narrowed(changed, kept):
                 self._add(changed, node)
                 self.moved |= {Result(node.name, old): Result(changed.name, new) for new, old in enumerate(kept)}
+            case Expanded(put):
+                graph = self.part.graph
+                edges = graph.inputs(node.name), graph.lengths(node.name)
+                now = [{slot: self.now(result) for slot, result in each.items()} for each in edges]
+                for index, result in enumerate(put(self.graph, *now)):
+                    self.moved[Result(node.name, index)] = result
             case Built(nodes):
                 for each, inputs in nodes:
                     self._build(each, inputs, node)

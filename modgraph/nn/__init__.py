@@ -30,8 +30,6 @@ from modgraph.nn.sequence import ClassToken, Position, Select
 from modgraph.nn.shape import Concat, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.situation import StopGradient, TrainingOrInference
-from modgraph.nn.softmax_top_k import CosineTopK, LinearTopK
-from modgraph.nn.top_k import NoisyTopK
 from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 
 __all__ = [
@@ -51,7 +49,6 @@ __all__ = [
     "Constant",
     "Contract",
     "Conv2d",
-    "CosineTopK",
     "CrossEntropy",
     "CumulativeSum",
     "Defined",
@@ -72,7 +69,6 @@ __all__ = [
     "KthLargest",
     "Last",
     "Linear",
-    "LinearTopK",
     "LogSoftmax",
     "MaskedSoftmax",
     "Max",
@@ -84,7 +80,6 @@ __all__ = [
     "ModulatedMLP",
     "NewAxis",
     "NextState",
-    "NoisyTopK",
     "NormalNoise",
     "Parameter",
     "PatchEmbed",

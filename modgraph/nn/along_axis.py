@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.padding import cleared
@@ -112,15 +113,21 @@ class Contract(nn.Module):
     def forward(self, left: Tensor, right: Tensor, real: tuple[Tensor | None, ...] = (None, None)) -> Tensor:
         left, right = cleared(left, real[0]), cleared(right, real[1])
         outer = [x.dim() - free - 1 for x, free in zip((left, right), self.free, strict=True)]
-        if not self.aligned and self.free[1] < 2 and outer[0] >= outer[1] and _is_one(right, outer[1]):
-            right = _last(right, self.over[1])
-            right = right.reshape(right.shape[outer[1] :])
-            return _last(left, self.over[0]) @ (right.mT if self.free[1] else right)
+        if not self.aligned and outer[0] >= outer[1] and _is_one(right, outer[1]):
+            return self._mapped(_last(left, self.over[0]), _last(right, self.over[1]))
         if not self.aligned and self.free == (1, 1) and outer[0] == outer[1]:
             left, right = _last(left, self.over[0]), _last(right, self.over[1])
             return (right @ left.reshape(left.shape[-2:]).mT).mT if _is_one(left, outer[0]) else left @ right.mT
         left, right = (x[(None,) * (max(outer) - own)] for x, own in zip((left, right), outer, strict=True))
         return torch.einsum(self.equation, left, right)
+
+    def _mapped(self, left: Tensor, right: Tensor) -> Tensor:
+        """Each vector of the left through one matrix, whose rows have all other axes of the right."""
+        rows = right.shape[right.dim() - 1 - self.free[1] : -1]
+        if not rows:
+            return left @ right.flatten()
+        found = F.linear(left, right.reshape(-1, right.shape[-1]))
+        return found if len(rows) == 1 else found.reshape(*found.shape[:-1], *rows)
 
 
 def _last(x: Tensor, axis: int) -> Tensor:

@@ -46,7 +46,7 @@ class Draw(AlongAxis):
         scores = cleared(x.detach(), real[0], -torch.inf)
         scores = scores if self.axis == -1 else scores.movedim(self.axis, -1)
         if told is not None:
-            told = cleared(told, real[1] if len(real) > 1 else None).reshape(scores.shape[:-1])
+            told = (cleared(told, real[1]) if len(real) > 1 else told).reshape(scores.shape[:-1])
         choice = F.one_hot(drawn_place(scores, told, self.training), scores.shape[-1]).to(x.dtype)
         return cleared(choice if self.axis == -1 else choice.movedim(-1, self.axis), real[0])
 

@@ -46,12 +46,11 @@ class Parameter:
 
     def __call__(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """like [..., axes of one] gives [..., *sizes], and the array for one example, for who needs it once."""
-        return for_each(self.once(like)[0], like, self.rank)
+        return for_each(self.weight.reshape(*[1] * (like.dim() - self.rank), *self.sizes), like, self.rank)
 
-    def once(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """The same without those for each example, where nothing reads them."""
-        one = self.weight.reshape(*[1] * (like.dim() - self.rank), *self.sizes)
-        return one, one
+    def bare(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """The array itself, for who broadcasts it."""
+        return self.weight, self.weight
 
     @staticmethod
     def rows(column: Sequence[Parameter], like: Tensor) -> Tensor:

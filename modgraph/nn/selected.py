@@ -18,7 +18,7 @@ from modgraph.nn.slices import slices
 
 
 class Records(Protocol):
-    """A named tuple: gates and choices [..., N, M], choices of several slots [..., N, K, M], and others."""
+    """A named tuple: gates and what is chosen, not zero where it is, [..., N, M], and others."""
 
     @property
     def gates(self) -> Tensor: ...
@@ -94,7 +94,7 @@ class SelectedMasked(nn.Module):
         records: Records = router(tokens, *others, real=real)
         values = pool.all(tokens)
         shape = (*records.gates.shape, *[1] * pool.result_rank)
-        values = cleared(values, chosen(records).reshape(shape) != 0)
+        values = cleared(values, records.selected.reshape(shape) != 0)
         return (values * records.gates.reshape(shape)).sum(-pool.result_rank - 1), *records
 
 
@@ -139,12 +139,7 @@ def gathered(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Gath
 
 
 def flat(tokens: Tensor, records: Records, pool: Pool | Gathered) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens of all examples [S, message], and their gates and choices [S, M], slots taken together."""
+    """Tokens of all examples [S, message], and their gates and choices [S, M]."""
     M = len(pool)
     tokens_S = tokens.reshape(-1, *tokens.shape[-pool.rank :])
-    return tokens_S, records.gates.reshape(-1, M), chosen(records).reshape(-1, M)
-
-
-def chosen(records: Records) -> Tensor:
-    """Choices [..., N, M], slots taken together."""
-    return records.selected if records.selected.dim() == records.gates.dim() else records.selected.amax(-2)
+    return tokens_S, records.gates.reshape(-1, M), records.selected.reshape(-1, M)

@@ -3,8 +3,6 @@
 from modgraph.routers import (
     chosen,
     every_module,
-    noisy_top_k,
-    softmax_top_k,
     weighted,
 )
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
@@ -16,7 +14,5 @@ __all__ = [
     "Router",
     "chosen",
     "every_module",
-    "noisy_top_k",
-    "softmax_top_k",
     "weighted",
 ]

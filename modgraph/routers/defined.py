@@ -33,7 +33,8 @@ class Defined(Router):
     records: ClassVar[Any] = RecordsOf(lambda router: tuple(_records(router.recorded)))
 
     definition: str = setting(doc="what the definition is called")
-    given: tuple[str, ...] = setting((), doc="what its parameters are")
+    given: tuple[str, ...] = setting((), doc="its parameters that are not at their default")
+    defaults: tuple[str, ...] = setting((), doc="those that are")
     recorded: tuple[str, ...] = setting((), doc="the name and the role of each record")
     rounds_before: int = setting(0, min=0, doc="how many rounds it recorded before the last")
     k: int = setting(0, min=0, doc="how many modules a sender reaches at most; 0: any number")
@@ -43,7 +44,7 @@ class Defined(Router):
     draws: bool = setting(False)  # type: ignore[misc]
 
     @property
-    def title(self) -> str:
+    def as_written(self) -> str:
         return f"{self.definition}({', '.join(self.given)})" if self.given else self.definition
 
     def slots_of(self, count: int) -> tuple[str, ...]:

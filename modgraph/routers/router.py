@@ -99,8 +99,8 @@ class Router(Declaration):
         return tuple(record.name for record in self.records)
 
     @property
-    def title(self) -> str:
-        """What it is called where it is spoken of, with the settings that are not at their default."""
+    def as_written(self) -> str:
+        """The router as a spec has it."""
         return str(self)
 
     def record_as(self, *roles: Role) -> Record | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from modgraph.declare import Operand, Record, Role, Signature, Use, setting, tokens
-from modgraph.routers.on_tape import TapedPool, chosen, senders
+from modgraph.declare import Operand, Record, Role, Signature, setting, tokens
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, definition
-from modgraph.tape import Value
 from modgraph.types import Axis, Misfit, TensorType
 
 # Of a module: in a scan, copying so many for every token is less than sorting tokens at every step.
@@ -58,16 +56,6 @@ class TopK(Router):
             reason = f'it selects k={self.k} of "{pool.name}", a pool of {pool.size}'
             raise Misfit(reason, "lower k, or raise the pool's size")
         return super().bind_pool(pool, tokens, *others)
-
-    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
-        S, tokens = senders(use), use.cleared(tokens)
-        gates, *records = (use.cleared(each) for each in self.records_on_tape(use, tokens, S * pool.size))
-        return (chosen(form, use, pool, tokens, gates, S, self.k, self.k), gates, *records)
-
-    def records_on_tape(self, use: Use, tokens: Value, pairs: float) -> tuple[Value, ...]:
-        """What it records, the gates first, of so many pairs of sender and module."""
-        made = [use.tape.make(pairs, tokens, *use.weights.values(), keeps_result=True) for _ in self.records]
-        return tuple(made)
 
     def active_modules(self, size: int) -> int:
         return self.k

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.elaboration import stored_graph
 from modgraph.files import read_file, reason_of, writing
-from modgraph.ir import Graph, from_json, to_json
+from modgraph.ir import Graph, to_json
 from modgraph.store.errors import BadCheckpoint, NewerFormat
 from modgraph.store.records import sealed, unsealed
 
@@ -68,7 +69,7 @@ class CheckpointRecord:
             content = unsealed(content)
             NewerFormat.refuse(path, content.pop("format"), (WITHOUT_GRAPH, FORMAT))
         if content.get("graph") is not None:
-            content["graph"] = from_json(content["graph"])
+            content["graph"] = stored_graph(content["graph"])
         record = cls(**content)
         if path_of(path.parent, record.step) != path:
             raise ValueError(f"its record is that of step {record.step}")
@@ -147,6 +148,6 @@ def _of_run(folder: Path, found: R, origin: str | None) -> R:
     return found
 
 
-def newest_record(folder: Path, origin: str) -> CheckpointRecord | None:
+def newest_record(folder: Path, origin: str | None) -> CheckpointRecord | None:
     """The record of the checkpoint that a run ends with: its best, or its newest. Raises `ModgraphError`."""
     return newest(folder, CheckpointRecord.read, best=True, origin=origin)

@@ -13,9 +13,9 @@ from typing import Any
 from modgraph_runtime.integrity import MANIFEST_KEY, damage_of
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
-from modgraph.elaboration import Imports, elaborate, moves_in, read_model
+from modgraph.elaboration import Imports, elaborate, moves_in, read_model, stored_graph
 from modgraph.files import read_file, reason_of
-from modgraph.ir import Graph, Node, Part, UnreadableGraph, from_json, rewritten
+from modgraph.ir import Graph, Node, Part, UnreadableGraph, rewritten
 from modgraph.store.errors import NotABundle, SetOfStored
 from modgraph.store.run_directory import RunDirectory
 from modgraph.syntax import parse, read
@@ -107,7 +107,7 @@ def _bundle(path: Path) -> Opened:
         if damage := damage_of(content):
             raise ModgraphError([NotABundle(path=str(path), reason=f"it {damage.reason}", way_out=damage.way_out)])
         manifest = _manifest(content)
-        return Opened(path, Kind.BUNDLE, from_json(manifest["ir"]), manifest=manifest)
+        return Opened(path, Kind.BUNDLE, stored_graph(manifest["ir"]), manifest=manifest)
     except (OSError, LookupError, TypeError, UnreadableGraph) as error:
         raise ModgraphError([NotABundle(path=str(path), reason=reason_of(error))]) from error
 

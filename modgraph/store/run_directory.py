@@ -23,8 +23,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from modgraph.diagnostics import ModgraphError, Report, listed
+from modgraph.elaboration import stored_graph
 from modgraph.files import is_partial, read_file, reason_of, write_atomically, writing
-from modgraph.ir import Graph, UnreadableGraph, from_json, to_json
+from modgraph.ir import Graph, UnreadableGraph, hash_of_stored, to_json
 from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
 from modgraph.store.errors import (
     ForeignFiles,
@@ -231,7 +232,16 @@ class RunDirectory:
         """The graph that the run began with. Raises `ModgraphError` if this is no run."""
         self.check()
         try:
-            return from_json(self._json(self.ir))
+            return stored_graph(self._json(self.ir))
+        except UnreadableGraph as error:
+            raise self.fault(f"ir.json cannot be used: {error}") from error
+
+    def origin(self) -> str | None:
+        """The hash of that graph as the version that began the run told it, which its checkpoints say; None where that
+        is not known. Raises `ModgraphError`."""
+        self.check()
+        try:
+            return hash_of_stored(self._json(self.ir))
         except UnreadableGraph as error:
             raise self.fault(f"ir.json cannot be used: {error}") from error
 
@@ -243,7 +253,7 @@ class RunDirectory:
         """Its graph now, and the record of the checkpoint that it is of, None before the first. Raises
         `ModgraphError`."""
         began = self.read_graph()
-        record = newest_record(self.checkpoints, began.hash())
+        record = newest_record(self.checkpoints, self.origin())
         return began if record is None or record.graph is None else record.graph, record
 
     def read_imports(self) -> dict[str, str]:

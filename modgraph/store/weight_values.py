@@ -24,7 +24,7 @@ def weights_of_run(run: RunDirectory) -> dict[str, ndarray] | None:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    record = newest_record(run.checkpoints, run.read_graph().hash())
+    record = newest_record(run.checkpoints, run.origin())
     if record is None:
         return None
     path = path_of(run.checkpoints, record.step)

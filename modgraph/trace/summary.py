@@ -57,7 +57,7 @@ def summarise(trace: Trace) -> list[RouteSummary]:
         RouteSummary(
             route.name,
             route.pool,
-            route.router.title,
+            route.router.as_written,
             selects=route.selects,
             rounds=[_of_round(route, at) for at in range(route.rounds)],
             by={name: use_by_group(route, words) for name, words in groupings_of(trace).items()},

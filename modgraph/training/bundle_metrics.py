@@ -15,7 +15,8 @@ from modgraph.backends.onnx import deterministic, hash_of_weights
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, UnreadableGraph, from_json
+from modgraph.elaboration import stored_graph
+from modgraph.ir import Graph, UnreadableGraph
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics
 from modgraph.training.errors import OfAnotherRun
@@ -43,7 +44,7 @@ def is_of(manifest: Mapping[str, Any], graph: Graph) -> bool:
     if manifest.get("hash") == graph.hash():
         return True
     try:
-        return from_json(manifest.get("ir")) == graph
+        return stored_graph(manifest.get("ir")) == graph
     except UnreadableGraph:
         return False
 

@@ -53,7 +53,7 @@ class Engine:
         self.tasks = tasks
         self.directory = directory
         self.processes = processes
-        self.origin = graph.hash()
+        self.origin = directory.origin() if resume else graph.hash()
         checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
         self.progress, self.means = Progress(), Means()
         if checkpoint is not None:

@@ -83,12 +83,12 @@ class Run:
     def checkpoint(self) -> Checkpoint:
         """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
         folder = self.directory.checkpoints
-        return _there(newest_checkpoint(folder, best=True, origin=self.began_with.hash()), folder)
+        return _there(newest_checkpoint(folder, best=True, origin=self.directory.origin()), folder)
 
     def newest(self) -> Checkpoint:
         """The newest checkpoint, where its training goes on. Raises `ModgraphError`."""
         folder = self.directory.checkpoints
-        return _there(newest_checkpoint(folder, origin=self.began_with.hash()), folder)
+        return _there(newest_checkpoint(folder, origin=self.directory.origin()), folder)
 
     def model(self, device: str | torch.device = "cpu") -> Model:
         """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""

@@ -154,7 +154,9 @@ def derived(graph: Graph) -> Iterator[tuple[str, Any]]:
 def _node_of(record: Any, path: Path) -> Any:
     """The innermost node that a place is in."""
     holders = [_at(record, path[:end]) for end in range(len(path))]
-    return next((each for each in reversed(holders) if isinstance(each, dict) and "kind" in each), None)
+    return next(
+        (each for each in reversed(holders) if isinstance(each, dict) and {"kind", "types"} <= each.keys()), None
+    )
 
 
 def _lies(node: Any, key: Any, value: Any) -> list[Any]:

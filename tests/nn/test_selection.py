@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
-from torch import nn
+from torch import Tensor, nn
 
 import modgraph
-import modgraph.nn.top_k
+import modgraph.nn.chance
 from modgraph.nn import (
-    CosineTopK,
+    Chosen,
     Importance,
     Linear,
-    LinearTopK,
-    NoisyTopK,
     Pool,
+    SelectedDense,
     SelectedGathered,
     SelectedGrouped,
     SelectedMasked,
     SelectedPerModule,
 )
-from modgraph.nn.message_passing import SelectedMessagePassing
+from modgraph.nn.message_passing import EveryEdgeMessagePassing, SelectedMessagePassing
 from modgraph.nn.padding import valid
 from modgraph.nn.top_k import top_k_mask
 from tests.nn.by_router import DIM, given_by, messages_of, model_by, randomised, weights_of
@@ -62,58 +59,42 @@ def test_of_equal_scores_the_first_is_chosen(scores: list[list[int]], k: int) ->
 def test_noisy_top_k_is_that_of_the_equations(
     k: int, softmax: str, training: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    router = randomised(NoisyTopK(3, 4, k, softmax=softmax).double(), 0).train(training)
-    monkeypatch.setattr(modgraph.nn.top_k, "standard_normal", torch.zeros_like)
-    pool = linear_pool(4, 3, 2, 1)
-    tokens = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    result, gates, scores, selected, load = SelectedPerModule()(tokens, pool, router)
-    Wg, Wn = (router.get_parameter(name).detach().numpy() for name in ("weight", "noise_weight"))
-    for example, token in np.ndindex(2, 5):
-        x = tokens[example, token].numpy()
-        H = Wg @ x
+    model = model_by(f'noisy_top_k({k}, softmax="{softmax}")', 4).train(training)
+    generator = torch.Generator().manual_seed(2)
+    tokens = torch.randn(2, 5, DIM, dtype=torch.float64, generator=generator)
+    draws = torch.randn(2, 5, 4, dtype=torch.float64, generator=generator)
+    monkeypatch.setattr(modgraph.nn.chance, "standard_normal", lambda like: draws)
+    result, records = given_by(model, tokens).numpy()
+    messages = messages_of(model, tokens).detach().numpy()
+    Wg, Wn = (weights_of(model)[name] for name in ("weight", "noise_weight"))
+    for at in np.ndindex(2, 5):
+        x = tokens[at].numpy()
         deviation = np.log1p(np.exp(Wn @ x)) + 0.01
-        order = np.argsort(-H, kind="stable")
-        chosen = order[:k]
+        H = Wg @ x + training * deviation * draws[at].numpy()
+        chosen = np.argsort(-H, kind="stable")[:k]
         e = np.exp(H - H.max())
         gate = np.zeros(4)
         gate[chosen] = e[chosen] / (e.sum() if softmax == "before_top_k" else e[chosen].sum())
-        expected_load = []
-        for j in range(4):
-            others = np.sort(np.delete(H, j))[::-1]
-            smooth = 1.0 if k == 4 else norm.cdf((H[j] - others[k - 1]) / deviation[j])
-            expected_load.append(smooth if training else j in chosen)
-        messages = [pool.expert(j)(tokens[example, token]).detach().numpy() for j in range(4)]
-        np.testing.assert_allclose(scores[example, token].detach().numpy(), H, atol=1e-12)
-        np.testing.assert_allclose(gates[example, token].detach().numpy(), gate, atol=1e-12)
-        np.testing.assert_array_equal(np.flatnonzero(selected[example, token].numpy()), np.sort(chosen))
-        np.testing.assert_allclose(load[example, token].detach().numpy(), expected_load, atol=1e-10)
-        expected = sum(g * m for g, m in zip(gate, messages, strict=True))
-        np.testing.assert_allclose(result[example, token].detach().numpy(), expected, atol=1e-10)
+        load = [float(j in chosen) for j in range(4)]
+        if training:
+            others = [np.sort(np.delete(H, j))[::-1] for j in range(4)]
+            load = [1.0 if k == 4 else norm.cdf(((Wg @ x)[j] - others[j][k - 1]) / deviation[j]) for j in range(4)]
+        np.testing.assert_allclose(records["scores"][at], Wg @ x, atol=1e-12)
+        np.testing.assert_allclose(records["gates"][at], gate, atol=1e-12)
+        np.testing.assert_array_equal(np.flatnonzero(records["selected"][at]), np.sort(chosen))
+        np.testing.assert_allclose(records["load"][at], load, atol=1e-10)
+        np.testing.assert_allclose(result[at], gate @ messages[at], atol=1e-10)
 
 
 def test_noise_is_added_in_training_alone() -> None:
-    router = randomised(NoisyTopK(3, 4, 1), 0)
-    tokens = torch.zeros(1, 200, 3)
-    torch.manual_seed(0)
-    assert router.train()(tokens)[2].flatten(0, 1).any(0).all()
-    assert router.eval()(tokens)[2].flatten(0, 1).sum(0).tolist() == [200, 0, 0, 0]
-    quiet = NoisyTopK(3, 4, 1, noise=False).train()
-    assert quiet(tokens)[2].flatten(0, 1).sum(0).tolist() == [200, 0, 0, 0]
+    def load(router: str, training: bool) -> list[float]:
+        torch.manual_seed(0)
+        x = torch.zeros(1, 200, DIM, dtype=torch.float64)
+        found: Tensor = given_by(model_by(router, 4).train(training), x).records["selected"]
+        return list(found.sum((0, 1)).tolist())
 
-
-MakeRouter = Callable[[int, int], nn.Module]
-ROUTERS: list[MakeRouter] = [
-    lambda M, k: NoisyTopK(3, M, k, noise=False, softmax="before_top_k"),
-    lambda M, k: CosineTopK(3, M, k, width=4),
-    lambda M, k: LinearTopK(3, M, k),
-    lambda M, k: LinearTopK(3, M, k, capacity=0.7),
-]
-
-
-def zeroed(router: nn.Module) -> None:
-    """All scores are equal: every choice is a tie."""
-    for parameter in router.parameters():
-        parameter.data.zero_()
+    assert all(load("noisy_top_k", True))
+    assert load("noisy_top_k", False) == load("noisy_top_k(noise=false)", True) == [200, 0, 0, 0]
 
 
 @settings(max_examples=100, deadline=None)
@@ -122,30 +103,35 @@ def zeroed(router: nn.Module) -> None:
     M=st.integers(1, 5),
     k=st.integers(1, 5),
     seed=st.integers(0, 2**16),
-    tied=st.booleans(),
+    kept=st.floats(0, 1),
     unlike=st.booleans(),
-    make=st.sampled_from(ROUTERS),
+    straight=st.booleans(),
     lengths=st.one_of(st.none(), st.lists(st.integers(0, 7), min_size=2, max_size=2)),
 )
 def test_forms_agree_in_values_and_gradients(
-    N: int, M: int, k: int, seed: int, tied: bool, unlike: bool, make: MakeRouter, lengths: list[int] | None
+    N: int, M: int, k: int, seed: int, kept: float, unlike: bool, straight: bool, lengths: list[int] | None
 ) -> None:
-    found = []
-    forms = [SelectedMessagePassing(), SelectedPerModule(), SelectedGrouped(), SelectedMasked()]
-    for form in forms if unlike else [*forms, SelectedGathered()]:
-        pool = unlike_pool(M, seed) if unlike else linear_pool(M, 3, 2, seed)
-        router = make(M, min(k, M)).double().train()
-        if tied:
-            zeroed(router)
-        else:
-            randomised(router, seed + 1)
-        tokens = torch.randn(2, N, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-        tokens.requires_grad_()
-        length = None if lengths is None else torch.tensor(lengths)
-        results = form(tokens, pool, router, real=valid(tokens, -2, length))
-        (results[0].square().sum() + results[4].sum()).backward()
-        named = [*pool.named_parameters(), *router.named_parameters(), ("tokens", tokens)]
-        found.append([*results, *(torch.zeros_like(p) if p.grad is None else p.grad for _, p in named)])
+    """Of a choice of k modules at most, among them ties, modules that nobody chooses, and what found no place."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randn(2, N, 3, dtype=torch.float64, generator=generator).requires_grad_()
+    scores = torch.randint(0, 3, (2, N, M), generator=generator).double()
+    choice = top_k_mask(scores, k := min(k, M)) * (torch.rand(2, N, M, generator=generator) < kept)
+    gates = torch.randn(2, N, M, dtype=torch.float64, generator=generator).requires_grad_()
+    real = valid(tokens, -2, None if lengths is None else torch.tensor(lengths))
+    forms: list[nn.Module] = [
+        SelectedMessagePassing(),
+        SelectedPerModule(),
+        SelectedGrouped(),
+        SelectedMasked(),
+        SelectedGathered(),
+    ]
+    forms = [EveryEdgeMessagePassing(), SelectedDense()] if straight else forms[: 4 if unlike else 5]
+    pool, found = unlike_pool(M, seed) if unlike else linear_pool(M, 3, 2, seed), []
+    for form in forms:
+        results = form(tokens, pool, Chosen(k, straight), gates, scores, choice.double(), real=real)
+        total = results[0].square().sum() + (results[1] * torch.arange(M)).sum()
+        given = torch.autograd.grad(total, [tokens, gates, *pool.parameters()], materialize_grads=True)
+        found.append([*results, *given])
     for reference, *others in zip(*found, strict=True):
         for ours in others:
             torch.testing.assert_close(ours, reference, atol=1e-10, rtol=0)

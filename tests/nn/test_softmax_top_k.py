@@ -12,56 +12,51 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import modgraph
-import modgraph.nn.top_k
-from modgraph.ir import RouterNode
-from modgraph.nn import CosineTopK, Importance, LinearTopK, SelectedPerModule
+import modgraph.nn.chance
+from modgraph.backends.torch import Model
+from modgraph.ir import OpNode
+from modgraph.nn import Importance
 from modgraph.nn.capacity import within_capacity
-from modgraph.nn.padding import valid
 from modgraph.nn.top_k import top_k_mask
 from modgraph.passes import INFERENCE, apply_passes
+from tests.nn.by_router import DIM, Array, given_by, messages_of, model_by, weights_of
 from tests.nn.gmoe_in_numpy import Decision, cosine_logits, decide, dropped, squared_cv
-from tests.nn.test_selection import linear_pool, randomised
 
-D, WIDTH = 3, 4
-
-
-def router_of(kind: str, experts: int, seed: int, **given: object) -> CosineTopK | LinearTopK:
-    router: CosineTopK | LinearTopK
-    if kind == "cosine":
-        router = CosineTopK(D, experts, width=WIDTH, **given).double()  # type: ignore[arg-type]
-    else:
-        router = LinearTopK(D, experts, **given).double()  # type: ignore[arg-type]
-    randomised(router, seed)
-    return router
+RECORDS = {"gates": "gates", "selected": "kept", "load": "load", "probabilities": "probabilities"}
 
 
-def logits_of(router: CosineTopK | LinearTopK, x: np.ndarray) -> np.ndarray:
-    weights = {name: tensor.detach().numpy() for name, tensor in router.named_parameters()}
-    if isinstance(router, LinearTopK):
-        return x @ weights["weight"].T
+def model_of(kind: str, experts: int, **given: object) -> Model:
+    words = {name: f'"{value}"' if isinstance(value, str) else value for name, value in given.items()}
+    words |= {"width": 4} if kind == "cosine" else {}
+    return model_by(f"{kind}({', '.join(f'{name}={value}' for name, value in words.items())})", experts)
+
+
+def logits_of(model: Model, x: Array) -> Array:
+    weights = weights_of(model)
+    if "keys" not in weights:
+        return np.asarray(x @ weights["weight"].T)
     return cosine_logits(x, weights["weight"], weights["bias"], weights["keys"], float(weights["scale"]))
 
 
+def some_tokens(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
 def fixed_noise(monkeypatch: pytest.MonkeyPatch, draws: Tensor) -> None:
-    monkeypatch.setattr(modgraph.nn.top_k, "standard_normal", lambda like: draws.reshape(like.shape))
+    monkeypatch.setattr(modgraph.nn.chance, "standard_normal", lambda like: draws.reshape(like.shape))
 
 
-def compare(router: CosineTopK | LinearTopK, tokens: Tensor, expected: Decision) -> None:
-    pool = linear_pool(expected.gates.shape[1], D, 2, 1)
-    result, gates, _, selected, load, probabilities = SelectedPerModule()(tokens, pool, router)
-    flat = {
-        name: x.detach().flatten(0, -2).numpy()
-        for name, x in (("gates", gates), ("kept", selected), ("load", load), ("probabilities", probabilities))
-    }
-    for name, found in flat.items():
-        np.testing.assert_allclose(found, getattr(expected, name), atol=1e-10, err_msg=name)
-    x = tokens.flatten(0, -2)
-    messages = np.stack([pool.expert(e)(x).detach().numpy() for e in range(len(pool))], 1)
+def compare(model: Model, tokens: Tensor, expected: Decision) -> None:
+    value, records = (found := given_by(model, tokens)).numpy()
+    for name, of in RECORDS.items():
+        ours = records[name].reshape(-1, records[name].shape[-1])
+        np.testing.assert_allclose(ours, getattr(expected, of), atol=1e-10, err_msg=name)
+    messages = messages_of(model, tokens.flatten(0, -2)).detach().numpy()
     total = (expected.gates[:, :, None] * messages).sum(1)
-    np.testing.assert_allclose(result.detach().flatten(0, -2).numpy(), total, atol=1e-10)
-    for name, found in (("probabilities", probabilities), ("load", load)):
+    np.testing.assert_allclose(value.reshape(total.shape), total, atol=1e-10)
+    for name in ("probabilities", "load"):
         cv = squared_cv(getattr(expected, name).sum(0))
-        np.testing.assert_allclose(Importance("batch")(found).item(), cv, atol=1e-10)
+        np.testing.assert_allclose(Importance("batch")(found.records[name]).item(), cv, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["cosine", "linear"])
@@ -72,25 +67,26 @@ def test_routing_is_that_of_the_equations(
     kind: str, form: str, k: int, experts: int, capacity: float, priority: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sigma = 1 / experts
-    router = router_of(kind, experts, 0, k=k, noise=sigma, load=form, capacity=capacity, priority=priority)
-    generator = torch.Generator().manual_seed(2)
-    tokens = torch.randn(2, 7, D, dtype=torch.float64, generator=generator)
-    draws = torch.randn(14, experts, dtype=torch.float64, generator=generator)
+    model = model_of(kind, experts, k=k, noise=sigma, load=form, capacity=capacity, priority=priority)
+    tokens = some_tokens(2, 7, seed=2)
+    draws = torch.randn(14, experts, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     fixed_noise(monkeypatch, draws)
-    logits = logits_of(router, tokens.flatten(0, 1).numpy())
-    compare(router.train(), tokens, decide(logits, sigma * draws.numpy(), sigma, k, form, capacity, priority))
-    compare(router.eval(), tokens, decide(logits, 0 * draws.numpy(), sigma, k, form))
+    logits = logits_of(model, tokens.flatten(0, 1).numpy())
+    compare(model.train(), tokens, decide(logits, sigma * draws.numpy(), sigma, k, form, capacity, priority))
+    compare(model.eval(), tokens, decide(logits, 0 * draws.numpy(), sigma, k, form))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("capacity", [0.0, 0.5, 1.0])
-def test_ties_go_to_the_lower_expert_and_the_earlier_token(k: int, capacity: float) -> None:
-    router = LinearTopK(D, 3, k, noise=0.5, capacity=capacity).double().train()
-    router.noisy = False
-    router.weight.data.copy_(torch.tensor([[0, 1, 0], [0, 1, 0], [1, 0, 0]]))
+def test_ties_go_to_the_lower_expert_and_the_earlier_token(
+    k: int, capacity: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = model_of("linear", 3, k=k, noise=0.5, capacity=capacity).train()
+    monkeypatch.setattr(modgraph.nn.chance, "standard_normal", torch.zeros_like)
+    model.get_parameter("r.weight").data.copy_(torch.tensor([[0, 1, 0], [0, 1, 0], [1, 0, 0]]))
     tokens = torch.tensor([[0, 1, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [2, 1, 0], [0, 0, 0]], dtype=torch.float64)
-    logits = logits_of(router, tokens.numpy())
-    compare(router, tokens.unsqueeze(0), decide(logits, np.zeros_like(logits), 0.5, k, "paper", capacity))
+    logits = logits_of(model, tokens.numpy())
+    compare(model, tokens.unsqueeze(0), decide(logits, np.zeros_like(logits), 0.5, k, "paper", capacity))
 
 
 @settings(max_examples=100, deadline=None)
@@ -122,33 +118,27 @@ def test_the_authors_give_a_second_choice_no_place_that_a_first_choice_wants() -
 
 
 def test_padding_takes_no_place() -> None:
-    router = router_of("linear", 2, 0, capacity=1.0).train()
-    tokens = torch.randn(2, 6, D, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    length = torch.tensor([6, 2])
-    padded = router(tokens, valid(tokens, -2, length))
-    real = torch.cat((tokens[0], tokens[1, :2])).unsqueeze(0)
-    for found, alone in zip(padded, router(real), strict=True):
-        torch.testing.assert_close(torch.cat((found[0], found[1, :2])).unsqueeze(0), alone)
-        assert not found[1, 2:].any()
+    model, tokens = model_of("linear", 2, capacity=1.0).train(), some_tokens(2, 6)
+    padded = given_by(model, tokens, torch.tensor([6, 2]))
+    alone = given_by(model, torch.cat((tokens[0], tokens[1, :2])).unsqueeze(0))
+    assert (alone.records["selected"].sum(-1) == 0).any()
+    for name, found in {"y": padded.value, **padded.records}.items():
+        expected = alone.records.get(name, alone.value)
+        torch.testing.assert_close(torch.cat((found[0], found[1, :2])).unsqueeze(0), expected)
+        assert not found[1, 2:].any(), name
 
 
 def test_without_noise_the_load_is_the_number_of_tokens() -> None:
-    router = router_of("cosine", 3, 0, k=2).train()
-    tokens = torch.randn(1, 9, D, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    _, _, selected, load, _ = router(tokens)
-    assert torch.equal(load, selected)
+    records = given_by(model_of("cosine", 3, k=2).train(), some_tokens(1, 9)).records
+    assert torch.equal(records["load"], records["selected"])
 
 
 def test_the_scale_starts_at_two_and_ends_at_a_hundred() -> None:
-    model = modgraph.loads(
-        "model m() { input x: float[5, 6] pool p[3] = scale router r = cosine y = x -> p by r output y }"
-    )
-    scale = model.build().get_parameter("r.scale")
-    assert math.isclose(scale.exp().item(), 2, rel_tol=1e-6)
-    router = router_of("cosine", 3, 0)
-    router.scale.data.fill_(9)  # type: ignore[union-attr]
-    tokens = torch.randn(1, 50, D, dtype=torch.float64)
-    assert router.logits(tokens).abs().max() <= 100
+    text = "model m() { input x: float[5, 6] pool p[3] = scale router r = cosine y = x -> p by r output y }"
+    assert math.isclose(modgraph.loads(text).build().get_parameter("r.scale").exp().item(), 2, rel_tol=1e-6)
+    model = model_of("cosine", 3)
+    model.get_parameter("r.scale").data.fill_(9)
+    assert 50 < given_by(model, some_tokens(1, 50)).records["scores"].abs().max() <= 100
 
 
 TRAINED = """model m() {
@@ -174,8 +164,16 @@ def test_losses_reach_every_weight_of_the_router(router: str) -> None:
         assert all(gradient.abs().sum() > 0 for gradient in gradients)
 
 
-@pytest.mark.parametrize("router", ["cosine(noise=1.0, capacity=0.5)", "linear(noise=1.0, capacity=0.5)"])
+IN_TRAINING = {"normal_noise", "within_capacity", "training_or_inference"}
+
+
+@pytest.mark.parametrize(
+    "router", ["cosine(noise=1.0, capacity=0.5)", "linear(noise=1.0, capacity=0.5)", "noisy_top_k"]
+)
 def test_inference_drops_noise_and_capacity(router: str) -> None:
-    graph = apply_passes(modgraph.loads(TRAINED.replace("ROUTER", router)).ir, INFERENCE)
-    (node,) = graph.of_kind(RouterNode)
-    assert str(node.router) == router.partition("(")[0]
+    graph = modgraph.loads(TRAINED.replace("ROUTER", router)).ir
+    before, after = (
+        {node.op.name for node in each.of_kind(OpNode)} for each in (graph, apply_passes(graph, INFERENCE))
+    )
+    assert len(before & IN_TRAINING) == 2 and not after & IN_TRAINING
+    assert not any("noise" in each.name for each in apply_passes(graph, INFERENCE).of_kind(OpNode))

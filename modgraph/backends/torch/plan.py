@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
 from modgraph.backends.torch.route import CompiledRoute
-from modgraph.backends.torch.run import Step, Values, run
+from modgraph.backends.torch.run import Once, Step, Values, run
 from modgraph.ir import Result
 from modgraph.nn import Parameter
 
@@ -48,7 +48,8 @@ def needed(steps: Sequence[Step], wanted: Iterable[Result]) -> Plan:
         read.update(step.operands, step.lengths)
         nodes.update(result.node for result in (*step.operands, *step.lengths))
         found.append(step)
-    return Plan([_once(step, read) for step in reversed(found)], sources)
+    for_one = {result for step in found if isinstance(step.compute, Once) for result in step.operands}
+    return Plan([_ready(step, read, for_one) for step in reversed(found)], sources)
 
 
 def _source(result: Result, shown: Mapping[Result, Result]) -> Result:
@@ -58,7 +59,9 @@ def _source(result: Result, shown: Mapping[Result, Result]) -> Result:
     return result
 
 
-def _once(step: Step, read: set[Result]) -> Step:
+def _ready(step: Step, read: Set[Result], for_one: Set[Result]) -> Step:
+    """A step that knows what it takes; an array that only broadcasts is the weight itself."""
+    step = replace(step, alone=not step.takes_more)
     if not isinstance(step.compute, Parameter) or Result(step.node) in read:
         return step
-    return replace(step, compute=step.compute.once)
+    return step if Result(step.node, 1) in for_one else replace(step, compute=step.compute.bare)

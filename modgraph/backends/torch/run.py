@@ -24,6 +24,7 @@ class Step:
     `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
     others is kept under this name by the first of them that runs. `told` is under what name the values may hold what a
     draw is to take, `told_inside` of the draws within a scan. What computes nothing `shows` other results as its own.
+    `alone` says that it takes its operands and no more.
     """
 
     node: str
@@ -36,10 +37,11 @@ class Step:
     told: str = ""
     told_inside: tuple[str, ...] = ()
     shows: tuple[Result, ...] = ()
+    alone: bool = False
 
     def run(self, values: Values) -> None:
         operands = [values[source.node][source.index] for source in self.operands]
-        result = self.compute(*operands, **self.given(operands, values)) if self.takes_more else self.compute(*operands)
+        result = self.compute(*operands) if self.alone else self.compute(*operands, **self.given(operands, values))
         values[self.node] = result if isinstance(result, tuple) else (result,)
 
     @property

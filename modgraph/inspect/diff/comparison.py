@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
+from modgraph.inspect.diff.bodies import without_bodies
 from modgraph.inspect.diff.compare import compare
 from modgraph.inspect.diff.costs import Costs, costs_of
 from modgraph.inspect.diff.values import Diff
@@ -55,6 +57,11 @@ class Comparison:
     @property
     def is_different(self) -> bool:
         return bool(self.diff) or self.values.trained is Trained.DIFFERENT
+
+    @cached_property
+    def told(self) -> Diff:
+        """What they differ in as people are told it: of a router its settings, not what follows in its body."""
+        return without_bodies(self.diff, self.before.graph, self.after.graph)
 
     def fates(self) -> dict[Fate, list[Weight]]:
         """The weights by what becomes of them."""

@@ -39,7 +39,7 @@ def _pane(when: str, side: Side, source: Source | None, marks: Marks, notes: tup
 
 def _marks(found: Comparison) -> tuple[Marks, Marks]:
     """What became of the boxes of both graphs, types that only follow left out."""
-    diff = found.diff
+    diff = found.told
     old, new = _ids(found.before.graph), _ids(found.after.graph)
     before = {old[each.place]: Mark(MarkKind.REMOVED, (shown_node(each.entry),)) for each in diff.removed}
     after = {new[each.place]: Mark(MarkKind.ADDED, (shown_node(each.entry),)) for each in diff.added}
@@ -80,7 +80,7 @@ def _in_pool(pool: PoolNode) -> Iterator[tuple[str, str]]:
 
 
 def _sections(found: Comparison, marked: list[str]) -> Iterator[Section]:
-    diff = found.diff
+    diff = found.told
     yield Section("In short", [Text(summary(diff)), *(Text(note) for note in found.notes)])
     if rows := [
         (line.sign, line.kind, line.place, line.count, _told(line.what, line.details)) for line in lines_of(diff)

@@ -38,7 +38,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         ],
         "moved": [asdict(each) for each in diff.moved],
         "moves": [asdict(each) for each in moves_of(diff.moved)],
-        "doubts": [{**asdict(each), "declaration": each.declaration} for each in diff.doubts],
+        "doubts": [{**asdict(each), "declaration": each.declaration} for each in found.told.doubts],
         "costs": {"before": costs.before.counts, "after": costs.after.counts},
         "weights": {fate: _weights(weights) for fate, weights in found.fates().items()},
         "values": {

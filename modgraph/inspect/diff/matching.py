@@ -2,7 +2,7 @@
 
 1. What a spec declares as moved.
 2. Nodes whose contexts are the same, so that one graph is the other there but for names.
-3. Equal names of one kind.
+3. Equal names of one kind; the only routes by one router through one pool, and equal names below them.
 4. Of what is left: what is made from the same, what the same is made of, what stands between the same.
 
 Colours that several nodes of a graph have say nothing but in 2, where equal names settle it, then what is beside them.
@@ -30,6 +30,7 @@ def matched(before: Level, after: Level, palette: Palette, moves: Mapping[str, s
     found.declared(moves)
     found.in_same_context()
     found.of_equal_names()
+    found.of_routes()
     found.alike()
     return found
 
@@ -79,6 +80,29 @@ class Matching:
         for name in self.before.level.entries:
             if self.may_pair(name, name):
                 self.pair(name, name)
+
+    def of_routes(self) -> None:
+        """The only routes by one router through one pool, and what is called alike below one of another name."""
+        old, new = self._routes(self.before.level, self.pairs), self._routes(self.after.level, {})
+        for used, names in old.items():
+            if len(names) == len(new.get(used, ())) == 1 and self.may_pair(names[0], new[used][0]):
+                self.pair(names[0], new[used][0])
+        entries = self.before.level.entries
+        moved = {name: new for name, new in self.pairs.items() if entries[name]["kind"] == "route" and name != new}
+        for name in entries:
+            head = next((name[:at] for at, sign in enumerate(name) if sign == "." and name[:at] in moved), None)
+            if head is not None and self.may_pair(name, moved[head] + name[len(head) :]):
+                self.pair(name, moved[head] + name[len(head) :])
+
+    def _routes(self, level: Level, names: Mapping[str, str]) -> dict[tuple[str, str], list[str]]:
+        """The routes that show a decision, by their pool and router, which have other names."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for name, entry in level.entries.items():
+            if entry["kind"] == "route" and (uses := entry.get("uses", {})).keys() == {"pool", "router"}:
+                found.setdefault(tuple(names.get(uses[role], uses[role]) for role in ("pool", "router")), []).append(
+                    name
+                )
+        return found
 
     def in_same_context(self) -> None:
         """What one context alone has is found at once; twins by what has been found beside them, then by equal names,

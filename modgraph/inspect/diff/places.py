@@ -51,3 +51,8 @@ def axes_after(moves: Iterable[Moved]) -> Names:
     """The new names of axes: those of pools are theirs."""
     kinds = ("pool", AXIS)
     return {name_in(each.before): name_in(each.after) for each in moves if each.kind in kinds}
+
+
+def lies_below(name: str, above: frozenset[str]) -> bool:
+    """Whether a name begins with one of others and a dot."""
+    return any(name[:at] in above for at, sign in enumerate(name) if sign == ".")

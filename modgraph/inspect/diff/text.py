@@ -35,9 +35,9 @@ def text_of(found: Comparison, paint: Paint = plain) -> str:
     """The whole, without a trailing newline."""
     blocks = [
         _heading(found, paint),
-        _changes(found.diff, paint),
-        _following(found.diff, paint),
-        _doubts(found.diff, paint),
+        _changes(found.told, paint),
+        _following(found.told, paint),
+        _doubts(found.told, paint),
         _costs(found),
         _weights(found),
     ]
@@ -50,7 +50,7 @@ def _heading(found: Comparison, paint: Paint) -> Iterator[str]:
     yield from (f"note: {note}" for note in found.notes)
     for each in _model_lines(found.diff):
         yield paint(each, DIM)
-    yield summary(found.diff)
+    yield summary(found.told)
 
 
 def summary(diff: Diff) -> str:

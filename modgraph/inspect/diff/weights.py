@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from modgraph.inspect.diff.facts import Names
-from modgraph.inspect.diff.places import WEIGHTS, name_in, owners_after
+from modgraph.inspect.diff.places import WEIGHTS, lies_below, name_in, owners_after
 from modgraph.inspect.diff.values import Diff
 from modgraph.ir import Graph, GraphWeight, OpNode, PoolNode, RouterNode, weights_of
+
+IDENTITY = ("is", "settings.definition")  # what an op or a router is
 
 
 class Fate(StrEnum):
@@ -74,8 +76,9 @@ class _Names:
     """What weights are called after, by what nodes are."""
 
     def __init__(self, diff: Diff, before: Graph) -> None:
-        others = {change.before for change in diff.changed for each in change.attributes if each.name == "is"}
+        others = {change.before for change in diff.changed for each in change.attributes if each.name in IDENTITY}
         self.removed = {each.place for each in diff.removed} | others  # weights of another op mean something else
+        self.gone = frozenset(place.rpartition("/")[2] for place in self.removed)
         self.moved = {each.before: name_in(each.after) for each in diff.moved if each.kind != WEIGHTS}
         self.owners = owners_after(diff.moved, dict(_scopes(before)))
         self.found: dict[str, str] = {}
@@ -85,7 +88,7 @@ class _Names:
     def after(self, weight: GraphWeight) -> str | None:
         """The new name, or None where the nodes that use it are gone."""
         parts = weight.name.split(".")
-        heads = (".".join(parts[:end]) for end in range(1, len(parts)))
+        heads = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
         head = next((head for head in heads if head in self.found), None)  # no owner lies below another
         return None if head is None else self.found[head] + weight.name[len(head) :]
 
@@ -103,7 +106,8 @@ class _Names:
     def _owners(self, graph: Graph, level: str, scope: str) -> Names:
         """The owners of weights that ops of a level use, and what they have become."""
         after = self.owners[scope]
-        used = [node.owner for node in graph.of_kind(OpNode) if level + node.name not in self.removed]
+        there = [node for node in graph.of_kind(OpNode) if level + node.name not in self.removed]
+        used = (node.owner for node in there if scope or not lies_below(node.owner, self.gone))
         return {owner: after.get(owner, owner) for owner in used}
 
     def _of_pool(self, pool: PoolNode, place: str) -> Iterator[tuple[str, str]]:

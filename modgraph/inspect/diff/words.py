@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from modgraph.declare import Initial, shown_value
-from modgraph.inspect.diff.values import Changed, Entry
+from modgraph.inspect.diff.values import Attribute, Changed, Entry
 from modgraph.ir.stored import type_of
 
 NOTHING = "none"
+WRITTEN = {"settings.definition", "settings.given", "settings.defaults"}  # of a router of the language
 DIGITS = 6  # of a number that a line shows
 NAMES = {"owner": "weights", "is": "is", "initial": "start", "shares": "axis of"}
 
@@ -44,6 +45,8 @@ def _content(entry: Entry) -> str:
 
 
 def shown_declaration(entry: Entry) -> str:
+    if "definition" in entry["settings"]:  # of a router of the language
+        return _use(entry["settings"]["definition"], dict(_pairs(entry["settings"].get("given", ()))), {})
     given = ", ".join(f"{name}={_constant(value)}" for name, value in entry["settings"].items())
     return f"{entry['is']}({given})" if given else str(entry["is"])
 
@@ -52,13 +55,52 @@ def details(change: Changed) -> Iterator[str]:
     """The attributes of a change, one a line. Where what it is has changed, settings that only one of both has are
     told with it; the order of slots only where nothing else tells it."""
     names = {each.name for each in change.attributes}
+    if names & WRITTEN:
+        yield from _of_definition({each.name: each for each in change.attributes})
     for each in change.attributes:
+        if names & WRITTEN and each.name.startswith("settings."):
+            continue
         if each.name in ("inputs", "lengths") and any(name.startswith(f"{each.name}.") for name in names):
             continue
         if each.name == "is":
             yield f"{_declaration(change, each.before, 'before')} → {_declaration(change, each.after, 'after')}"
         elif not ("is" in names and each.name.startswith("settings.") and None in (each.before, each.after)):
             yield f"{_name(each.name)}: {_value(each.name, each.before)} → {_value(each.name, each.after)}"
+
+
+def _of_definition(attributes: Mapping[str, Attribute]) -> Iterator[str]:
+    """What a router of the language is: another definition, with the arguments that only it has, or other arguments.
+    What else follows from its text is not told."""
+    old, new = (dict(_arguments(attributes, side)) for side in ("before", "after"))
+    if "settings.definition" in attributes:
+        named = attributes["settings.definition"]
+        yield f"{_use(named.before, old, new)} → {_use(named.after, new, old)}"
+    for name in [name for name in new if name in old and old[name] != new[name]]:
+        yield f"{name}: {_number(old[name])} → {_number(new[name])}"
+
+
+def _arguments(attributes: Mapping[str, Attribute], side: str) -> Iterator[tuple[str, str]]:
+    for name in ("settings.given", "settings.defaults"):
+        yield from _pairs((getattr(attributes[name], side) or ()) if name in attributes else ())
+
+
+def _pairs(written: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for each in written:
+        name, _, value = each.partition("=")
+        yield name, value
+
+
+def _use(definition: str, own: Mapping[str, str], others: Mapping[str, str]) -> str:
+    given = ", ".join(f"{name}={_number(value)}" for name, value in own.items() if name not in others)
+    return f"{definition}({given})" if given else definition
+
+
+def _number(written: str) -> str:
+    """An argument, a number to a few digits."""
+    try:
+        return _constant(float(written)) if "." in written else written
+    except ValueError:
+        return written
 
 
 def _declaration(change: Changed, declared: str, side: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -190,17 +191,26 @@ def _help(declaration: Declaration) -> str:
 def _brief(declaration: Declaration) -> str:
     """A declaration with its settings, numbers to four digits; a router of the language as its text calls it."""
     if isinstance(declaration, Defined):
-        return (
-            f"{declaration.definition}({', '.join(declaration.given)})" if declaration.given else declaration.definition
-        )
+        given = ", ".join(f"{name}={_digits(value)}" for name, value in map(_pair, declaration.given))
+        return f"{declaration.definition}({given})" if given else declaration.definition
     values = {name: f"{v:.4g}" if isinstance(v, float) else shown_value(v) for name, v in declaration.values().items()}
     given = ", ".join(f"{name}={value}" for name, value in values.items())
     return f"{declaration.name}({given})" if given else declaration.name
 
 
+def _pair(written: str) -> tuple[str, str]:
+    name, _, value = written.partition("=")
+    return name, value
+
+
+def _digits(written: str) -> str:
+    """A value, a number with four digits."""
+    return f"{float(written):.4g}" if re.fullmatch(r"-?\d+\.\d*(e-?\d+)?", written) else written
+
+
 def _settings(declaration: Declaration) -> tuple[tuple[str, str], ...]:
     if isinstance(declaration, Defined):
-        return tuple((name, value) for name, _, value in (each.partition("=") for each in declaration.given))
+        return tuple(map(_pair, (*declaration.given, *declaration.defaults)))
     return _shown({name: getattr(declaration, name) for name in declaration.settings()})
 
 

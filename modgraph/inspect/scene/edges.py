@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from modgraph.inspect.scene.values import Edge
-from modgraph.ir import Graph, Node, PoolNode, Result, ScanNode
+from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, ScanNode
+from modgraph.ops.array import Array
 from modgraph.types import TensorType
 
 
@@ -33,7 +34,10 @@ def _carried(scan: ScanNode) -> Iterator[Edge]:
 
 def _into(graph: Graph, node: Node, ids: Mapping[str, str]) -> Iterator[Edge]:
     here = ids[node.name]
-    for slot, source in graph.inputs(node.name).items():
+    array = isinstance(node, OpNode) and isinstance(
+        node.op, Array
+    )  # whose operand only tells how many examples there are
+    for slot, source in graph.inputs(node.name).items() if not array else ():
         yield _edge(graph, source, ids[source.node], slot if isinstance(node, ScanNode) else here, "data", slot)
     for axis, source in graph.lengths(node.name).items():
         yield _edge(graph, source, ids[source.node], here, "length", axis)

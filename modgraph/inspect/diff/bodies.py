@@ -1,0 +1,79 @@
+"""What is told of the bodies of routers: nothing by itself, where the router's own line tells what it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from modgraph.inspect.diff.places import AXIS, WEIGHTS, lies_below
+from modgraph.inspect.diff.values import Changed, Diff, Moved
+from modgraph.ir import Graph, RouteNode
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """Of a graph the places of routes, and the names of routers, that a diff tells of by themselves."""
+
+    routes: frozenset[str]
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, graph: Graph, told: set[str]) -> Bodies:
+        """`told` are the places of routes, routers and pools that have lines of their own."""
+        found = [places for places in _routes(graph) if told.intersection(places)]
+        names = (_name(place) for route, router, _ in found for place in (route, router))
+        return cls(frozenset(route for route, *_ in found), frozenset(names))
+
+    def holds(self, place: str, kind: str = "") -> bool:
+        """Whether a place, or a name of weights or of an axis, is in one of these bodies."""
+        return lies_below(place, self.names if kind in (WEIGHTS, AXIS) else self.routes)
+
+
+def without_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
+    """A diff without what is in the bodies of routers that are told to be others, nor what only follows there from a
+    change of the pool or from another name."""
+    routers = [each for each in diff.changed if each.kind == "router"]
+    old = Bodies.of(before, {each.before for each in routers} | {each.place for each in diff.removed})
+    new = Bodies.of(after, {each.after for each in routers} | {each.place for each in diff.added})
+    beside: list[Changed | Moved] = [*(each for each in diff.changed if each.kind == "pool"), *diff.moved]
+    around = Bodies.of(before, {each.before for each in beside}), Bodies.of(after, {each.after for each in beside})
+
+    def is_told(each: Changed) -> bool:
+        return not (new.holds(each.after) or (_follows(each) and around[1].holds(each.after)))
+
+    def is_move(each: Moved) -> bool:
+        return not all(
+            one.holds(place, each.kind) or other.holds(place, each.kind)
+            for one, other, place in ((old, around[0], each.before), (new, around[1], each.after))
+        )
+
+    return replace(
+        diff,
+        added=tuple(each for each in diff.added if not new.holds(each.place)),
+        removed=tuple(each for each in diff.removed if not old.holds(each.place)),
+        changed=tuple(filter(is_told, diff.changed)),
+        moved=tuple(filter(is_move, diff.moved)),
+        doubts=tuple(each for each in diff.doubts if not (old.holds(each.before) or new.holds(each.after))),
+    )
+
+
+def _follows(change: Changed) -> bool:
+    """Whether only types are others, or how long an array is."""
+    return all(each.name.startswith("types.") or each.name == "settings.sizes" for each in change.attributes)
+
+
+def _routes(graph: Graph) -> Iterator[tuple[str, str, str]]:
+    """The places of routes that show what a body decided, each with those of its router and its pool."""
+    for part in graph.parts():
+        level = "" if part.scan is None else f"{part.scan.name}/0/"
+        for route in part.graph.of_kind(RouteNode):
+            if not part.graph.router_of(route).router.computes:
+                yield (
+                    level + route.name,
+                    level + part.graph.router_of(route).name,
+                    level + part.graph.pool_of(route).name,
+                )
+
+
+def _name(place: str) -> str:
+    return place.rpartition("/")[2]
