@@ -22,6 +22,6 @@ def test_a_change_is_framed_and_selected_on_both_sides(browser: Browser, tmp_pat
         expect(framed).to_have_count(2)
         framed.first.dispatch_event("click")
         expect(page.locator(".box.selected[data-id=agree]")).to_have_count(2)
-        expect(page.locator(".panel")).to_contain_text("iterations=5")
+        expect(page.locator(".panel")).to_contain_text("iterations: 4 → 5")
         page.locator("[data-do=tab][data-tab=charts]").click()
         expect(page.locator(".charts")).to_contain_text("What differs")
