@@ -221,9 +221,9 @@ def arguments_for_block(call: ast.Expression, site: Site) -> list[CallArgument]:
 
 
 def _given(argument: ast.Argument, site: Site) -> Any:
-    """What an argument of a block stands for; the word of an axis, the name of that."""
+    """What an argument of a block stands for; of `axis=` the word of an axis, the name of that."""
     value = argument.value
-    if isinstance(value, ast.Name) and value.name in site.axes and site.scope.find(value.name) is None:
+    if argument.name == "axis" and isinstance(value, ast.Name) and value.name in site.axes:
         return axis_called(value.name, site)
     return given(value, site)
 
