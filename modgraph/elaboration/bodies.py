@@ -18,18 +18,21 @@ class Decision:
 
     It is declared at `span` by the path `router`. `naming` is that of what names axes, `words` are those that its body
     names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`. What it routes
-    enters first, the last `message_rank` axes of it being those of a message.
+    enters first, the last `message_rank` axes of it being those of a message. `modules` is the axis of the modules; in
+    what is routed it is one of senders like any other, `of_modules` with a name of its own.
     """
 
     router: str
     span: Span
     words: frozenset[str]
     naming: Naming
+    modules: Axis | None = None
     message_rank: int = 0
     shows_choice: bool = False
     records: dict[str, list[Any]] = field(default_factory=dict)
     named: dict[str, Axis] = field(default_factory=dict)
     lacking: set[Axis] = field(default_factory=set)
+    of_modules: set[Axis] = field(default_factory=set)
 
     def records_as(self, role: Role) -> bool:
         """Whether it has recorded something of a role."""

@@ -221,9 +221,9 @@ def arguments_for_block(call: ast.Expression, site: Site) -> list[CallArgument]:
 
 
 def _given(argument: ast.Argument, site: Site) -> Any:
-    """What an argument of a block stands for; the word of an axis, the name of that."""
+    """What an argument of a block stands for; of `axis=` the word of an axis, the name of that."""
     value = argument.value
-    if isinstance(value, ast.Name) and value.name in site.axes and site.scope.find(value.name) is None:
+    if argument.name == "axis" and isinstance(value, ast.Name) and value.name in site.axes:
         return axis_called(value.name, site)
     return given(value, site)
 
@@ -234,14 +234,18 @@ def given(expression: ast.Expression, site: Site) -> Any:
     callee = expression.callee if isinstance(expression, ast.Call) else expression
     if isinstance(callee, ast.Name) and names_router(callee.name, site.scope):
         return site.unapplied(ast.Stage(span=expression.span, term=expression))
-    if isinstance(expression, ast.ListOf):
-        members = tuple(given(item, site) for item in expression.items)
-        site.context.spend(len(members), expression.span)
-        if any(map(is_callable, members)) and all(
-            is_callable(each) or not isinstance(each, Entity) for each in members
-        ):
+    if isinstance(expression, ast.ListOf) and any(isinstance(item, APPLICABLE) for item in expression.items):
+        members = tuple(
+            site.evaluate(item) if isinstance(item, ast.ListOf) else given(item, site) for item in expression.items
+        )
+        if any(map(is_callable, members)) and not any(map(_is_value, members)):
             return members
     return site.evaluate(expression)
+
+
+def _is_value(member: Any) -> bool:
+    """Whether a member of a list is neither a constant nor something to be applied."""
+    return isinstance(member, Entity) and not is_callable(member)
 
 
 def _value_of(argument: ast.Argument, site: Site) -> Any:
@@ -258,6 +262,7 @@ def _value_of(argument: ast.Argument, site: Site) -> Any:
     return site.evaluate(value)
 
 
+APPLICABLE = ast.Name | ast.Call | ast.Pipeline | ast.Index  # what may stand for something to be applied
 STARTS = {"zeros": 0, "ones": 0, "constant": 1, "normal": 1, "uniform": 1}
 
 

@@ -39,16 +39,19 @@ def entered(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor 
 
 
 def _named(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
-    """A value in which the axis at a place is called by the body's word for it, if it is plain."""
+    """A value in which the axis at a place is called by the body's word for it, if it is plain or that of modules."""
     assert site.call is not None and site.call.decision is not None
     decision = site.call.decision
     lacks = len(given.type.shape) < -place
-    if word in decision.words if lacks else not given.type.shape[place].name and (place < -1 or word in decision.words):
-        axis = Axis(1 if lacks else given.type.shape[place].size, join(site.naming.node, word))
+    before = Axis(1) if lacks else given.type.shape[place]
+    known = word in decision.words
+    if known if lacks else (not before.name or before == decision.modules) and (place < -1 or known):
+        axis = Axis(before.size, join(site.naming.node, word))
         op = NewAxis(length=1, axis=axis.name, at=place) if lacks else Rename(names=(str(place), axis.name))
         given = _applied(op, given, site)
         site.call.axes[word] = decision.named[word] = axis
         decision.lacking |= {axis} if lacks else set()
+        decision.of_modules |= {axis} if before.name else set()
     length = site.call.axes[word].size if word in site.call.axes else None
     if length is not None and word not in site.scope.names:
         site.scope.declare(word, length)
@@ -76,10 +79,13 @@ def elaborate_record(statement: ast.Record, site: Site) -> None:
 def left(value: Tensor, site: Site) -> Any:
     """A value as the surroundings of a router see it, without the names that its body gave to axes."""
     assert site.call is not None and site.call.decision is not None
-    for axis in site.call.decision.named.values():
+    decision = site.call.decision
+    for axis in decision.named.values():
         if isinstance(value, Tensor) and axis in value.type.shape:
-            op = Sum(axis=axis.name) if axis in site.call.decision.lacking else Rename(names=(axis.name, ""))
-            value = _applied(op, value, site)
+            modules = decision.modules if axis in decision.of_modules else None
+            again = modules.name if modules is not None and modules not in value.type.shape else ""
+            renamed = Rename(names=(axis.name, again))
+            value = _applied(Sum(axis=axis.name) if axis in decision.lacking else renamed, value, site)
     return value
 
 

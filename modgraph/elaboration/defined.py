@@ -85,6 +85,7 @@ def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse,
         router.span,
         definition.axis_words,
         Naming(f"{node}.axes", f"{node}.axes", scope),
+        pools[0].axis,
         message_rank=len(message.message.shape) if isinstance(message, PoolNode) else 0,
         shows_choice=use.record_as(*CHOSEN) is not None,
     )

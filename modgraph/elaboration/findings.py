@@ -9,6 +9,7 @@ from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
 from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode, moved_states
+from modgraph.routers.prelude import is_prelude
 
 
 @dataclass(frozen=True)
@@ -49,26 +50,35 @@ def _needed_in(graph: Graph, ends: set[Result]) -> Needed:
 
 def _dead(parts: list[Needed]) -> dict[str, Span | None]:
     """The owners of weights that nothing needs, each with the first place that uses it."""
-    used = [(part, node, owner) for part in parts for node in part.graph for owner in _owners(node, part.graph)]
-    live = {owner for part, node, owner in used if node.name in part.nodes}
+    used = [(part, node, owners) for part in parts for node in part.graph if (owners := [*_owners(node, part.graph)])]
+    live = {owner for part, node, owners in used if node.name in part.nodes for owner in owners}
     dead: dict[str, Span | None] = {}
-    for part, node, _ in used:
-        first = next((owner for owner in _owners(node, part.graph) if owner not in live), None)
+    for _, node, owners in used:
+        first = next((owner for owner in owners if owner not in live), None)
         if first is not None:
             dead.setdefault(first, node.span)
     return dead
 
 
 def _owners(node: Node, graph: Graph) -> Iterator[str]:
-    """What has the weights that a node computes with: an op by its name, a pool, a router."""
+    """What has the weights that a node computes with: an op by its name, a pool, a router. What stands in the text of
+    a router of the vocabulary is of that router, which a route of the spec uses."""
+    if node.span is not None and is_prelude(node.span.source):
+        return
     if isinstance(node, OpNode) and node.op.all_weights():
         yield node.owner
     if isinstance(node, RouteNode):
         pool, router = graph.pool_of(node), graph.router_of(node)
         if _has_weights(pool):
             yield pool.name
-        if router.router.all_weights():
+        if router.router.all_weights() or _weights_below(router.name, graph):
             yield router.name
+
+
+def _weights_below(router: str, graph: Graph) -> bool:
+    """Whether a router of the vocabulary has weights in its text."""
+    below = (op for op in graph.of_kind(OpNode) if op.owner.startswith(f"{router}.") and op.op.all_weights())
+    return any(op.span is not None and is_prelude(op.span.source) for op in below)
 
 
 def _has_weights(pool: PoolNode) -> bool:

@@ -48,6 +48,8 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
     if isinstance(node, Poison):
         return POISON
     if isinstance(router.router, RouterUse):
+        if node.size == 1:
+            site.tell(errors.SingleModule(span=span, router=router.path))
         return decided((pool, *pools), router, Sent(tokens, others, span), site)
     if pools:
         site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
@@ -69,7 +71,8 @@ def _can_choose(pool: PoolNode, router: Chooser, span: Span, site: Site) -> bool
         facts: Any = {"router": router.path, "k": chosen, "pool": pool.name, "size": pool.size}
         site.tell(errors.SelectsTooMany(span=router.span, notes=used, **facts))
     elif pool.size == 1:
-        site.tell(errors.SingleModule(span=span, router=router.path))
+        if decision is None:  # of a definition it is told where it is used
+            site.tell(errors.SingleModule(span=span, router=router.path))
     elif chosen == pool.size and router.router.chooses_along is not None:
         site.tell(errors.SelectsAll(span=router.span, router=router.path, pool=pool.name, size=pool.size))
     return chosen <= pool.size

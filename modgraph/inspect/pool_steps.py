@@ -29,10 +29,6 @@ class PoolOnTape:
         return self.pool.size
 
     @property
-    def affine(self) -> bool:
-        return all(node.op.affine for region in self.pool.regions for node in region.graph.of_kind(OpNode))
-
-    @property
     def result(self) -> float:
         return numbers(fixed(self.pool.result, self.lengths), 1)
 

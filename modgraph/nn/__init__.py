@@ -1,10 +1,5 @@
 """The torch modules that torch does not have. Usable alone, as a library."""
 
-from modgraph.nn.agreement import (
-    Agreement,
-    AgreementDense,
-    AgreementFactorised,
-)
 from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, Softmax, Sum, Unit
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.array import Constant, NextState, State
@@ -41,9 +36,6 @@ __all__ = [
     "DRAW",
     "MSE",
     "Above",
-    "Agreement",
-    "AgreementDense",
-    "AgreementFactorised",
     "Arithmetic",
     "Attention",
     "AvgPool2d",

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
-from modgraph.nn.keys import unit
 from modgraph.nn.padding import cleared
+from modgraph.nn.unit import unit
 
 
 class AlongAxis(nn.Module):

@@ -1,7 +1,6 @@
 """The routers of the language: one declaration each, without torch."""
 
 from modgraph.routers import (
-    agreement,
     chosen,
     every_module,
     weighted,
@@ -13,7 +12,6 @@ __all__ = [
     "PoolFacts",
     "PoolTypes",
     "Router",
-    "agreement",
     "chosen",
     "every_module",
     "weighted",

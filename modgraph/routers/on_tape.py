@@ -5,13 +5,11 @@ S senders, M modules, E edges (a sender and a module chosen for it), D width of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from modgraph.declare import Use
 from modgraph.tape import INDEX, Value
-
-WeightedSum = Callable[[Value], Value]
 
 
 class TapedPool(Protocol):
@@ -19,10 +17,6 @@ class TapedPool(Protocol):
 
     @property
     def size(self) -> int: ...
-
-    @property
-    def affine(self) -> bool:
-        """Whether every module is."""
 
     @property
     def result(self) -> float:
@@ -89,45 +83,3 @@ def chosen(
     if form == "masked":
         return masked(use, pool, tokens, gates, S)
     return grouped(use, pool, tokens, gates, S, S * reached)
-
-
-def weighted_sum(use: Use, pool: TapedPool, tokens: Value, D: float, V: float) -> WeightedSum:
-    """A function from weights [S, M] to the sum of messages, a vector for each module."""
-    tape, S, M = use.tape, senders(use), pool.size
-    if pool.affine:
-        offset = pool.rows(tape.drawn(M * D), 1)
-
-        def factorised(c: Value) -> Value:
-            values = pool.rows(tape.product(use.lead * M * D, c, tokens), use.lead)
-            rest = tape.times(values.count, tape.make(use.lead * M, c), offset)
-            return tape.add(values.count, values, rest)
-
-        return factorised
-    messages = pool.all(tokens, S)
-    messages = tape.cleared(messages, S if use.mask() else 0)
-
-    def dense(c: Value) -> Value:
-        return tape.product(use.lead * M * V, tape.copy(c), tape.copy(messages))
-
-    return dense
-
-
-def cosines(use: Use, tokens: Value, weights: Sequence[Value], D: float, V: float) -> Callable[[Value, float], Value]:
-    """A function from vectors of modules, and how many there are, to the cosines of all pairs with tokens' keys."""
-    tape, S, (weight, *bias) = use.tape, senders(use), weights
-    M = use.axis("M")
-    if D >= V:
-        keys = tape.unit(tape.product(S * V, tokens, weight, *bias), S)
-        return lambda vectors, count: tape.product(S * M, keys, tape.unit(vectors, count))
-    gram = tape.product(D * D, weight, weight)
-    along_gram = tape.product(S * D, tokens, gram)
-    squared = tape.make(S, tape.times(S * D, along_gram, tokens))
-    size = tape.function(tape.function(squared), "result")
-
-    def pairs(vectors: Value, count: float) -> Value:
-        along = tape.unit(vectors, count)
-        products = tape.product(S * M, tokens, tape.product(count * D, along, weight))
-        moved = tape.add(S * M, products, tape.product(count, along, *(bias or [tape.drawn(V)])))
-        return tape.quotient(S * M, moved, size)
-
-    return pairs

@@ -180,11 +180,6 @@ class Router(Declaration):
         return (self.reference_form,)
 
     @property
-    def rounds(self) -> tuple[Router, ...]:
-        """The router as it stood after each of its rounds; itself alone where it decides at once."""
-        return (self,)
-
-    @property
     def reference_form(self) -> Lowering:
         return definition(self.reference)
 

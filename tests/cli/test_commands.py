@@ -59,7 +59,7 @@ def test_show_prints_the_graph_and_what_passes_make_of_it(capsys: pytest.Capture
     for name, has_loss in (("lower", False), ("inference.lower", False), ("training.lower", True)):
         assert main(["show", SMN, "--after", name]) == 0
         lowered = capsys.readouterr().out
-        assert "lowering dense" in lowered
+        assert "lowering factorised" in lowered
         assert ("cross_entropy" in lowered) == has_loss
     assert main(["show", SMN, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "smn"

@@ -159,13 +159,6 @@ def test_modules_with_states_of_their_own_are_exported(tmp_path: Path) -> None:
     agree(model, tmp_path / "m.onnx", routing=False)
 
 
-@pytest.mark.usefixtures("trace_once")
-def test_a_choice_of_modules_that_take_two_values_is_exported(tmp_path: Path) -> None:
-    model = randomised(program_of(FORMS["a choice"]))
-    modgraph.export(model, tmp_path / "m.onnx", routing=True)
-    agree(model, tmp_path / "m.onnx")
-
-
 def test_pools_that_share_an_axis_take_several_values() -> None:
     body = "pool other[cell] = concat -> linear(2) z = (x, h) -> cell y = (x, z) -> other output z"
     model = randomised(program_of(body))

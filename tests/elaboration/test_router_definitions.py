@@ -9,13 +9,11 @@ import torch
 
 import modgraph
 from modgraph.cli import main
-from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import RouteNode, RouterNode, from_json, to_json
+from modgraph.ir import RouterNode, from_json, to_json
 from modgraph.ir.text_parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.routers.prelude import definitions
-from modgraph.trace.record import record
 
 SOFT = """router soft() for p {
   input x: float[tokens, dim]
@@ -33,20 +31,6 @@ SWITCH = """router switch(k=1) for expert {
   y = x -> expert by gates
   output y
 }"""
-AGREEMENT = """router agree(iterations=4) for p {
-  input x: float[tokens, dim]
-  weight weight: float[result_width(p), dim] = uniform(1 / sqrt(dim))
-  key = (x, weight) -> contract -> unit
-  scores = 0 * (x -> positions(axis=tokens)) -> new_axis(p, at=-1)
-  v = x -> p by (scores -> softmax(axis=tokens)) over tokens
-  repeat round[t] in 0..iterations {
-    scores = scores + ((key, v -> unit) -> contract)
-    gates = scores -> softmax(axis=p)
-    record gates, scores
-    v = x -> p by gates over tokens
-  }
-  output v
-}"""
 
 
 def model(definition: str, body: str) -> str:
@@ -59,25 +43,9 @@ def told(text: str) -> str:
     return str(caught.value)
 
 
-def test_agreement_in_text_is_that_of_the_vocabulary_round_by_round() -> None:
-    body = "input x: float[time, 5] pool p[3] = linear(4) router r = ROUTER(3) y = x -> p by r output y"
-    ours = modgraph.loads(model(AGREEMENT, body.replace("ROUTER", "agree"))).build(seed=2).double()
-    theirs = modgraph.loads(model("", body.replace("ROUTER", "agreement"))).build(seed=2).double()
-    assert [*ours.state_dict()] == [*theirs.state_dict()]
-    batch = {"x": torch.randn(2, 6, 5, dtype=torch.float64), "time_length": torch.tensor([6, 4])}
-    found, expected = (each.compute(batch, routing=True) for each in (ours, theirs))
-    torch.testing.assert_close(found.outputs["y"], expected.outputs["y"])
-    assert found.routing.keys() == expected.routing.keys()
-    arrays = Arrays({name: each.numpy() for name, each in batch.items()})
-    rounds = [record(each, arrays, each.graph.of_kind(RouteNode)[-1]) for each in (ours, theirs)]
-    assert rounds[0].rounds == 3
-    for name, records in rounds[1].records.items():
-        torch.testing.assert_close(torch.from_numpy(rounds[0].records[name]), torch.from_numpy(records))
-
-
 def test_a_graph_reads_back_and_loses_earlier_rounds_in_inference() -> None:
-    body = "input x: float[6, 5] pool p[3] = linear(4) router r = agree(3) y = x -> p by r output y"
-    graph = modgraph.loads(model(AGREEMENT, body)).ir
+    body = "input x: float[6, 5] pool p[3] = linear(4) router r = agreement(3) y = x -> p by r output y"
+    graph = modgraph.loads(model("", body)).ir
     assert from_json(to_json(graph)) == graph == parse_text(str(graph))
     lean = apply_passes(graph, INFERENCE)
     assert [*lean.inputs("y.p")] == ["tokens", "value", "gates", "scores"]
@@ -118,7 +86,7 @@ def test_traits_follow_from_the_text() -> None:
     body = "input x: float[6, 5] pool p[3] = linear(4) router r = {} y = x -> p by r output y"
     routers = {
         name: modgraph.loads(model(text, body.replace("{}", name))).ir["r"]
-        for name, text in (("soft", SOFT), ("switch", SWITCH), ("agree", AGREEMENT))
+        for name, text in (("soft", SOFT), ("switch", SWITCH), ("agreement", ""))
     }
     found = {name: node.router for name, node in routers.items() if isinstance(node, RouterNode)}
     assert [each.chooses_along for each in found.values()] == [None, "modules", None]
@@ -207,7 +175,7 @@ def test_a_mistake_in_the_vocabularys_text_is_told_where_it_is_used() -> None:
     assert "5 |  y = x -> p by r" in message and "in the router's own text" in message
 
 
-@pytest.mark.parametrize("definition", [SOFT, SWITCH, AGREEMENT])
+@pytest.mark.parametrize("definition", [SOFT, SWITCH])
 def test_a_file_of_routers_alone_is_checked(
     definition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,7 @@ def test_axes_are_called_as_the_text_calls_them(text: str, words: str) -> None:
     [
         in_block("y = x -> linear(t)"),
         in_block("y = x * len(dim)"),
+        f"block ffn(n) {{ input x: float[t, d] y = x -> linear(n) output y }} {in_block('y = x -> ffn(dim)')}",
         in_router("y = x -> linear(tokens)", "float[time, 6]"),
         in_router("y = x / sqrt(tokens)", "float[time, 6]"),
     ],

@@ -67,6 +67,7 @@ DEFINED = {
     "linear": "linear(2, noise=0.5, capacity=0.5)",
     "cosine": 'cosine(2, noise=0.5, load="kth_of_others", capacity=0.5, priority="first_choice", width=4)',
     "truncated_kernel": "truncated_kernel(0.8, bias=true)",
+    "agreement": 'agreement(2, bias=true, update="normalised", residual=true)',
     "categorical": "categorical(2)",
     "fixed": 'fixed(2, "concat")',
 }

@@ -30,7 +30,6 @@ from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace, Verdict
 from modgraph.training import load_run
 from modgraph.training.run import finish, started
-from tests.examples import ROUTER_EXAMPLES
 from tests.nn.test_agreement import numpy_agreement
 
 SPEC = """
@@ -151,14 +150,6 @@ def test_the_last_round_is_what_the_model_does_and_inputs_stand_beside(digits: P
         np.testing.assert_allclose(found[name][-1], value.detach().numpy(), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ROUTER_EXAMPLES)
-def test_every_routers_last_round_is_the_router_itself(name: str) -> None:
-    graph = loads(ROUTER_EXAMPLES[name]).ir
-    router = graph.router_of(graph.of_kind(RouteNode)[-1]).router
-    assert router.rounds[-1] == router
-    assert all(type(each) is type(router) for each in router.rounds)
-
-
 def test_a_shared_router_is_cut_short_on_one_route_alone(sequence: Path) -> None:
     """The second route's rounds start from what the first yields after all of its own."""
     run = load_run(sequence)
@@ -180,7 +171,7 @@ def test_a_shared_router_is_cut_short_on_one_route_alone(sequence: Path) -> None
 
 def test_examples_in_batches_are_traced_as_one_by_one(digits: Path) -> None:
     run = load_run(digits)
-    model, (route,) = run.model(), run.graph.of_kind(RouteNode)
+    model, route = run.model(), run.graph.of_kind(RouteNode)[-1]
     image = RNG.random((300, 1, 8, 6)).astype(np.float32)
     many = record(model, Arrays({"image": image}), route).gates
     last = record(model, Arrays({"image": image[-1:]}), route).gates
@@ -190,7 +181,7 @@ def test_examples_in_batches_are_traced_as_one_by_one(digits: Path) -> None:
 
 def test_weights_that_are_no_numbers_are_told(digits: Path) -> None:
     run = load_run(digits)
-    model, (route,) = run.model(), run.graph.of_kind(RouteNode)
+    model, route = run.model(), run.graph.of_kind(RouteNode)[-1]
     with torch.no_grad():
         model.get_parameter("agree.weight").fill_(torch.nan)
     with pytest.raises(ModgraphError, match="not a number"):
@@ -205,7 +196,7 @@ def test_the_summary_is_of_the_gates(digits: Path, capsys: pytest.CaptureFixture
     summary = json.loads(capsys.readouterr().out)
     assert (summary["split"], summary["examples"]) == ("test", 40)
     route = summary["routes"]["s.p"]
-    assert (route["pool"], route["router"]) == ("p", "agreement")
+    assert route["pool"] == "p" and route["router"].startswith("agreement")
     gates = trace_run(load_run(digits)).routes[0].gates.astype(np.float64)
     for found, c in zip(route["rounds"], gates, strict=True):
         np.testing.assert_allclose(found["use"], c.mean((0, 1)), atol=1e-6)
@@ -217,7 +208,7 @@ def test_the_table_has_a_column_for_each_round(digits: Path, capsys: pytest.Capt
     assert main(["trace", str(digits)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "40 examples of test"
-    assert lines[2] == "s.p: p by agreement"
+    assert lines[2].startswith("s.p: p by agreement")
     assert lines[3].split() == ["round", "1", "round", "2", "round", "3", "round", "4"]
     assert [line.split()[0] for line in lines[4:9]] == ["p.0", "p.1", "p.2", "largest", "entropy"]
     assert len({len(line) for line in lines[3:9]}) == 1

@@ -132,11 +132,12 @@ def _step_once(graph: Graph, node: OpNode, compute: Callable[..., Any], operands
 
 
 def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:
-    """What a node only shows, of values without padding: one that changes no number, or a router's own text."""
+    """What a node only shows, of values without padding: one that changes no number, or a router's own text, which
+    shows what was recorded in earlier rounds too."""
     if isinstance(node, OpNode):
         same = isinstance(node.op, Rename) or (isinstance(node.op, Flatten) and node.op.axes == 1)
         return operands if same else ()
-    return () if graph.router_of(node).router.computes else operands[1 : 1 + len(node.types)]
+    return () if graph.router_of(node).router.computes else operands[1:]
 
 
 def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:

@@ -3,13 +3,11 @@
 torch_geometric takes longer to import than torch, so nothing imports this package before a route is to have this form.
 """
 
-from modgraph.nn.message_passing.agreement import AgreementMessagePassing
 from modgraph.nn.message_passing.base import MessagePassing
 from modgraph.nn.message_passing.selected import EveryEdgeMessagePassing, SelectedMessagePassing
 from modgraph.nn.message_passing.weighted import WeightedMessagePassing
 
 __all__ = [
-    "AgreementMessagePassing",
     "EveryEdgeMessagePassing",
     "MessagePassing",
     "SelectedMessagePassing",

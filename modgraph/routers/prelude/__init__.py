@@ -60,4 +60,4 @@ def _in(path: Path) -> Iterator[Written]:
 
 def is_prelude(source: Source) -> bool:
     """Whether a text is one of these."""
-    return any(each.source is source for each in definitions().values())
+    return source.name.startswith(str(HOME)) and any(each.source is source for each in definitions().values())

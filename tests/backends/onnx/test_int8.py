@@ -107,8 +107,8 @@ ROUNDED = {
     "sequence": SEQUENCE,
     "gru": GRU,
     "two scans": TWO_SCANS,
-    **{name: ROUTER_EXAMPLES[name] for name in ("agreement", "every_module")},
-    **{name: BY.format(name) for name in ("noisy_top_k(k=2)", "cosine(k=2, width=4)")},
+    "every_module": ROUTER_EXAMPLES["every_module"],
+    **{name: BY.format(name) for name in ("agreement(2)", "noisy_top_k(k=2)", "cosine(k=2, width=4)")},
     "in a scan": ROUTERS_IN_SCAN["every_module"],
 }
 

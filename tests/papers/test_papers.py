@@ -1,0 +1,154 @@
+"""Architectures that the language was not made for, each on one screen: they compute what their equations say, and only
+what they choose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
+from torch import Tensor
+
+import modgraph
+from modgraph.backends.torch import Model
+
+HOME = Path(__file__).parent
+Weights = Mapping[str, Tensor]
+CHOSEN = {"deepseek_moe": 4 / 16, "mechanisms": 1 / 5}  # of a pool's modules, for each sender
+
+
+def built(name: str, **parameters: Any) -> tuple[Model, Weights]:
+    model = modgraph.load(HOME / f"{name}.mod", **parameters).build(seed=1).double().eval()
+    with torch.no_grad():
+        for each in model.parameters():
+            each.normal_(0, 0.5, generator=torch.Generator().manual_seed(each.numel()))
+    return model, model.state_dict()
+
+
+def mapped(w: Weights, name: str, x: Tensor) -> Tensor:
+    return F.linear(x, w[f"{name}.weight"], w.get(f"{name}.bias"))
+
+
+def normed(w: Weights, name: str, x: Tensor) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], 1e-6)
+
+
+def attended(w: Weights, name: str, x: Tensor, memory: Tensor | None = None, causal: bool = False) -> Tensor:
+    """Two heads; queries of x [N, D], keys and values of the memory."""
+    q, k, v = (
+        F.linear(source, matrix, bias).unflatten(-1, (2, -1)).transpose(0, 1)
+        for source, matrix, bias in zip(
+            (x, *[x if memory is None else memory] * 2),
+            w[f"{name}.qkv.weight"].chunk(3),
+            w[f"{name}.qkv.bias"].chunk(3),
+            strict=True,
+        )
+    )
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+    return mapped(w, f"{name}.out", (scores.softmax(-1) @ v).transpose(0, 1).flatten(-2))
+
+
+def deepseek_moe(w: Weights, x: Tensor) -> dict[str, Tensor]:
+    def swiglu(name: str, x: Tensor) -> Tensor:
+        return mapped(w, f"{name}.linear3", F.silu(mapped(w, f"{name}.linear", x)) * mapped(w, f"{name}.linear2", x))
+
+    rows = []
+    for token in x:
+        scores = mapped(w, "gate.scores.linear", token).sigmoid()
+        chosen = scores.topk(4).indices.tolist()
+        mixed = sum(scores[j] * swiglu(f"expert.{j}.swiglu.y", token) for j in chosen) / scores[chosen].sum()
+        rows.append(token + swiglu("z.swiglu.y", token) + mixed)
+    return {"z": torch.stack(rows)}
+
+
+def mechanisms(w: Weights, x: Tensor) -> dict[str, Tensor]:
+    h, means = torch.zeros(5, 8, dtype=x.dtype), []
+    for v in x:
+        key = mapped(w, "states.key.linear", v)
+        scores = torch.stack([mapped(w, f"query.{j}.linear", h[j]) @ key for j in range(5)])
+        chosen = sorted(scores.topk(2).indices.tolist())
+        moved = []
+        for j in chosen:
+            z, r = mapped(w, f"cell.{j}.gru.z_r.linear", torch.cat([v, h[j]])).sigmoid().chunk(2)
+            n = mapped(w, f"cell.{j}.gru.n.linear", torch.cat([v, r * h[j]])).tanh()
+            moved.append((1 - z) * h[j] + z * n)
+        rows = torch.stack(moved)
+        h = h.index_copy(0, torch.tensor(chosen), rows + attended(w, "states.talk", rows))
+        means.append(h.mean(0))
+    return {"z": mapped(w, "z.linear", torch.stack(means))}
+
+
+def mixture_of_depths(w: Weights, x: Tensor) -> dict[str, Tensor]:
+    scores, name = x @ w["score"], "z.transformer"
+    chosen = scores.topk(8).indices.sort().values
+    taken = x[chosen]
+    h = attended(w, f"{name}.h.attention", normed(w, f"{name}.h.layer_norm", taken), causal=True)
+    inner = F.gelu(mapped(w, f"{name}.y.linear", normed(w, f"{name}.y.layer_norm", taken + h)))
+    y = h + mapped(w, f"{name}.y.linear2", inner)
+    return {"z": x.index_add(0, chosen, scores[chosen, None].sigmoid() * y)}
+
+
+def multi_gate(w: Weights, x: Tensor) -> dict[str, Tensor]:
+    messages = torch.stack([mapped(w, f"expert.{j}.linear", x).relu() for j in range(3)])
+    gates = [mapped(w, f"mixed.{t}.linear", x).softmax(-1) for t in range(2)]
+    return {f"logits.{t}": mapped(w, f"logits.{t}.linear", gates[t] @ messages) for t in range(2)}
+
+
+def neural_interpreter(w: Weights, x: Tensor) -> dict[str, Tensor]:
+    def step(j: int, x: Tensor) -> Tensor:
+        y = f"function.{j}.step.y"
+        return mapped(w, f"{y}.linear2", F.gelu(mapped(w, f"{y}.linear", normed(w, f"{y}.layer_norm", x))))
+
+    for _ in range(2):
+        rows = []
+        for token in x:
+            type_ = mapped(w, "gate.type.linear2", mapped(w, "gate.type.linear", token).tanh())
+            distance = 1 - F.cosine_similarity(type_, w["gate.signature"])
+            near = [j for j in range(3) if distance[j] < 1.2]
+            gates = (-distance / w["gate.bandwidth"]).exp()
+            rows.append(token + sum((gates[j] / gates[near].sum() * step(j, token) for j in near), 0 * token))
+        x = torch.stack(rows)
+    return {"logits": mapped(w, "logits.linear", x.mean(0))}
+
+
+def perceiver(w: Weights, x: Tensor) -> dict[str, Tensor]:
+    z = w["latent"]
+    for i in range(2):
+        at = f"layer.{i}"
+        z = z + attended(w, "read.attention", normed(w, f"{at}.norm", z), x)
+        inner = F.gelu(mapped(w, f"{at}.after.y.linear", normed(w, f"{at}.after.y.layer_norm", z)))
+        z = z + mapped(w, f"{at}.after.y.linear2", inner)
+        z = z + attended(w, f"{at}.think", normed(w, f"{at}.norm2", z))
+    return {"logits": mapped(w, "logits.linear", z.mean(0))}
+
+
+PAPERS = (deepseek_moe, mechanisms, mixture_of_depths, multi_gate, neural_interpreter, perceiver)
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda each: each.__name__)
+def test_it_computes_what_its_equations_say(paper: Any) -> None:
+    model, weights = built(paper.__name__)
+    type_ = model.graph.input_types["x"]
+    x = torch.randn(3, *([11] if type_.padded else []), type_.shape[-1].size or 1, dtype=torch.float64)
+    lengths = {"time_length": torch.full((3,), 11)} if type_.padded else {}
+    found = model.compute({"x": x, **lengths}, losses=False).outputs
+    for at, one in enumerate(x):
+        for name, expected in paper(weights, one).items():
+            torch.testing.assert_close(found[name][at], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_every_paper_here_is_tried() -> None:
+    assert {path.stem for path in HOME.glob("*.mod")} == {paper.__name__ for paper in PAPERS}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_only_what_is_chosen_is_counted_and_computed(name: str) -> None:
+    cost = modgraph.load(HOME / f"{name}.mod").cost()
+    (pool,) = (each for each in ("expert", "cell") if each in cost.nodes)
+    assert cost.nodes[pool].active_macs == cost.nodes[pool].macs * CHOSEN[name]
