@@ -10,7 +10,15 @@ from torch import Tensor, nn
 from modgraph.nn.along_axis import AlongAxis
 from modgraph.nn.order import exact
 from modgraph.nn.padding import cleared
-from modgraph.nn.top_k import top_k_mask
+
+
+def top_k_mask(scores: Tensor, k: int) -> Tensor:
+    """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
+    chosen = torch.zeros_like(scores, dtype=torch.bool)
+    for _ in range(k):
+        best = scores.masked_fill(chosen, -torch.inf).argmax(-1, keepdim=True)
+        chosen = chosen.scatter(-1, best, True)
+    return chosen
 
 
 class TopKMask(AlongAxis):

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, product, setting, tokens
+from modgraph.routers.choice_forms import SELECTED, choice_forms
 from modgraph.routers.on_tape import TapedPool, chosen, senders
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, RecordsOf, Router, definition
-from modgraph.routers.top_k import TopK
 from modgraph.tape import FLAG, Value
 from modgraph.types import Axis, Misfit, TensorType, once_each
 
@@ -21,7 +21,7 @@ OF_CHOICE = (
 OF_PAIRS = tuple(Operand(name, "... N M") for name in ("weights", "scores", "choice"))
 
 
-class Chosen(TopK):
+class Chosen(Router):
     """Send each token to the modules of a choice, weighted; the weights beyond it count as zero.
 
     What `x -> pool by w` means where w is a value times a `top_k` over the modules, or a `masked_softmax` among them.
@@ -36,9 +36,10 @@ class Chosen(TopK):
     )
     operands = (tokens("tokens"), *OF_PAIRS)
     module = TorchModule("modgraph.nn.Chosen", "k", "straight", "message_rank", "shows")
-    balanced = False
+    reference = SELECTED
     takes_one = True
 
+    k: int = setting(1, min=1, doc="modules for each token")
     straight: bool = setting(False, doc="the gradient reaches the weights of what was not chosen too")
     shows: bool = setting(True, doc="record the choice; not where the router that made it does")
 
@@ -67,6 +68,12 @@ class Chosen(TopK):
         value = chosen(form, use, pool, tokens, gates, senders(use), self.reached(use, pool), self.k)
         return (value, gates, scores, choice)[: len(use.results)]
 
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (*(signature.axes.lead or ()), signature.axes["N"])
+
+    def active_modules(self, size: int) -> int:
+        return self.k
+
     def reached(self, use: Use, pool: TapedPool) -> float:
         """How many modules a sender reaches."""
         return self.k
@@ -80,7 +87,7 @@ class Chosen(TopK):
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         if not self.straight:
-            return super().lowerings(pool)
+            return choice_forms(pool)
         reason = "every module runs while a model learns: a straight-through gate's gradient reaches all of them"
         return (Lowering("dense", "modgraph.nn.SelectedDense", reason, exportable=False), self.reference_form)
 

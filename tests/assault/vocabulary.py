@@ -8,6 +8,7 @@ from random import Random
 from modgraph.elaboration.constants import FUNCTIONS
 from modgraph.ops import Op
 from modgraph.routers import Router
+from modgraph.routers.prelude import definitions
 from modgraph.syntax import keywords
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 
@@ -16,7 +17,7 @@ SMALL = [*OP_EXAMPLES.values(), *ROUTER_EXAMPLES.values(), *ROUTERS_IN_SCAN.valu
 SPECS = LARGE + SMALL
 
 OPS = list(Op.registry)
-ROUTERS = list(Router.registry)
+ROUTERS = [*Router.registry, *definitions()]
 SETTINGS = list(
     dict.fromkeys(name for each in (*Op.registry.values(), *Router.registry.values()) for name in each.settings())
 )

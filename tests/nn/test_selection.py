@@ -23,9 +23,9 @@ from modgraph.nn import (
     SelectedMasked,
     SelectedPerModule,
 )
+from modgraph.nn.choice import top_k_mask
 from modgraph.nn.message_passing import EveryEdgeMessagePassing, SelectedMessagePassing
 from modgraph.nn.padding import valid
-from modgraph.nn.top_k import top_k_mask
 from tests.nn.by_router import DIM, given_by, messages_of, model_by, randomised, weights_of
 
 

@@ -14,7 +14,7 @@ import modgraph
 from modgraph.backends.torch import build
 from modgraph.cli import main
 from modgraph.ir import grow, module_axes
-from modgraph.routers import Router
+from modgraph.routers.prelude import definitions
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training import load_run
 from modgraph.training.run import started
@@ -127,11 +127,9 @@ def test_stages_that_cannot_be_are_told(tmp_path: Path) -> None:
             staged(build(graph), graph, checkpoint)
 
 
-EXAMPLES = {
-    name: modgraph.loads(f"model m() {{ {router.example} }}").ir
-    for name, router in Router.registry.items()
-    if any("M" in weight.axes.split() for weight in router.weights)
-}
+BY = "model m() {{ input x: float[5, 6] pool p[3] = linear(4) router r = {} y = x -> p by r output y }}"
+OF_VOCABULARY = {name: modgraph.loads(BY.format(name)).ir for name in definitions()}
+EXAMPLES = {name: graph for name, graph in OF_VOCABULARY.items() if module_axes(graph)}
 
 
 @settings(max_examples=10, deadline=None)
