@@ -84,10 +84,10 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
 def test_any_character_is_printed_in_any_encoding(paper: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def explain() -> int:
         sys.stdout.reconfigure(encoding="ascii")  # type: ignore[union-attr]
-        return main(["explain", "agreement"])
+        return main(["explain", "contract"])
 
     assert in_a_child(explain, opened(paper), CLOSED) == 0
-    assert "\\u03b1" in paper.read_text(encoding="ascii")
+    assert "\\u03a3" in paper.read_text(encoding="ascii")
 
 
 def test_warnings_that_are_errors_elsewhere_are_warnings_here(capsys: pytest.CaptureFixture[str]) -> None:
