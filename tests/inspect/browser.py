@@ -49,6 +49,6 @@ def quiet_page(browser: Browser, path: Path, width: int = 1280, theme: Any = "li
     page.on("request", lambda request: requests.append(request.url))
     page.goto(path.as_uri())
     yield page
-    assert faults == []
-    assert [url for url in requests if not url.startswith(("data:", path.as_uri()))] == []
+    foreign = [url for url in requests if not url.startswith(("data:", path.as_uri()))]
+    assert not faults and not foreign, f"faults {faults}, asked for {foreign}"
     page.close()

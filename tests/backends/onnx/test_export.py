@@ -226,7 +226,7 @@ def test_compile_writes_a_bundle_or_the_graph(tmp_path: Path, capsys: pytest.Cap
     assert main(["compile", "specs/smn.mod", "-s", "iterations=1", "-o", str(tmp_path / "smn.onnx")]) == 0
     printed = capsys.readouterr().out
     assert "130,826 parameters" in printed
-    assert "dense" in printed
+    assert "factorised" in printed
     assert Bundle(tmp_path / "smn.onnx").manifest["parameters"]["iterations"] == 1
     assert main(["compile", "specs/smn.mod", "-o", str(tmp_path / "graph.json")]) == 0
     assert from_json(json.loads((tmp_path / "graph.json").read_text())) == modgraph.load("specs/smn.mod").ir
