@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import types
 import typing
 from dataclasses import dataclass
@@ -108,6 +109,19 @@ class Setting:
         return " or ".join(words.get(kind, listed) for kind in self.kinds)
 
 
+def _type_of(cls: type, field: str) -> Any:
+    """What a field is annotated with. Evaluating all annotations of a class, those of no fields too, takes longer than
+    a small spec."""
+    kind = next(each for each in cls.__mro__ if field in vars(each).get("__annotations__", {}))
+    return _evaluated(vars(kind)["__annotations__"][field], kind.__module__)
+
+
+@cache
+def _evaluated(annotation: Any, module: str) -> Any:
+    holder = types.SimpleNamespace(__annotations__={"field": annotation})
+    return typing.get_type_hints(holder, vars(sys.modules[module]))["field"]
+
+
 class Configurable:
     """A frozen dataclass whose fields are its settings."""
 
@@ -115,10 +129,9 @@ class Configurable:
     @cache
     def settings(cls) -> dict[str, Setting]:
         """The settings by name, in order, those that must be given before the others."""
-        hints = typing.get_type_hints(cls)
         fields = dataclasses.fields(typing.cast(Any, cls))
         fields = tuple(sorted(fields, key=lambda field: field.default is not MISSING))
-        return {field.name: Setting.of(field, hints[field.name]) for field in fields}
+        return {field.name: Setting.of(field, _type_of(cls, field.name)) for field in fields}
 
     def with_extent(self, axis: str, size: int | None) -> Self:
         """The same with another size for the axis of a name, where a setting says how long that is."""
