@@ -86,9 +86,9 @@ def _refuse(path: str, wanted: Kind) -> None:
 
 def _recipe(path: str | Path, spec: str, given: Mapping[str, Any]) -> Recipe:
     """A recipe under overrides, its parameters those that a spec has."""
-    from modgraph.training.recipe import read_recipe
+    from modgraph.training.recipe import keyed, read_recipe
 
-    keys = {name if "." in name else f"model.{name}": value for name, value in given.items()}
+    keys = keyed(given)
     recipe = read_recipe(path, keys)
     known = _parameters(spec)
     lost = [name for name in recipe.model if name not in known and f"model.{name}" not in keys]

@@ -7,16 +7,16 @@ axis; all others are as the new graph starts them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from modgraph.inspect.diff import Fate, Weight
 from modgraph.store.checkpoint import Checkpoint, OptimizerState
-from modgraph.store.records import json_text
 from modgraph.training.progress import Progress
 from modgraph.training.stages import FACT
+from modgraph.training.start.beginning import Beginning
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,12 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Carried:
+class Carried(Beginning):
     """How many weights are carried over, by what has become of them, and those of which the optimizer's state is."""
 
-    source: str
     weights: Mapping[str, int]
     with_state: int
     forgotten: bool = False  # what the algorithm kept is of other decisions
-
-    def record(self) -> bytes:
-        """What a run keeps of it."""
-        return (json_text(asdict(self), indent=1) + "\n").encode()
 
     def __str__(self) -> str:
         told = ", ".join(f"{count:,} {what}" for what, count in self.weights.items() if count)

@@ -38,6 +38,11 @@ class Recipe:
         return yaml.safe_dump(record, sort_keys=False)
 
 
+def keyed(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Overrides by dotted key: a plain name sets a parameter of the model, a dotted one is a key already."""
+    return {name if "." in name else f"model.{name}": value for name, value in overrides.items()}
+
+
 def read_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Recipe:
     """The recipe of a file under overrides by dotted key. Raises `ModgraphError` with every mistake."""
     report = Report()

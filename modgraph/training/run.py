@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -33,8 +33,9 @@ from modgraph.training.labels import ignoring, weighing
 from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, read_recipe
+from modgraph.training.recipe import Recipe, keyed, read_recipe
 from modgraph.training.sections import Start
+from modgraph.training.start.beginning import Beginning
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map
@@ -178,7 +179,7 @@ def data_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
 def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None) -> Iterator[Engine]:
     """A new training of a spec, its run directory made and locked. Raises `ModgraphError`."""
     path = recipe_path or str(Path(spec).with_suffix(".yaml"))
-    recipe = read_recipe(path, {_key(name): value for name, value in overrides.items()})
+    recipe = read_recipe(path, keyed(overrides))
     program = load(spec, **recipe.model)
     directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
     directory.refuse_existing()
@@ -195,7 +196,6 @@ def migrated(
 ) -> Iterator[Engine]:
     """A new run of another spec, where a checkpoint of a run left it. Raises `ModgraphError`."""
     directory = RunDirectory(Path(out))
-    directory.refuse_existing()
     way_out = f"begin a new run from this one's weights: modgraph train SPEC -s start.run={run.path}"
     if recipe.data == run.recipe.data:
         run.refuse_changed(run.splits(), run.fingerprints, way_out)
@@ -211,12 +211,6 @@ def migrated(
 
     with _begun(program, recipe, directory, carry) as engine:
         yield engine
-
-
-class Beginning(Protocol):
-    """What a run's first weights are, told to a user and kept with the run."""
-
-    def record(self) -> bytes: ...
 
 
 @contextmanager
@@ -311,11 +305,6 @@ def _engine(
 def tasks_of(splits: Mapping[str, Arrays], epochs: int) -> list[Task]:
     """The tasks of a recipe, which says nothing of any: it is one."""
     return [Task(splits, epochs)]
-
-
-def _key(name: str) -> str:
-    """A plain name sets a parameter of the model, a dotted one a key of the recipe."""
-    return name if "." in name else f"model.{name}"
 
 
 @contextmanager

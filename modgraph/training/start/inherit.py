@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import weights_of
-from modgraph.store.records import json_text
+from modgraph.training.start.beginning import Beginning
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.slices import arranged, fits, is_plain, left_over
 from modgraph.training.start.weight_file import read_tensors
@@ -23,19 +23,14 @@ RANDOM = "or list weights that may start afresh under random in the map"
 
 
 @dataclass(frozen=True)
-class Inherited:
+class Inherited(Beginning):
     """Names of tensors: taken over, those among them that share a tensor of the source with others, started afresh,
     and left behind in the source."""
 
-    source: str
     taken: tuple[str, ...]
     copied: tuple[str, ...]
     fresh: tuple[str, ...]
     left: tuple[str, ...]
-
-    def record(self) -> bytes:
-        """What a run keeps of it."""
-        return (json_text(asdict(self), indent=1) + "\n").encode()
 
     def __str__(self) -> str:
         parts = [f"{len(self.taken)} tensors are those of {self.source}"]
