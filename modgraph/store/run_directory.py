@@ -296,8 +296,3 @@ def _refuse_protected(folder: Path) -> None:
 def _names(folder: Path) -> list[str]:
     """What a folder holds, but for locks and what killed writers have left."""
     return sorted(path.name for path in folder.iterdir() if path.name != ".lock" and not is_partial(path.name))
-
-
-def graph_of_run(path: str | Path) -> Graph:
-    """The graph of the model that a run directory holds. Raises `ModgraphError`."""
-    return RunDirectory(Path(path)).graph_now()

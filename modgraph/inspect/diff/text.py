@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from modgraph.inspect.cost import COUNTS, Cost
+from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import aligned
 from modgraph.inspect.diff.comparison import Comparison, Trained
 from modgraph.inspect.diff.folds import Line, folded, moves_of
@@ -187,12 +187,6 @@ def _values(found: Comparison) -> Iterator[str]:
         return
     counts = f" ({values.equal} equal, {len(values.different)} different)" if values.equal or values.different else ""
     yield f"values of weights: {values.trained}{counts}"
-
-
-def costs_in(before: Cost, after: Cost) -> dict[str, list[int]]:
-    """The counts that differ, before and after."""
-    pairs = {name: [getattr(before, name), getattr(after, name)] for name in COUNTS}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _counted(number: int, noun: str) -> str:
