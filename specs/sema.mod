@@ -1,0 +1,60 @@
+# SEMA: a frozen vision transformer whose last blocks get adapters while it learns one task after another
+# (Wang et al., CVPR 2025). The defaults are ViT-B/16 as it learns its first task. `adapters` says how many each block
+# has, so that a grown model has a spec: -s adapters=[1,1,1,1,1,1,1,1,1,2,1,3]. The blocks in `expands` have a descriptor
+# for each adapter, and get another adapter where an image surprises all of them.
+import bottleneck, lora, convpass, autoencoder, surprise, mixed, familiar from "sema_parts.mod"
+
+model sema(classes=100, dim=768, depth=12, heads=12, adapter="bottleneck", width=16, gating="soft", per="image",
+           adapters=[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], expands=[9, 10, 11], hidden=128, keeps=500, threshold=2.0,
+           normed=false, size=224, patch=16) {
+  require adapter in ["bottleneck", "lora", "convpass"]
+  require len(adapters) == depth
+  input  image: float[3, size, size]
+  target label: class[classes]
+  frozen {
+    tokenizer patches = patch_embed(patch, dim) -> class_token -> position
+  }
+
+  x = image -> patches
+  repeat blocks[i] in 0..depth {
+    frozen {
+      module norm1 = layer_norm
+      module attn = attention(heads)
+      module norm2 = layer_norm
+      module mlp = linear(4 * dim, name="fc1") -> gelu -> linear(dim, name="fc2")
+    }
+    if adapter == "bottleneck" {
+      pool adapter[adapters[i]] = bottleneck(dim, width)
+    }
+    if adapter == "lora" {
+      pool adapter[adapters[i]] = lora(dim, width)
+    }
+    if adapter == "convpass" {
+      pool adapter[adapters[i]] = convpass(dim, width, size // patch)
+    }
+    x = x + (x -> norm1 -> attn)
+    y = x -> norm2 -> mlp
+    seen = x
+    if normed {
+      seen = x -> norm2
+    }
+    if i in expands {
+      pool   descriptor[adapter] = autoencoder(dim, hidden)
+      error, novelty = seen -> mean(axis=-2) -> stop_gradient -> surprise(descriptor, keeps)
+      loss   novelty[i] = error -> sum(axis=-1)
+      router mixture = familiar(gating, per)
+      x = x + y + (seen -> adapter by mixture(novelty))
+    } else {
+      router mixture = mixed(gating, per)
+      x = x + y + (seen -> adapter by mixture)
+    }
+    grow adapter by mixture when (mixture.novelty -> batch_mean([]) -> min(axis=-1)) > threshold where i in expands
+  }
+  frozen {
+    module norm = layer_norm
+  }
+  logits = x -> norm -> select(0) -> linear(classes, name="head")
+
+  output logits
+  loss cross_entropy(logits, label)
+}
