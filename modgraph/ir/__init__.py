@@ -8,8 +8,9 @@ from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json, hash_of_stored
+from modgraph.ir.learnt import learnt_weights, moved_states, weights_behind, with_losses
 from modgraph.ir.lengths import free_length_name, length_name, longest, padded_axes
-from modgraph.ir.module_axes import module_axes
+from modgraph.ir.module_axes import ModuleAxis, module_axes
 from modgraph.ir.node import (
     InputNode,
     LossNode,
@@ -28,7 +29,7 @@ from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned,
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
 from modgraph.ir.verify import verify
-from modgraph.ir.weights import GraphWeight, below, moved_states, weights_of
+from modgraph.ir.weights import GraphWeight, below, weights_of
 
 __all__ = [
     "MOST_MODULES",
@@ -41,6 +42,7 @@ __all__ = [
     "InputNode",
     "InvalidGraph",
     "LossNode",
+    "ModuleAxis",
     "Narrowed",
     "Node",
     "OpNode",
@@ -67,6 +69,7 @@ __all__ = [
     "grow",
     "hash_of_stored",
     "is_free_draw",
+    "learnt_weights",
     "length_name",
     "longest",
     "module_axes",
@@ -78,5 +81,7 @@ __all__ = [
     "to_text",
     "told",
     "verify",
+    "weights_behind",
     "weights_of",
+    "with_losses",
 ]

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from modgraph.backends.torch import Model
 from modgraph.data import TRAIN, Arrays
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import as_json
@@ -23,8 +22,10 @@ from modgraph.program import Program, load
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
+from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.augment import check_augmented
 from modgraph.training.carried import Carried, Edit, carried, renamed
+from modgraph.training.course import Course
 from modgraph.training.engine import Engine
 from modgraph.training.held_out import with_validation
 from modgraph.training.labels import ignoring, weighing
@@ -32,14 +33,14 @@ from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_recipe
-from modgraph.training.sections import Start
+from modgraph.training.sections import Start, Train
+from modgraph.training.stages import take_weights
 from modgraph.training.start.beginning import Beginning
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map
-from modgraph.training.state import refusing_damage
+from modgraph.training.state import TrainState, refusing_damage
 from modgraph.training.stored_run import Run, load_run, unseen
-from modgraph.training.task import Task
 
 
 @contextmanager
@@ -52,7 +53,7 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     directory.refuse_existing()
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
     with _begun(
-        program, recipe, directory, lambda engine: _inherited(engine.state.model, recipe.start, weight_map)
+        program, recipe, directory, lambda engine: _inherited(engine.state, recipe.start, weight_map)
     ) as engine:
         yield engine
 
@@ -106,14 +107,18 @@ def _begun(
         yield engine
 
 
-def _inherited(model: Model, start: Start | None, weight_map: WeightMap | None) -> Inherited | None:
+def _inherited(state: TrainState, start: Start | None, weight_map: WeightMap | None) -> Inherited | None:
     """Give a model the weights that it is to start from, and tell which."""
     if start is None:
         return None
+    own = state.weights
     if start.run is not None:
-        return inherit_run(model, start.run, _weights_of_run(start.run))
-    assert start.weights is not None and weight_map is not None, "the recipe is checked"
-    return inherit_file(model, start.weights, weight_map)
+        found = inherit_run(state.graph, own, start.run, _weights_of_run(start.run))
+    else:
+        assert start.weights is not None and weight_map is not None, "the recipe is checked"
+        found = inherit_file(state.graph, own, start.weights, weight_map)
+    take_weights(state.model, state.staged, own)
+    return found
 
 
 def _weights_of_run(path: str) -> Mapping[str, Tensor]:
@@ -138,7 +143,7 @@ def resumed(path: str) -> Iterator[Engine]:
 
 def _refuse_other_epochs(engine: Engine, way_out: str) -> None:
     """Raises `ModgraphError` where the run cannot be where it is with as many examples as there are now."""
-    epoch, step, steps = engine.progress.epoch_of_task, engine.progress.step_of_task, engine.order.steps
+    epoch, step, steps = engine.progress.epoch_of_phase, engine.progress.step_of_phase, engine.order.steps
     if not 0 <= step - epoch * steps < steps:
         change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
         path = str(engine.directory.path)
@@ -165,13 +170,12 @@ def _engine(
         if processes.is_rank_zero:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))
-        tasks = tasks_of(splits, recipe.train.epochs)
-        yield Engine(graph, recipe.train, tasks, directory, processes, resume)
+        yield Engine(graph, recipe.train, course_of(graph, recipe.train, splits), directory, processes, resume)
 
 
-def tasks_of(splits: Mapping[str, Arrays], epochs: int) -> list[Task]:
-    """The tasks of a recipe, which says nothing of any: it is one."""
-    return [Task(splits, epochs)]
+def course_of(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Course:
+    """The phases of a training of a graph, as its algorithm says. Raises `ModgraphError`."""
+    return train.algorithm.course(CourseSetup(graph, splits, train.epochs, train.batch, train.seed))
 
 
 @contextmanager
@@ -196,7 +200,7 @@ def finish(engine: Engine) -> dict[str, Any]:
     processes.fabric.barrier()
     run = load_run(engine.directory.path)
     model = run.model(processes.device)
-    metrics: dict[str, Any] = {"epochs": engine.progress.epoch, "steps": engine.progress.step}
+    metrics: dict[str, Any] = {"epochs": engine.epoch, "steps": engine.step, **engine.course.results(engine.at)}
     if engine.train.best is not None:
         metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
     tests = unseen(run.splits())
@@ -204,7 +208,7 @@ def finish(engine: Engine) -> dict[str, Any]:
     for split, arrays in tests.items():
         metrics |= {f"{split}.{name}": value for name, value in engine.measured(model, arrays).items()}
     if processes.is_rank_zero:
-        engine.directory.mark(FINISHED, metrics=finite(metrics))
+        engine.directory.mark(FINISHED, metrics=finite(metrics), **engine.course.record(engine))
     return metrics
 
 

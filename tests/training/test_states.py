@@ -46,7 +46,7 @@ def test_a_state_moves_once_a_step_and_goes_on_after_an_interruption(spec: Path,
     """Two values drop out independently: after an interruption each has the noise that it would have had."""
     begin(spec, tmp_path / "whole", **SETTINGS)
     with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "cut")) as engine:
-        images, expected = torch.from_numpy(engine.task.data.values["image"]).flatten(1).double(), torch.zeros(64)
+        images, expected = torch.from_numpy(engine.phase.data.values["image"]).flatten(1).double(), torch.zeros(64)
         for epoch in (0, 1):
             for indices in engine.order.draw(engine.train.seed, epoch, since=0):
                 expected = 0.9 * expected + 0.1 * images[indices].mean(0)
