@@ -3,14 +3,16 @@
 from modgraph.ir.alike import alike
 from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
-from modgraph.ir.edit import grow
+from modgraph.ir.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
+from modgraph.ir.grow import grow
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json, hash_of_stored
 from modgraph.ir.lengths import free_length_name, length_name, longest, padded_axes
 from modgraph.ir.module_axes import module_axes
 from modgraph.ir.node import (
+    GrowthNode,
     InputNode,
     LossNode,
     Node,
@@ -35,12 +37,17 @@ __all__ = [
     "Built",
     "Change",
     "Compared",
+    "Edit",
     "Expanded",
+    "Freeze",
     "Graph",
     "GraphWeight",
+    "Grow",
+    "GrowthNode",
     "InputNode",
     "InvalidGraph",
     "LossNode",
+    "Mark",
     "Narrowed",
     "Node",
     "OpNode",
@@ -53,6 +60,7 @@ __all__ = [
     "RouterNode",
     "Rule",
     "ScanNode",
+    "Shrink",
     "TargetNode",
     "UnreadableGraph",
     "alike",
@@ -60,6 +68,7 @@ __all__ = [
     "bind_route",
     "comparisons",
     "drawn_by",
+    "edit_from_json",
     "facts_of",
     "free_draws",
     "free_length_name",
@@ -73,6 +82,7 @@ __all__ = [
     "moved_states",
     "padded_axes",
     "pruned",
+    "replayed",
     "rewritten",
     "to_json",
     "to_text",
