@@ -141,3 +141,38 @@ def together(examples: Iterable[str]) -> str:
         )
         calls += [f"output {name}" for name in results]
     return "\n".join([*blocks, "model together() {", *inputs, *calls, "}"])
+
+
+NOVEL = """
+router novel() for adapter, descriptor {
+  input x: float[tokens, dim]
+  scores = x -> linear(adapter)
+  gates = scores -> softmax
+  image = x -> mean(axis=tokens)
+  off = (image -> descriptor) - image
+  record gates, distance: other = off ** 2 -> mean(axis=-1)
+  y = x -> adapter by gates
+  output y
+}
+block expert(dim) {
+  input x: float[tokens, dim]
+  y = x -> linear(3) -> relu -> linear(dim, init=zeros)
+  output y
+}
+model growing(first=1, sizes=[1, 2], dim=6) {
+  input  x: float[5, dim]
+  target label: class[3]
+  repeat blocks[i] in 0..len(sizes) {
+    pool   adapter[sizes[i]] = expert(dim)
+    pool   descriptor[adapter] = linear(2) -> linear(dim)
+    router r = novel
+    x = x + (x -> adapter by r(descriptor))
+    grow adapter by r when (r.distance -> batch_mean -> min(axis=-1)) > 2 where i >= first
+    loss novelty[i] = r.distance -> mean(axis=-1)
+  }
+  logits = x -> mean -> linear(3)
+  output logits
+  loss cross_entropy(logits, label)
+  loss 0.01 * importance(r)
+}
+"""

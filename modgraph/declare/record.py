@@ -18,6 +18,7 @@ class Role(Enum):
     LOG_PROBABILITIES = "the logarithm of the distribution that modules are chosen from"
     PROBABILITIES = "a distribution over all modules, before noise and choice"
     OTHER = "what its definition means by it, of any axes"
+    NOVELTY = "how unlike what a module was made for its input is; [..., M] too, the same for all senders"
     LOAD = "how likely a module is to be chosen, smooth in training"
 
 

@@ -9,7 +9,7 @@ from modgraph.declare import Role
 from modgraph.diagnostics import Span
 from modgraph.elaboration.entities import Tensor
 from modgraph.elaboration.scope import Naming
-from modgraph.types import Axis
+from modgraph.types import Axis, Shape
 
 
 @dataclass
@@ -18,8 +18,9 @@ class Decision:
 
     It is declared at `span` by the path `router`. `naming` is that of what names axes, `words` are those that its body
     names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`. What it routes
-    enters first, the last `message_rank` axes of it being those of a message. `modules` is the axis of the modules; in
-    what is routed it is one of senders like any other, `of_modules` with a name of its own.
+    enters first, as `routed`, whose axes before the last `message_rank`, those of a message, are its senders. `modules`
+    is the axis of the modules; in what is routed it is one of senders like any other, `of_modules` with a name of its
+    own.
     """
 
     router: str
@@ -28,11 +29,18 @@ class Decision:
     naming: Naming
     modules: Axis | None = None
     message_rank: int = 0
+    routed: Tensor | None = None
     shows_choice: bool = False
     records: dict[str, list[Any]] = field(default_factory=dict)
     named: dict[str, Axis] = field(default_factory=dict)
     lacking: set[Axis] = field(default_factory=set)
     of_modules: set[Axis] = field(default_factory=set)
+
+    @property
+    def senders(self) -> Shape:
+        """The axes of the senders, as the body sees them, that what is routed has."""
+        shape = () if self.routed is None else self.routed.type.shape
+        return tuple(axis for axis in shape[: len(shape) - self.message_rank] if axis not in self.lacking)
 
     def records_as(self, role: Role) -> bool:
         """Whether it has recorded something of a role."""

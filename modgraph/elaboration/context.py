@@ -57,6 +57,9 @@ class Context:
         self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.owners: dict[int, dict[str, str]] = {}  # of a graph: what lies at or below a name, of an op's weights
+        self.growing: dict[str, Span] = {}  # where it is said when the modules along an axis grow, by its name
+        self.may_grow: set[str] = set()  # the axes of which it is said whether they grow
+        self.held: list[tuple[str, Diagnostic]] = []  # what is told unless the modules along an axis may grow
         self.named: dict[str, Node] = {}
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
         self.nodes = 0
@@ -74,11 +77,21 @@ class Context:
         return self.without_use or bool(self.report.errors)
 
     def tell(self, diagnostic: Diagnostic) -> None:
-        notes = (*diagnostic.notes, *self._where_it_is_applied(diagnostic))
-        self.report.add(self._where_it_is_used(replace(diagnostic, notes=notes)))
+        self.report.add(self._placed(diagnostic))
         self.steps += MISTAKE
         if len(self.report.errors) >= MOST_ERRORS:
             raise Abandoned
+
+    def tell_unless_growing(self, axis: str, caution: Diagnostic) -> None:
+        """Tell at the end of a pool's modules what matters only if no more can join them."""
+        self.held.append((axis, self._placed(caution)))
+
+    def tell_held(self) -> None:
+        self.report.extend(caution for axis, caution in self.held if axis not in self.may_grow)
+
+    def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
+        notes = (*diagnostic.notes, *self._where_it_is_applied(diagnostic))
+        return self._where_it_is_used(replace(diagnostic, notes=notes))
 
     def _where_it_is_applied(self, diagnostic: Diagnostic) -> Iterator[Note]:
         """The other end of what is written at one place and applied at another."""

@@ -14,13 +14,15 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.entities import POISON, OpUse, Poison, Tensor, role_of
 from modgraph.elaboration.scope import join
+from modgraph.elaboration.senders import for_each_sender
 from modgraph.elaboration.site import Site
+from modgraph.ir import drawn_by
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import NewAxis
 from modgraph.ops.shape import Rename
 from modgraph.routers.defined import ROLES
 from modgraph.syntax import ast
-from modgraph.types import Axis, Shape, shapes_meet, shown
+from modgraph.types import Axis, Shape, may_meet, shapes_meet, shown
 
 
 def entered(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor | Poison:
@@ -29,12 +31,14 @@ def entered(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor 
         return given
     decision, rank = site.call.decision, len(given.type.shape)
     words = [axis.name if isinstance(axis, ast.Name) else "" for axis in reversed(statement.type.axes)]
-    words += [""] * (decision.message_rank - len(words))
+    first = decision.routed is None
+    words += [""] * (decision.message_rank * first - len(words))
     words += [f"outer{at}" for at in range(rank - len(words))]
-    decision.message_rank = 0
     for at, word in enumerate(words, start=1):
         if word and not isinstance(given, Poison):
             given = _named(given, -at, word, site)
+    if first and isinstance(given, Tensor):
+        decision.routed = given
     return given
 
 
@@ -91,13 +95,18 @@ def left(value: Tensor, site: Site) -> Any:
 
 def recorded(value: Tensor, role: Role, senders: Shape, modules: Axis, site: Site) -> Any:
     """A record as the surroundings see it: a number for each sender, one if there is no axis of them, and module; of a
-    router that fills slots, what it chose by has one for each of these too."""
+    router that fills slots, what it chose by has one for each of these too. One that is the same for all senders is
+    repeated for each, but for a novelty."""
+    assert site.call is not None and site.call.decision is not None
+    slots = role is Role.SLOTS or (role in RANKING and site.call.decision.records_as(Role.SLOTS))
+    if role not in (Role.OTHER, Role.NOVELTY):
+        value = _for_all_senders(value, 1 + slots, site)
     value = left(value, site)
     if role is Role.OTHER or not isinstance(value, Tensor):
         return value
-    assert site.call is not None and site.call.decision is not None
-    slots = role is Role.SLOTS or (role in RANKING and site.call.decision.records_as(Role.SLOTS))
     shape = value.type.shape
+    if role is Role.NOVELTY and shape[-1:] == (modules,) and _are_among(shape[:-1], senders):
+        return value
     if not senders and len(shape) == 1 + slots:
         value = _applied(NewAxis(length=1, axis="", at=-2 - slots), value, site)
     outer = senders or (Axis(1),)
@@ -108,6 +117,26 @@ def recorded(value: Tensor, role: Role, senders: Shape, modules: Axis, site: Sit
     facts: Any = {"role": role.name.lower(), "found": str(value.type), "wanted": wanted}
     site.tell(errors.RecordShape(span=value.span, **facts))
     return POISON
+
+
+def _are_among(axes: Shape, senders: Shape) -> bool:
+    """Whether all axes are some of the senders', in their order."""
+    remaining = iter(senders)
+    return all(any(may_meet(axis, each) for each in remaining) for axis in axes)
+
+
+def _for_all_senders(value: Tensor | Poison, rank: int, site: Site) -> Any:
+    """A value whose last axes, so many, end with that of the modules, for every sender; what a draw chose once for
+    several stays as it is, since its probability counts once."""
+    assert site.call is not None and site.call.decision is not None
+    decision = site.call.decision
+    if not isinstance(value, Tensor) or decision.routed is None or value.type.shape[-1:] != (decision.modules,):
+        return value
+    if drawn_by(value.result, site.graph) is not None:
+        return value
+    beside = site.under(decision.naming)
+    found = for_each_sender(value, rank, decision.routed, decision.senders, value.span, beside)
+    return value if found is None else found
 
 
 def _applied(op: Any, value: Tensor, site: Site) -> Any:

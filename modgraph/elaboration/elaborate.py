@@ -79,6 +79,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
     try:
         graph.parameters = bind_parameters(model, overrides, site)
         site.elaborate(model.body)
+        context.tell_held()
     except Abandoned:
         return graph
     if not report.errors:

@@ -1,21 +1,40 @@
-"""`grow pool[2]`: modules more than a pool was declared with, trained where the others are frozen."""
+"""Growth: modules more than a pool was declared with, and when a pool is to get more while it is trained.
+
+`grow pool[2]` adds modules that are trained where the others are frozen. `grow pool by router when … where …` puts a
+node into the graph, which a training over several tasks asks.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, TypeVar
 
-from modgraph.diagnostics import did_you_mean
+from modgraph.diagnostics import Note, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.entities import Poison, PoolEntity, described
+from modgraph.elaboration.bindings import named_after
+from modgraph.elaboration.entities import (
+    Entity,
+    Family,
+    Poison,
+    PoolEntity,
+    RouterEntity,
+    Tensor,
+    described,
+)
+from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
-from modgraph.ir import MOST_MODULES
+from modgraph.ir import MOST_MODULES, GrowthNode
 from modgraph.syntax import ast
-from modgraph.types import Axis
+from modgraph.types import Axis, TensorType
+
+E = TypeVar("E", PoolEntity, RouterEntity)
+WORDS: dict[type[Entity], str] = {PoolEntity: "pool", RouterEntity: "router"}
+EXAMPLES: dict[type[Entity], str] = {PoolEntity: "pool NAME[2] = …", RouterEntity: "router NAME = …"}
 
 
 def elaborate_grow_by(statement: ast.GrowBy, site: Site) -> None:
-    pool = _pool(statement, site)
+    pool = _declared(statement.pool, PoolEntity, statement, site)
     by = site.constant(statement.by, "the number of modules to add")
     if pool is None or isinstance(by, Poison):
         return
@@ -34,21 +53,21 @@ def _pools_along(axis: Axis, scope: Scope) -> dict[str, PoolEntity]:
     return outer | own
 
 
-def _pool(statement: ast.GrowBy, site: Site) -> PoolEntity | None:
-    found = site.scope.find(statement.pool)
-    if isinstance(found, PoolEntity):
+def _declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, site: Site) -> E | None:
+    """The pool or the router of a name; None after a told mistake."""
+    found = site.scope.find(name)
+    if isinstance(found, kind):
         return found
+    word = WORDS[kind]
     if found is None:
-        known = site.visible(statement.span, lambda value: isinstance(value, PoolEntity))
-        suggestion = (
-            did_you_mean(statement.pool, known, "the pools here: {known}")
-            if known
-            else "declare it first: pool NAME[2] = …"
-        )
-        site.tell(errors.UnknownName(span=statement.span, name=statement.pool, suggestion=suggestion))
+        known = site.visible(statement.span, lambda value: isinstance(value, kind))
+        declare = f"declare it first: {EXAMPLES[kind]}"
+        suggestion = did_you_mean(name, known, f"the {word}s here: {{known}}") if known else declare
+        site.tell(errors.UnknownName(span=statement.span, name=name, suggestion=suggestion))
     elif not isinstance(found, Poison):
-        needed, what = "a pool", f"{statement.pool} is {described(found)}"
-        site.tell(errors.WrongKind(span=statement.span, needed=needed, found=what))
+        way_out = "let each grow where it is declared, in the same loop" if isinstance(found, Family) else ""
+        facts: Any = {"needed": f"a {word}", "found": f"{name} is {described(found)}", "way_out": way_out}
+        site.tell(errors.WrongKind(span=statement.span, **facts))
     return None
 
 
@@ -61,3 +80,90 @@ def _problem(pool: PoolEntity, by: object, site: Site) -> tuple[str, str] | None
     if len(pool.templates) > 1:
         return "its modules are unlike, so a new one is none of them", "add the module to the pool's list"
     return None
+
+
+# ---------------------------------------------------------------- growth in training
+
+
+def elaborate_grow(statement: ast.Grow, site: Site) -> None:
+    """Put in when a pool is to grow, unless what stands behind `where` is false."""
+    if not _may_stand(statement, site):
+        return
+    pool = _declared(statement.pool, PoolEntity, statement, site)
+    router = _declared(statement.router, RouterEntity, statement, site)
+    if pool is not None:
+        site.context.may_grow.add(pool.axis.name)
+    if not _is_wanted(statement, site):
+        return
+    when = _condition(statement, site)
+    if pool is None or router is None or when is None or not _may_grow(pool, router, statement, site):
+        return
+    site.context.growing[pool.axis.name] = statement.span
+    uses = {"pool": pool.path, "router": router.path}
+    assert all(map(site.shares, uses.values())), "what routes is in the graph, or in one of a scan"
+    node = GrowthNode(name=f"{pool.path}.growth", span=statement.span)
+    site.add(node, statement.span, {"when": when.result}, uses)
+
+
+def _may_stand(statement: ast.Grow, site: Site) -> bool:
+    """Growth stands where a model's modules do, and outside of steps."""
+    if site.region:
+        site.tell(errors.NotInRegion(span=statement.span, what="growth"))
+        return False
+    if site.call is not None and site.call.decision is not None:
+        found, way_out = "this is a router's", f"a model says it: {statement.span.text.splitlines()[0]}"
+        facts: Any = {"needed": "a model's or a block's body", "found": found, "way_out": way_out}
+        site.tell(errors.WrongKind(span=statement.span, **facts))
+        return False
+    return not stands_in_scan(statement, "growth", "let the pool grow behind the scan", site)
+
+
+def _is_wanted(statement: ast.Grow, site: Site) -> bool:
+    """What stands behind `where`, which is constant."""
+    if statement.where is None:
+        return True
+    wanted = site.constant(statement.where, "where a pool grows")
+    if not isinstance(wanted, bool | Poison):
+        problem = f"where a pool grows is true or false, not {described(wanted)}"
+        site.tell(errors.Arithmetic(span=statement.where.span, problem=problem, way_out="compare it: i >= 9"))
+    return wanted is True
+
+
+def _condition(statement: ast.Grow, site: Site) -> Tensor | None:
+    """What decides: a number for the whole batch; None after a told mistake."""
+    value = named_after(f"grow_{statement.pool}", site).evaluate(statement.condition)
+    if isinstance(value, Poison) or (isinstance(value, Tensor) and value.type == TensorType("float", per="batch")):
+        return value if isinstance(value, Tensor) else None
+    way_out = "compute it from values of the batch, for example: batch_mean(x) > 2"
+    if isinstance(value, Tensor):
+        way_out = "reduce it to one number, for example: … -> min(axis=-1)"
+        if value.type.per == "example":
+            way_out = "take its mean over the batch: … -> batch_mean"
+    found = described(value)
+    site.tell(errors.GrowthCondition(span=statement.condition.span, found=found, way_out=way_out))
+    return None
+
+
+def _may_grow(pool: PoolEntity, router: RouterEntity, statement: ast.Grow, site: Site) -> bool:
+    """Whether a pool's modules may grow by what a router tells, and nothing else says so."""
+    others = _pools_along(pool.axis, site.scope)
+    first = site.context.growing.get(pool.axis.name)
+    if any(len(other.templates) > 1 for other in others.values()):
+        reason, way_out = "its modules are unlike, so a new one is none of them", "declare it as modules of one kind"
+        site.tell(errors.CannotGrow(span=statement.span, pool=statement.pool, reason=reason, way_out=way_out))
+    elif first is not None:
+        notes = (Note(text="they grow by this already", span=first),)
+        site.tell(errors.GrowsTwice(span=statement.span, pool=statement.pool, notes=notes))
+    elif _routes(pool, router, site):
+        return True
+    elif not site.context.incomplete:
+        pool_name, router_name = statement.pool, statement.router
+        site.tell(errors.GrowsByAnother(span=statement.span, pool=pool_name, router=router_name))
+    return False
+
+
+def _routes(pool: PoolEntity, router: RouterEntity, site: Site) -> bool:
+    """Whether a router has sent something along the axis of a pool's modules."""
+    site.context.spend(len(site.graph), router.span)
+    routes = ((part.graph, route) for part in site.graph.parts() for route in part.routes_of(router.path))
+    return any(graph.pool_of(route).axis == pool.axis for graph, route in routes)

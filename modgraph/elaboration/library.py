@@ -59,6 +59,7 @@ def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
             value = POISON if parameter.default is None else given(parameter.default, site)
             scope.declare(parameter.name, value)
         site.elaborate(block.body)
+        context.tell_held()
     except Abandoned:
         return
     if not call.outputs and not context.report.errors:

@@ -25,6 +25,7 @@ from modgraph.elaboration.entities import (
     origins,
 )
 from modgraph.elaboration.scope import Naming
+from modgraph.elaboration.senders import for_each_sender
 from modgraph.elaboration.site import Site
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import Merge, NewAxis, Unmerge
@@ -144,9 +145,10 @@ def _side_by_side(
     inside = site.under(Naming(node, owner, site.scope))
     outer = [each.type.shape[: len(each.type.shape) - rank] for each, rank in zip(tensors, ranks, strict=True)]
     senders = max(outer, key=len)
+    like = tensors[outer.index(senders)]
     vectors = []
     for at, (tensor, rank) in enumerate(zip(tensors, ranks, strict=True)):
-        spread = _for_each_sender(tensor, outer[at], senders, span, inside)
+        spread = for_each_sender(tensor, rank, like, senders, span, inside)
         if spread is None:
             reason = f"the senders of one value are {shown(senders)}, and those of another {shown(outer[at])}"
             way_out = "give both the same axes in front of those that a module takes"
@@ -156,21 +158,6 @@ def _side_by_side(
         return POISON
     found: Tensor | Poison = apply_op(OpUse(Concat()), tuple(vectors), span, inside)
     return found
-
-
-def _for_each_sender(value: Tensor, outer: Shape, senders: Shape, span: Span, site: Site) -> Any:
-    """A value with the axes of all senders, the same along those that it lacks; None if it has others."""
-    rank, left = len(value.type.shape) - len(outer), list(outer)
-    for behind, axis in enumerate(reversed(senders)):
-        if left and left[-1] == axis:
-            left.pop()
-            continue
-        if axis.size is None:
-            return None
-        value = apply_op(OpUse(NewAxis(length=axis.size, axis=axis.name, at=-rank - behind - 1)), (value,), span, site)
-        if isinstance(value, Poison):
-            return POISON
-    return None if left else value
 
 
 def as_vector(value: Tensor | Poison, rank: int, span: Span, site: Site) -> Any:

@@ -49,7 +49,7 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
         return POISON
     if isinstance(router.router, RouterUse):
         if node.size == 1:
-            site.tell(errors.SingleModule(span=span, router=router.path))
+            _tell_single(node, router.path, span, site)
         return decided((pool, *pools), router, Sent(tokens, others, span), site)
     if pools:
         site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
@@ -72,10 +72,14 @@ def _can_choose(pool: PoolNode, router: Chooser, span: Span, site: Site) -> bool
         site.tell(errors.SelectsTooMany(span=router.span, notes=used, **facts))
     elif pool.size == 1:
         if decision is None:  # of a definition it is told where it is used
-            site.tell(errors.SingleModule(span=span, router=router.path))
+            _tell_single(pool, router.path, span, site)
     elif chosen == pool.size and router.router.chooses_along is not None:
         site.tell(errors.SelectsAll(span=router.span, router=router.path, pool=pool.name, size=pool.size))
     return chosen <= pool.size
+
+
+def _tell_single(pool: PoolNode, router: str, span: Span, site: Site) -> None:
+    site.context.tell_unless_growing(pool.axis.name, errors.SingleModule(span=span, router=router))
 
 
 def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) -> Any:

@@ -12,7 +12,7 @@ from modgraph.elaboration.blocks import take_operand
 from modgraph.elaboration.decisions import elaborate_record, entered
 from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router
 from modgraph.elaboration.entities import POISON, Poison, Tensor
-from modgraph.elaboration.growth import elaborate_grow_by
+from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
 from modgraph.elaboration.moves import elaborate_moved
 from modgraph.elaboration.requirements import elaborate_require
@@ -22,7 +22,6 @@ from modgraph.elaboration.site import Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import InputNode, Result, TargetNode
 from modgraph.syntax import ast
-from modgraph.syntax.errors import NotThereYet
 
 
 def _target(statement: ast.Target, site: Site) -> None:
@@ -69,15 +68,6 @@ def _from_outside(name: str, statement: ast.Input | ast.Target, kind: Any, site:
     return Tensor(Result(name), type_, statement.span) if added else POISON
 
 
-def _later(what: str) -> Callable[[Any, Site], None]:
-    def tell(statement: ast.Statement, site: Site) -> None:
-        site.tell(NotThereYet(span=statement.span, what=what))
-        for name in getattr(statement, "names", ()):
-            site.scope.declare(name, POISON)
-
-    return tell
-
-
 STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Input: _input,
     ast.Target: _target,
@@ -92,7 +82,7 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.If: elaborate_if,
     ast.Frozen: elaborate_frozen,
     ast.Scan: elaborate_scan,
-    ast.Grow: _later('"grow … when"'),
+    ast.Grow: elaborate_grow,
     ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
     ast.Moved: elaborate_moved,

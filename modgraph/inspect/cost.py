@@ -1,8 +1,8 @@
 """What an architecture costs: parameters, and multiply-accumulates per example.
 
 MACs are those of linear maps, convolutions, attention's QKᵀ and AV, and a router's products; biases, norms and
-activations are left out, and so is what only noise needs. `macs` runs every module on every message it could get,
-`active_macs` the selected.
+activations are left out, and so is what only noise or growth needs. `macs` runs every module on every message it could
+get, `active_macs` the selected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from modgraph.declare import Signature, product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.inspect.natural import natural
-from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
+from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
 from modgraph.routers import PoolTypes
 from modgraph.types import Axis, Misfit, TensorType
 
@@ -101,9 +101,11 @@ def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
 
 
 def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
-    """The nodes of a graph without those that only noise needs, and what else is for training alone."""
+    """The nodes of a graph without those that only noise needs, that only decide on growth, and what else is for
+    training alone."""
     read = {result.node for node in graph for result in graph.inputs(node.name).values()}
-    wanted = {node.name for node in graph if node.name not in read} | {result.node for result in results}
+    ends = (node.name for node in graph if node.name not in read and not isinstance(node, GrowthNode))
+    wanted = {*ends} | {result.node for result in results}
     for node in reversed(list(graph)):
         if node.name in wanted:
             wanted |= {result.node for slot, result in graph.inputs(node.name).items() if _predicts_with(node, slot)}

@@ -3,8 +3,9 @@
 from modgraph.ir.alike import alike
 from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
-from modgraph.ir.edit import grow
+from modgraph.ir.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
+from modgraph.ir.grow import grow
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json, hash_of_stored
@@ -12,6 +13,7 @@ from modgraph.ir.learnt import learnt_weights, moved_states, weights_behind, wit
 from modgraph.ir.lengths import free_length_name, length_name, longest, padded_axes
 from modgraph.ir.module_axes import ModuleAxis, module_axes
 from modgraph.ir.node import (
+    GrowthNode,
     InputNode,
     LossNode,
     Node,
@@ -36,12 +38,17 @@ __all__ = [
     "Built",
     "Change",
     "Compared",
+    "Edit",
     "Expanded",
+    "Freeze",
     "Graph",
     "GraphWeight",
+    "Grow",
+    "GrowthNode",
     "InputNode",
     "InvalidGraph",
     "LossNode",
+    "Mark",
     "ModuleAxis",
     "Narrowed",
     "Node",
@@ -55,6 +62,7 @@ __all__ = [
     "RouterNode",
     "Rule",
     "ScanNode",
+    "Shrink",
     "TargetNode",
     "UnreadableGraph",
     "alike",
@@ -62,6 +70,7 @@ __all__ = [
     "bind_route",
     "comparisons",
     "drawn_by",
+    "edit_from_json",
     "facts_of",
     "free_draws",
     "free_length_name",
@@ -76,6 +85,7 @@ __all__ = [
     "moved_states",
     "padded_axes",
     "pruned",
+    "replayed",
     "rewritten",
     "to_json",
     "to_text",

@@ -13,6 +13,7 @@ import networkx
 
 from modgraph.declare import Signature
 from modgraph.ir.node import (
+    GrowthNode,
     InputNode,
     LossNode,
     Node,
@@ -114,7 +115,7 @@ class Graph:
         return {type_.of: name for name, type_ in self.input_types.items() if type_.dtype == "length"}
 
     def uses(self, name: str) -> dict[str, str]:
-        """The pool and router of a route, by role."""
+        """The pool and router of a route or a growth, by role."""
         return dict(self._sources(name).uses)
 
     def _sources(self, name: str) -> _Sources:
@@ -149,12 +150,12 @@ class Graph:
             self._signatures[node.name] = known
         return known
 
-    def pool_of(self, route: RouteNode) -> PoolNode:
+    def pool_of(self, route: RouteNode | GrowthNode) -> PoolNode:
         pool = self[self.uses(route.name)["pool"]]
         assert isinstance(pool, PoolNode)
         return pool
 
-    def router_of(self, route: RouteNode) -> RouterNode:
+    def router_of(self, route: RouteNode | GrowthNode) -> RouterNode:
         router = self[self.uses(route.name)["router"]]
         assert isinstance(router, RouterNode)
         return router
@@ -162,6 +163,10 @@ class Graph:
     def routes_of(self, router: str) -> list[RouteNode]:
         users = (self[name] for name in self._graph.successors(router))
         return [node for node in users if isinstance(node, RouteNode)]
+
+    def growths(self) -> list[GrowthNode]:
+        """Where and when pools are to grow, in the order of the graph."""
+        return self.of_kind(GrowthNode)
 
     def same_messages(self, route: RouteNode) -> list[RouteNode]:
         """The routes that take every message of one value through one pool, this one among them, in their order."""

@@ -13,6 +13,7 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph, ask
 from modgraph.ir.json_form import FORMAT
 from modgraph.ir.node import (
+    GrowthNode,
     InputNode,
     LossNode,
     Node,
@@ -46,7 +47,7 @@ from modgraph.types import Misfit
 from modgraph.vocabulary import find_decision, find_op
 
 MOST_PLACES = 2**31  # results of a node, or arguments of a region
-SIMPLE = {"input": InputNode, "target": TargetNode, "loss": LossNode}
+SIMPLE = {"input": InputNode, "target": TargetNode, "loss": LossNode, "growth": GrowthNode}
 
 
 def from_json(record: Any, put_in: Callable[[Graph], Graph] | None = None) -> Graph:

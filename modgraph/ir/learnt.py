@@ -12,14 +12,14 @@ from modgraph.ir.weights import below, node_weights, weights_of
 
 
 def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
-    """The names of the weights and states that results are computed from, as far as a gradient may flow."""
+    """The names of the weights that results are computed from, as far as a gradient may flow."""
     found: set[str] = set()
     for name in _behind(graph, {result.node for result in results}):
         node = graph[name]
         if isinstance(node, ScanNode):
             found |= weights_behind(node.region.graph, node.region.results)
         else:
-            found |= {weight.name for weight in node_weights(graph, node)}
+            found |= {weight.name for weight in node_weights(graph, node) if not weight.buffer}
     return found
 
 
@@ -27,7 +27,7 @@ def learnt_weights(graph: Graph, results: Iterable[Result]) -> set[str]:
     """The weights that training moves to make results small: those behind them, all or some of whose places are not
     frozen."""
     axes, behind = module_axes(graph), weights_behind(graph, results)
-    learns = (each for each in weights_of(graph) if not each.buffer and each.name in behind)
+    learns = (each for each in weights_of(graph) if each.name in behind)
     return {each.name for each in learns if not each.frozen or (each.name in axes and axes[each.name].grown)}
 
 

@@ -13,9 +13,10 @@ from modgraph.types import Shape
 
 @dataclass(frozen=True)
 class ModuleAxis:
-    """The place of the modules' axis in the weight of a router or an op, and the pools along it."""
+    """The place of the modules' axis in the weight of a router or an op, what it is called, and the pools along it."""
 
     axis: int
+    name: str
     pools: tuple[PoolNode, ...]
 
     @property
@@ -35,7 +36,7 @@ def module_axes(graph: Graph) -> dict[str, ModuleAxis]:
     for pool in graph.pools().values():
         along[pool.axis.name] = (*along.get(pool.axis.name, ()), pool)
     return {
-        name: ModuleAxis([axis.name for axis in axes].index(modules), along[modules])
+        name: ModuleAxis([axis.name for axis in axes].index(modules), modules, along[modules])
         for part in graph.parts()
         for name, axes in _weights(part)
         for modules in [next((axis.name for axis in axes if axis.name in along), "")]

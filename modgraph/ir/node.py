@@ -113,6 +113,14 @@ class RouteNode(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GrowthNode(Node):
+    """When a pool is to grow, as a training over several tasks asks: `when` flows in, a number for the whole batch, and
+    zero says no. It uses the pool and a router that the pool is used by; nothing comes out of it."""
+
+    kind = "growth"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScanNode(Node):
     """A region run once for each step of a sequence's first axis, with the same weights.
 

@@ -95,6 +95,9 @@ class _Records(Transformer[Token, Any]):
     def route(self, pool: Token, router: Token, slots: Any, lowering: Any) -> Any:
         return {"kind": "route", "uses": {"pool": str(pool), "router": str(router)}, **slots, **(lowering or {})}
 
+    def growth(self, pool: Token, router: Token, slots: Any) -> Any:
+        return {"kind": "growth", "uses": {"pool": str(pool), "router": str(router)}, **slots}
+
     def scan(self, carried: Token, slots: Any, region: Any) -> Any:
         return {"kind": "scan", "carried": _whole(carried), **slots, "region": region}
 

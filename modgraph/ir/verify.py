@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import (
+    GrowthNode,
     InputNode,
     LossNode,
     Node,
@@ -18,6 +19,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.verify_growths import verify_growths
 from modgraph.ir.verify_names import verify_names
 from modgraph.ir.verify_regions import verify_lengths, verify_pool, verify_scan
 from modgraph.ops import Op
@@ -33,12 +35,13 @@ def verify(graph: Graph) -> None:
     for node in graph:
         verify_node(Part(graph), node)
     verify_names(graph)
+    verify_growths(graph)
 
 
 def verify_node(part: Part, node: Node) -> None:
     graph = part.graph
-    if not isinstance(node, RouteNode):
-        ask(not graph.uses(node.name), "only a route uses a pool and a router", node.name, "uses")
+    if not isinstance(node, RouteNode | GrowthNode):
+        ask(not graph.uses(node.name), "only a route or a growth uses a pool and a router", node.name, "uses")
     match node:
         case InputNode() | TargetNode():
             _from_outside(part, node)
@@ -59,6 +62,9 @@ def verify_node(part: Part, node: Node) -> None:
             _holds_nothing(graph, node)
             _shares(graph, node)
             verify_pool(node, verify_node)
+        case GrowthNode():
+            ask(part.scan is None, "a step has no growth", node.name, "kind")
+            _uses(graph, node)
         case ScanNode():
             ask(part.scan is None, "a scan stands in a scan", node.name, "kind")
             verify_scan(graph, node, verify_node)
@@ -102,10 +108,10 @@ def _shares(graph: Graph, pool: PoolNode) -> None:
         ask(isinstance(other, PoolNode) and other.axis == pool.axis, "its axis is another", pool.name, "shares")
 
 
-def _uses(graph: Graph, route: RouteNode) -> None:
-    """A route uses a pool and a router."""
+def _uses(graph: Graph, route: RouteNode | GrowthNode) -> None:
+    """A route or a growth uses a pool and a router."""
     uses = graph.uses(route.name)
-    ask({*uses} == {"pool", "router"}, "a route uses a pool and a router", route.name, "uses")
+    ask({*uses} == {"pool", "router"}, f"a {route.kind} uses a pool and a router", route.name, "uses")
     for role, kind in (("pool", PoolNode), ("router", RouterNode)):
         ask(isinstance(graph[uses[role]], kind), f"{uses[role]} is no {role}", route.name, "uses")
 

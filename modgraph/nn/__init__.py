@@ -4,7 +4,7 @@ from modgraph.nn.along_axis import Contract, Last, LogSoftmax, Max, Mean, Min, S
 from modgraph.nn.arithmetic import Arithmetic, Where
 from modgraph.nn.array import Constant, NextState, State
 from modgraph.nn.attention import Attention
-from modgraph.nn.batch import BatchMean, BatchVariance
+from modgraph.nn.batch import BatchMean, BatchVariance, KeepRecent
 from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import Above, Chosen, Dispatch, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
@@ -27,7 +27,7 @@ from modgraph.nn.selected import (
     SelectedPerModule,
 )
 from modgraph.nn.sequence import ClassToken, Position, Select
-from modgraph.nn.shape import Concat, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
+from modgraph.nn.shape import Concat, Expand, Flatten, Merge, NewAxis, Split, Stack, Transpose, Unmerge
 from modgraph.nn.shard import Dropout, Shard, sharded, standard_gumbel, standard_normal, whole_batch_sum
 from modgraph.nn.situation import StopGradient, TrainingOrInference
 from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
@@ -59,6 +59,7 @@ __all__ = [
     "Entropy",
     "EveryModule",
     "EveryModuleRoute",
+    "Expand",
     "FirstPlaces",
     "Flatten",
     "Gathered",
@@ -66,6 +67,7 @@ __all__ = [
     "GroupNorm",
     "GumbelNoise",
     "Importance",
+    "KeepRecent",
     "KthLargest",
     "Last",
     "Linear",

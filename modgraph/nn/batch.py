@@ -1,4 +1,4 @@
-"""Statistics over the examples of a batch, all processes together."""
+"""Statistics over the examples of a batch, and records of them, all processes together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.padding import cleared
-from modgraph.nn.shard import whole_batch_sum
+from modgraph.nn.shard import whole_batch, whole_batch_sum
 
 
 class BatchMean(nn.Module):
@@ -36,3 +36,13 @@ class BatchVariance(BatchMean):
         """x [B, ...] gives the axes that are left."""
         off = cleared(x - self.mean(x, real)[0], real)
         return self.mean(off**2, real)[0].squeeze(self.axes)
+
+
+class KeepRecent(nn.Module):
+    """The most recent values of a record, without gradient: those of a batch are appended in its order, the oldest
+    fall out."""
+
+    def forward(self, record: Tensor, x: Tensor) -> Tensor:
+        """record [..., L] and x [B, ...] give [..., L]."""
+        appended = torch.cat([record, whole_batch(x.detach()).movedim(0, -1)], dim=-1)
+        return appended[..., appended.shape[-1] - record.shape[-1] :].detach()

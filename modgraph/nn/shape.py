@@ -98,3 +98,18 @@ class NewAxis(nn.Module):
         shape = [-1] * x.dim()
         shape[self.place] = self.length
         return x.expand(shape)
+
+
+class Expand(nn.Module):
+    """A value repeated along an axis of another, whose place in either is counted from the last."""
+
+    def __init__(self, place: int, axis: int) -> None:
+        super().__init__()
+        self.place = place
+        self.axis = axis
+
+    def forward(self, x: Tensor, like: Tensor) -> Tensor:
+        x = x.unsqueeze(self.place)
+        shape = [-1] * x.dim()
+        shape[self.place] = like.shape[self.axis]
+        return x.expand(shape)

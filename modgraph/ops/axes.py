@@ -11,6 +11,7 @@ from modgraph.ops.shape import named_axis
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, once_each, shown
 
+PLACE = "its place in the result, counted from the last; the first if not given"
 LISTED = "axes, by name or counted from the last: -1, -2, …; the last two if none are given"
 
 
@@ -139,7 +140,7 @@ class NewAxis(Op):
     `new_axis(expert)`. It stands before all others, or where `at` says; without a name it is a plain one."""
 
     name = "new_axis"
-    synonyms = ("unsqueeze", "expand_dims", "broadcast_to", "expand", "tile", "add_axis")
+    synonyms = ("unsqueeze", "expand_dims", "tile", "add_axis")
     example = 'input x: float[5, 6] y = x -> new_axis(3, axis="copy", at=-2) output y'
     operands = (Operand("x", "..."),)
     module = TorchModule("modgraph.nn.NewAxis", "place", "length")
@@ -147,20 +148,59 @@ class NewAxis(Op):
 
     length: int = setting(1, min=1, extent="axis", doc="how long it is; of a pool, how many it has")
     axis: str = setting("", axis=True, doc="what it is called")
-    at: int | None = setting(None, max=-1, doc="its place in the result, counted from the last; the first if not given")
+    at: int | None = setting(None, max=-1, doc=PLACE)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         (x,) = found
-        rank = len(x.shape) + 1
-        place = -rank if self.at is None else self.at
-        if place < -rank:
-            raise Misfit(f"there is no place {place} among {rank} axes", f"the first is at={-rank}")
-        axes.bound["place"] = place
-        shape = (*x.shape[: place + rank], axis_called(self.length, self.axis), *x.shape[place + rank :])
-        return (x.with_shape(once_each(shape)),)
+        axes.bound["place"] = _place(self.at, len(x.shape) + 1)
+        return (_with_axis(x, axis_called(self.length, self.axis), axes["place"]),)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x, use.result, passes=False),)
+
+
+class Expand(Op):
+    """Repeat a value along an axis that another has, of any length too: `(gates, x) -> expand("time")`.
+
+    The axis stands before all others, or where `at` says.
+    """
+
+    name = "expand"
+    synonyms = ("expand_as", "broadcast_to", "broadcast_like")
+    example = "input x: float[5, 6] input y: float[6] z = (y, x) -> expand(-2) output z"
+    operands = (Operand("x", "..."), Operand("like", "..."))
+    module = TorchModule("modgraph.nn.Expand", "place", "position")
+
+    axis: int | str = setting(max=-1, axis=True, doc="which of the other's axes, by name or counted from the last")
+    at: int | None = setting(None, max=-1, doc=PLACE)
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        if len(found) != 2 or any(type_.dtype != "float" for type_ in found):
+            raise Misfit("it takes two float values", 'write (value, like) -> expand("time")')
+        x, like = found
+        axes = Axes(self)
+        axes.bound["position"] = position = position_of(self.axis, like, self.name)
+        if like.shape[position].is_padded and x.per == "batch":
+            raise Misfit("a value over the batch has no axis along which examples differ in their length", "", 0)
+        axes.bound["place"] = place = _place(self.at, len(x.shape) + 1)
+        return Signature(self, found, axes, (_with_axis(x, like.shape[position], place),))
+
+    def on_tape(self, use: Use, x: Value, like: Value) -> tuple[Value, ...]:
+        return (use.tape.view(x, use.result, passes=False),)
+
+
+def _place(at: int | None, rank: int) -> int:
+    """The place of a new axis among so many, counted from the last. Raises `Misfit`."""
+    place = -rank if at is None else at
+    if place < -rank:
+        raise Misfit(f"there is no place {place} among {rank} axes", f"the first is at={-rank}")
+    return place
+
+
+def _with_axis(x: TensorType, axis: Axis, place: int) -> TensorType:
+    """A value with one more axis, at a place of the result that is counted from the last. Raises `Misfit`."""
+    at = place + len(x.shape) + 1
+    return x.with_shape(once_each((*x.shape[:at], axis, *x.shape[at:])))
 
 
 def axis_called(size: int, name: str) -> Axis:

@@ -1,4 +1,5 @@
-"""Statistics over the examples of a batch, all processes together: for losses, and for states that a rule moves."""
+"""Statistics over the examples of a batch, and records of them, all processes together: for losses, and for states
+that a rule moves."""
 
 from __future__ import annotations
 
@@ -70,3 +71,32 @@ class BatchVariance(_OverBatch):
         mean = use.tape.make(use.result, x, passes=True)
         off = use.cleared(use.tape.add(x.count, x, mean))
         return (use.tape.make(use.result, use.tape.function(off), passes=True),)
+
+
+class KeepRecent(Op):
+    """The most recent values of a record: those of a batch are appended in its order, the oldest fall out.
+
+    So a state keeps the last 500 errors, `next errors = (errors, error) -> keep_recent` with
+    `state errors: float[500] = zeros`; another that starts at zeros, to which ones are appended, tells which of its
+    places are filled.
+    """
+
+    name = "keep_recent"
+    synonyms = ("ring_buffer", "fifo", "memory_bank", "enqueue", "history")
+    example = """input x: float[6] state recent: float[6, 4] = zeros next recent = (recent, x) -> keep_recent
+      y = x + (recent -> mean(axis=-1)) output y"""
+    operands = (Operand("record", "... L", help="its last axis says how many values it keeps"), Operand("x", "..."))
+    module = TorchModule("modgraph.nn.KeepRecent")
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        record, x = found
+        if record.per != "batch":
+            advice = "declare one: state recent: float[500] = zeros"
+            raise Misfit(f"a record is a state, and this is {record}", advice, 0)
+        if x.per == "batch":
+            raise Misfit("it appends a value of each example, and this is one over the batch", "", 1)
+        return (record,)
+
+    def on_tape(self, use: Use, record: Value, x: Value) -> tuple[Value, ...]:
+        appended = use.tape.make(record.count + x.count, record, x, learns=False)
+        return (use.tape.view(appended, use.result),)

@@ -110,14 +110,3 @@ class SeveralModels(Diagnostic):
     help = "move it to a file of its own"
     example = "model a() { input x: float[4] output x } model b() { input x: float[4] output x }"
     name: str
-
-
-class NotThereYet(Diagnostic):
-    """The word belongs to the language, but this version cannot compile it yet."""
-
-    code = "MG109"
-    message = "{what} is part of the language, but not there yet in this version"
-    help = "{way_out}"
-    example = "model m() { input x: float[4] grow p by r when novelty(autoencoder(4)) > 2 output x }"
-    what: str
-    way_out: str = "leave it out for now"

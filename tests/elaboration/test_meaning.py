@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
 from modgraph.program import Program, loads
@@ -88,13 +86,6 @@ def test_parameters_reach_sizes_conditions_and_types() -> None:
     assert weights(text) == []
     assert weights(text, deep=True, sizes=[1, 7]) == ["x.linear.weight", "x.linear.bias"]
     assert loads(text, width=9).ir.input_types["x"].dimensions == (9,)
-
-
-@pytest.mark.parametrize("text", [in_model("grow p by r when novelty(autoencoder(4)) > 2")])
-def test_words_of_a_later_version_say_so_and_nothing_else(text: str) -> None:
-    told = codes(text)
-    assert "MG109" in told
-    assert set(told) <= {"MG109", "MG401"}
 
 
 def test_mistakes_do_not_bring_others_with_them() -> None:

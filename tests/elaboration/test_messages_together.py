@@ -117,6 +117,15 @@ def test_a_value_without_the_senders_of_the_others_is_the_same_for_each() -> Non
     )
 
 
+def test_so_is_one_of_senders_of_any_number() -> None:
+    model = randomised(program_of("y = (x, h) -> cell", "input x: float[6] input h: float[time, 4]")).double()
+    x, h = torch.randn(2, 6, dtype=torch.float64), torch.randn(2, 5, 4, dtype=torch.float64)
+    found = model.compute({"x": x, "h": h, "time_length": torch.tensor([5, 2])}).outputs["y"]
+    expected = by_hand(dict(model.named_parameters()), x[:, None].expand(2, 5, 6), h)
+    torch.testing.assert_close(found[0], expected[0])
+    torch.testing.assert_close(found[1, :2], expected[1, :2])
+
+
 def test_modules_may_yield_several_values() -> None:
     inputs = "input x: float[5, 6] input h: float[5, 4] input c: float[5, 4]"
     body = (

@@ -65,6 +65,50 @@ def test_one_router_serves_values_of_other_shapes_with_one_set_of_weights() -> N
     assert found.routing["z.p.gates"].shape == (2, 1, 4) and (found.routing["y.p.choice"].sum(-1) == 2).all()
 
 
+PER_IMAGE = """router image() for expert {
+  input x: float[tokens, dim]
+  scores = x -> mean(axis=tokens) -> linear(expert)
+  chosen = scores -> top_k(1)
+  gates = (scores -> softmax) * chosen
+  far = abs(scores)
+  record gates, scores: logits, choice = chosen, novelty = far
+  y = x -> expert by gates over expert
+  output y
+}"""
+
+
+def test_what_is_decided_once_for_all_senders_is_recorded_for_each_but_a_novelty(tmp_path: Path) -> None:
+    body = """input x: float[2, time, 5] input z: float[5, 5] input one: float[5] input xs: float[n, 3, 5]
+      pool p[4] = linear(5) -> tanh router r = image y = x -> p by r u = z -> p by r w = one -> p by r
+      scan xs as v with h: float[3, 5] { h = h + v -> p by r yield h } as states
+      output y output u output w output states loss importance(r)"""
+    program = modgraph.loads(model(PER_IMAGE, body))
+    types = {name: str(program.ir.type_of(result)) for name, result in program.ir.records().items()}
+    senders = {"y.p": "2, time", "u.p": "5", "w.p": "1", "states.h.p": "n, 3"}
+    fewer = {"y.p": "2, ", "u.p": "", "w.p": "", "states.h.p": "n, "}
+    for route in senders:
+        assert {types[f"{route}.{name}"] for name in ("gates", "scores", "choice")} == {f"float[{senders[route]}, p=4]"}
+        assert types[f"{route}.novelty"] == f"float[{fewer[route]}p=4]"
+    built = program.build().double()
+    x, length = torch.randn(2, 2, 4, 5, dtype=torch.float64), torch.tensor([4, 2])
+    batch = {"x": x, "z": torch.randn(2, 5, 5).double(), "one": torch.randn(2, 5).double()}
+    batch |= {"xs": torch.randn(2, 3, 3, 5).double(), "time_length": length, "n_length": torch.tensor([3, 1])}
+    found = built.compute(batch, routing=True)
+    linear = built.get_submodule("r.scores.linear")
+    for example, last in enumerate(length):
+        shares = linear(x[example, :, :last].mean(1)).softmax(-1)
+        expected = (shares * (shares == shares.max(-1, keepdim=True).values))[:, None].expand(2, last, 4)
+        torch.testing.assert_close(found.routing["y.p.gates"][example, :, :last], expected)
+    assert not found.routing["y.p.choice"][1, :, 2:].any()
+    modgraph.export(built.float(), tmp_path / "m.onnx", routing=True)
+
+
+def test_what_is_drawn_is_recorded_for_those_that_it_is_drawn_for() -> None:
+    drawn = PER_IMAGE.replace("chosen = scores -> top_k(1)", "chosen = scores -> log_softmax -> draw")
+    body = "input x: float[time, 5] pool p[4] = linear(5) router r = image y = x -> p by r output y"
+    assert "MG246" in told(model(drawn, body)) and "choice are [time, p=4]" in told(model(drawn, body))
+
+
 def test_operands_and_pools_beside_the_first() -> None:
     definition = """router by_task(k=1) for p, q {
       input x: float[tokens, dim]

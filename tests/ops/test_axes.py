@@ -50,6 +50,8 @@ NUMPY: dict[str, Callable[[Array], Any]] = {
     "x -> new_axis(2)": lambda x: np.stack([x, x], 1),
     "x -> new_axis(at=-1)": lambda x: x[..., None],
     'x -> new_axis(3, axis="copy", at=-2)': lambda x: np.stack([x, x, x], -2),
+    "(x -> mean(axis=-3), x) -> expand(-3)": lambda x: np.stack([x.mean(1)] * 2, 1),
+    "(x -> mean(axis=-2), x) -> expand(-2, at=-1)": lambda x: np.stack([x.mean(2)] * 4, -1),
 }
 
 
@@ -90,6 +92,7 @@ ENDS = {
     "sort_order": '((y -> sort_order(axis="time", descending=true)) < 2, y, 0 * y) -> where -> sum(axis="time")',
     "positions": '(y -> positions(axis="time")) * (y -> transpose(-1, "time")) -> transpose -> sum(axis="time")',
     "merge": 'y -> unmerge([2, 2]) -> new_axis(2, axis="a") -> merge -> mean(axis="time") -> mean',
+    "expand": '(((y -> mean(axis="time"), y) -> expand("time")) * y) -> mean(axis="time")',
 }
 
 
@@ -119,7 +122,9 @@ IN_RUNTIME = """model m() { input x: float[time, 4] input v: float[6, 4]
   third = x -> kth_largest(3, axis="time") second = v -> kth_largest(2)
   total = x -> cumulative_sum(axis="time") -> last(axis="time") place = x -> positions(axis="time")
   turned = x -> transpose(-1, "time") least = x -> min(axis="time")
-  output order output down output third output second output total output place output turned output least }"""
+  again = (second, x) -> expand("time")
+  output order output down output third output second output total output place output turned output least
+  output again }"""
 
 
 def test_runtime_orders_equal_values_and_padding_alike(tmp_path: Path) -> None:
@@ -153,6 +158,8 @@ AXES = {
     "(x -> new_axis(expert, at=-2)) + h": "float[time, expert=3, 4]",
     "x -> new_axis(expert, at=-2) -> expert": "float[time, expert=3, 4]",
     "x -> new_axis": "float[1, time, 4]",
+    '(x -> mean(axis="time"), x) -> expand("time")': "float[time, 4]",
+    "(x, h) -> expand(expert, at=-2)": "float[time, expert=3, 4]",
     'x -> positions(axis="time")': "float[time]",
     "h -> sort_order(axis=expert)": "float[time, expert=3, 4]",
     "h -> kth_largest(2, axis=expert)": "float[time, 4]",
@@ -186,6 +193,11 @@ def test_an_axis_keeps_its_identity(text: str) -> None:
         ('x -> unmerge([2, 2], into=["a"])', "have 1 names"),
         ('x -> new_axis(axis="time")', 'the axis "time" occurs twice'),
         ("x -> new_axis(at=-5)", "the first is at=-3"),
+        ('(x, h) -> expand("time")', 'the axis "time" occurs twice'),
+        ("(x, h) -> expand(expert, at=-4)", "the first is at=-3"),
+        ('(x, h) -> expand("place")', 'no axis "place"'),
+        ('(x -> batch_mean, x) -> expand("time")', "over the batch has no axis along which"),
+        ('x -> expand("time")', "it takes two float values"),
         ("x -> kth_largest(5)", "there is no value 5"),
         ("(x, x) -> min", "-> minimum"),
         ("x -> split([1, 2])", "1 \\+ 2 is 3"),

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import modgraph
 from modgraph.diagnostics import ModgraphError
-from modgraph.nn import BatchMean, BatchVariance, Shard, sharded
+from modgraph.nn import BatchMean, BatchVariance, KeepRecent, Shard, sharded
 
 few = settings(max_examples=30, deadline=None)
 AXES = st.sampled_from([(), (-1,), (-2,), (-1, -2)])
@@ -61,6 +61,25 @@ class _Waits(Exception):
     """A process needs a sum that is not known yet."""
 
 
+@few
+@given(batches=st.lists(st.integers(1, 9), min_size=1, max_size=5), length=st.integers(1, 7), seed=st.integers(0, 99))
+def test_a_record_keeps_the_most_recent_values_of_all_processes(batches: list[int], length: int, seed: int) -> None:
+    """Batches smaller and larger than the record; the second of two processes may have no example."""
+    values = torch.from_numpy(np.random.default_rng(seed).normal(size=(sum(batches), 3))).requires_grad_()
+    record, module = torch.zeros(3, length, dtype=torch.float64), KeepRecent()
+    for x in values.split(batches):
+        moved, cut = module(record, x), (len(x) + 1) // 2
+        for start, stop in ((0, cut), (cut, len(x))):
+            whole = torch.zeros(len(x), 3, dtype=torch.float64)
+            whole[:cut], whole[cut:] = x[:cut].detach(), x[cut:].detach()
+            with sharded(Shard(start, stop, len(x), lambda own, whole=whole: whole, torch.Generator())):
+                torch.testing.assert_close(module(record, x[start:stop]), moved, atol=0, rtol=0)
+        record = moved
+    expected = np.concatenate([np.zeros((length, 3)), values.detach().numpy()])[-length:].T
+    np.testing.assert_array_equal(record, expected)
+    assert not record.requires_grad
+
+
 def _sums(
     module: BatchMean, x: Tensor, real: Tensor, part: tuple[int, int], known: list[Tensor]
 ) -> tuple[Tensor, list[Tensor]]:
@@ -104,13 +123,17 @@ MISTAKES = {
     "x -> batch_mean(-1)": 'batch_mean("time")',
     'x -> batch_mean("time") -> batch_mean': "over the batch already",
     'x -> batch_mean("time", "time")': "given twice",
+    "(x, x -> mean(axis=-1)) -> keep_recent": "a record is a state",
+    "(s, s -> sum(axis=-1)) -> keep_recent": "one over the batch",
+    '(s, x -> mean(axis="time")) -> keep_recent': "outer axes [6], not [2]",
 }
 
 
 @pytest.mark.parametrize("value", MISTAKES)
 def test_mistakes_are_told(value: str) -> None:
+    inputs = "input x: float[time, 6] state s: float[2, 9] = zeros"
     with pytest.raises(ModgraphError) as told:
-        modgraph.loads(f"model m() {{ input x: float[time, 6] y = {value} loss mean(y, axis=-1) output x }}")
+        modgraph.loads(f"model m() {{ {inputs} y = {value} loss mean(y, axis=-1) output x }}")
     assert MISTAKES[value] in str(told.value)
 
 

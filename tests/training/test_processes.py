@@ -23,10 +23,12 @@ model net() {
   pool   other[3] = linear(24)
   router choose = noisy_top_k(2)
   state  offset: float[other] = zeros
+  state  shares: float[other, 30] = zeros
   x = image -> conv(6, kernel=3) -> batch_norm -> relu -> tokens -> dropout(0.2) -> expert by choose
   scores = x -> linear(other)
   taken = (scores, scores + offset + (scores -> normal_noise(0.1)) -> top_k) -> within_capacity(0.8)
   share = taken -> batch_mean(-2)
+  next shares = (shares, taken -> mean(axis=-2)) -> keep_recent
   next offset = offset + 0.1 * (((share -> mean(axis=-1)) - share) -> sign)
   logits = x + (x -> other by ((scores -> softmax) * taken)) -> mean -> linear(10)
   output logits

@@ -26,6 +26,7 @@ from modgraph.elaboration.errors.cautions import (
     StateStays,
     Unused,
 )
+from modgraph.elaboration.errors.growth import GrowsByAnother, GrowsTwice, GrowthCondition
 from modgraph.elaboration.errors.moves import MovedNowhere, MovedTwice, MoveInside
 from modgraph.elaboration.errors.names import (
     AxisOfAnyLength,
@@ -90,6 +91,9 @@ __all__ = [
     "DuplicateArgument",
     "DuplicateName",
     "EmptyFamily",
+    "GrowsByAnother",
+    "GrowsTwice",
+    "GrowthCondition",
     "LossIsNotNumber",
     "MissingArgument",
     "MoveInside",

@@ -31,7 +31,7 @@ class PoolWithoutSize(Diagnostic):
 
 
 class CannotGrow(Diagnostic):
-    """`grow pool[2]` adds modules to a pool of modules of one kind, before the pool is first used."""
+    """A pool of modules of one kind can grow; `grow pool[2]` adds modules to it before it is first used."""
 
     code = "MG228"
     message = 'pool "{pool}" cannot grow here: {reason}'

@@ -38,7 +38,7 @@ def _content(entry: Entry) -> str:
         case "pool":
             inside = [f"{each['is']}" for each in entry["regions"][0]["nodes"] if "is" in each]
             return f"{entry['size']} modules of {' → '.join(inside) or 'nothing'}"
-        case "route":
+        case "route" | "growth":
             return f"{entry['uses']['pool']} by {entry['uses']['router']}"
         case _:
             return ""

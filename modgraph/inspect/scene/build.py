@@ -18,6 +18,7 @@ from modgraph.inspect.scene.values import Box, Lines, Row, Scene
 from modgraph.ir import (
     Graph,
     GraphWeight,
+    GrowthNode,
     Node,
     OpNode,
     OutputNode,
@@ -89,6 +90,8 @@ class _Builder:
                 return self.router(node, plain)
             case RouteNode():
                 return _route(graph, node, plain)
+            case GrowthNode():
+                return replace(plain, detail=f"{graph.pool_of(node).name} by {graph.router_of(node).name}")
             case ScanNode():
                 return self.scan(node, plain)
             case OutputNode():

@@ -1,0 +1,74 @@
+"""What is frozen in a graph, and what counts as added to it: by place, and said anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from modgraph.ir.graph import Graph, Part
+from modgraph.ir.node import Node, OpNode, PoolNode, RouterNode
+from modgraph.ir.rewrite import rewritten
+from modgraph.ir.weights import below
+
+Learned = tuple[str, OpNode | RouterNode, list[str]]
+
+
+def frozen_places(graph: Graph) -> frozenset[str]:
+    """The nodes with weights that are frozen; one of a pool's module as `pool/0/linear`."""
+    return frozenset(place for place, node, _ in _learned(graph) if node.frozen)
+
+
+def added(graph: Graph) -> dict[str, int]:
+    """How many of the last places count as added, by pool; those of which none do are left out."""
+    return {name: pool.grown for name, pool in graph.pools().items() if pool.grown}
+
+
+def marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mapping[str, int]) -> Graph:
+    """A graph in which all with weights is frozen that `frozen` says, told its place and the names of its weights, and
+    so many places count as added."""
+    marks = {place: frozen(place, names) for place, _, names in _learned(graph)}
+    holders = {
+        id(region.graph): f"{pool.name}/{at}/"
+        for part in graph.parts()
+        for pool in part.graph.of_kind(PoolNode)
+        for at, region in enumerate(pool.regions)
+    }
+
+    def rule(node: Node, part: Part) -> Node:
+        match node:
+            case OpNode() | RouterNode():
+                place = holders.get(id(part.graph), "") + node.name
+                return replace(node, frozen=marks[place]) if place in marks else node
+            case PoolNode():
+                return replace(node, grown=grown.get(node.name, 0))
+            case _:
+                return node
+
+    return rewritten(graph, rule)
+
+
+def _learned(graph: Graph) -> Iterator[Learned]:
+    """All that has weights, in scans and pools too: its place, itself, and the names of its weights."""
+    for part in graph.parts():
+        for node in part.graph:
+            match node:
+                case OpNode() if node.op.all_weights():
+                    yield node.name, node, _names(node, node.owner)
+                case RouterNode() if node.router.all_weights():
+                    yield node.name, node, _names(node, node.name)
+                case PoolNode():
+                    yield from _in_pool(node)
+
+
+def _in_pool(pool: PoolNode) -> Iterator[Learned]:
+    for at, region in enumerate(pool.regions):
+        modules = [f"{pool.name}.{module}" for module in (range(pool.size) if pool.alike else (at,))]
+        for node in region.graph.of_kind(OpNode):
+            names = [name for module in modules for name in _names(node, below(module, node.owner))]
+            if names:
+                yield f"{pool.name}/{at}/{node.name}", node, names
+
+
+def _names(node: OpNode | RouterNode, owner: str) -> list[str]:
+    declaration = node.op if isinstance(node, OpNode) else node.router
+    return [below(owner, weight.name) for weight in declaration.all_weights()]
