@@ -1,12 +1,16 @@
 """Data sets, one file each."""
 
 from modgraph.data.cifar10 import Cifar10
+from modgraph.data.cifar100 import Cifar100
+from modgraph.data.class_folders import ClassFolders
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, OnDisk
 from modgraph.data.digits import Digits
+from modgraph.data.fashion_mnist import FashionMnist
 from modgraph.data.image_folders import ImageFolders
 from modgraph.data.min_max_digits import MinMaxDigits
 from modgraph.data.npz import Npz
 from modgraph.data.rotated_digits import RotatedDigits
+from modgraph.data.task_sequence import TaskSequence
 from modgraph.data.text import Text
 from modgraph.data.two_gaussians import TwoGaussians
 
@@ -15,13 +19,17 @@ __all__ = [
     "VALIDATION",
     "Arrays",
     "Cifar10",
+    "Cifar100",
+    "ClassFolders",
     "DataSet",
     "Digits",
+    "FashionMnist",
     "ImageFolders",
     "MinMaxDigits",
     "Npz",
     "OnDisk",
     "RotatedDigits",
+    "TaskSequence",
     "Text",
     "TwoGaussians",
 ]

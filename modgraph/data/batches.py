@@ -45,8 +45,7 @@ def indices_by_group(arrays: Arrays, by: str | None) -> list[NDArray[np.int64]]:
             did_you_mean(by, arrays.groups, "groupings of this data are: {known}") if arrays.groups else "leave by out"
         )
         raise ModgraphError([UnknownGrouping(name=by, suggestion=suggestion)])
-    words = arrays.groups[by]
-    return [np.flatnonzero(words == group) for group in np.unique(words)]
+    return [np.flatnonzero(arrays.groups[by] == group) for group in arrays.names_of_groups(by)]
 
 
 class RandomOrder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,13 +46,14 @@ class OnDisk(ABC):
 class Arrays:
     """One split: arrays by the name of an input or target, examples along the first axis.
 
-    `groups` tell examples apart, by the name of a grouping, with a word for each example. What is too large for memory
-    stands in `on_disk`.
+    `groups` tell examples apart, by the name of a grouping, with a word for each example; `orders` says in which order
+    groups come, of groupings where it is not that of their names. What is too large for memory stands in `on_disk`.
     """
 
     values: Mapping[str, NDArray[Any]]
     groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
     on_disk: Mapping[str, OnDisk] = field(default_factory=dict)
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -61,7 +62,7 @@ class Arrays:
         """Some of the examples."""
         groups = {name: words[indices] for name, words in self.groups.items()}
         on_disk = {name: column.take(indices) for name, column in self.on_disk.items()}
-        return Arrays({name: array[indices] for name, array in self.values.items()}, groups, on_disk)
+        return Arrays({name: array[indices] for name, array in self.values.items()}, groups, on_disk, self.orders)
 
     def read(self, indices: NDArray[Any] | slice) -> dict[str, NDArray[Any]]:
         """Every array of some of the examples. Raises `ModgraphError` where a file cannot be read."""
@@ -69,8 +70,31 @@ class Arrays:
         return {name: array[indices] for name, array in self.values.items()} | stored
 
     def names_of_groups(self, by: str | None) -> list[str]:
-        """The groups of a grouping that the examples belong to, none if there is no such grouping."""
-        return [str(name) for name in np.unique(self.groups[by])] if by is not None and by in self.groups else []
+        """The groups that the examples belong to, in their order; none if there is no such grouping."""
+        if by is None or by not in self.groups:
+            return []
+        found = np.unique(self.groups[by]).tolist()
+        return [name for name in self.orders.get(by, found) if name in found]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How numbers tell light: a pixel of p, from 0 for black to 1 for white, is (p − mean) / deviation, by channel."""
+
+    mean: tuple[float, ...] = (0.0,)
+    deviation: tuple[float, ...] = (1.0,)
+
+    def scaled(self, light: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Images [B, C, H, W] from 0 to 1, as the numbers of this scale."""
+        return (light - _by_channel(self.mean)) / _by_channel(self.deviation)
+
+    def light(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Images [B, C, H, W] of this scale, from 0 to 1."""
+        return images * _by_channel(self.deviation) + _by_channel(self.mean)
+
+
+def _by_channel(numbers: tuple[float, ...]) -> NDArray[np.float32]:
+    return np.array(numbers, np.float32)[:, None, None]
 
 
 class DataSet(Named):
@@ -82,6 +106,14 @@ class DataSet(Named):
     @abstractmethod
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         """The arrays of every split. Raises `ModgraphError`."""
+
+    def is_exact(self) -> bool:
+        """Whether its numbers are the same on every machine: of a wrapper, those of the data set within."""
+        return self.exact
+
+    def scale(self) -> Scale:
+        """How the numbers of its images tell light."""
+        return Scale()
 
     def files(self) -> tuple[str, ...]:
         """Files that tell data of one run from those of another, beyond what `exact` arrays tell."""
@@ -124,7 +156,7 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     found += [f'array "{name}" of {split} {problem}' for name, problem in _wrong_lengths(checked, wanted, lengths)]
     if found:
         raise ModgraphError([DataDoesNotFit(reason=reason) for reason in found])
-    return Arrays(checked, arrays.groups, arrays.on_disk)
+    return replace(arrays, values=checked)
 
 
 def mixed(arrays: Arrays, seed: int = 0) -> Arrays:

@@ -8,7 +8,7 @@ import numpy as np
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.resize import resized
-from modgraph.data.shape_of_images import shape_of_images
+from modgraph.data.shape_of_images import shape_of_grey_images
 from modgraph.declare import setting
 from modgraph.ir import Graph
 
@@ -30,7 +30,7 @@ class Digits(DataSet):
         from sklearn.datasets import load_digits
 
         data = load_digits()
-        channels, *size = shape_of_images(graph, 3 if _coloured(graph) else 1)
+        channels, *size = shape_of_grey_images(graph)
         images = resized(data.images / 16, (size[0], size[1]))[:, None].repeat(channels, 1)
         arrays = check(Arrays({"image": images, "label": data.target}), graph, "the data")
         order = np.random.default_rng((self.seed, 0)).permutation(len(arrays))
@@ -40,8 +40,3 @@ class Digits(DataSet):
     def description(self) -> dict[str, Any]:
         words = "a handwritten digit, ink 1, paper 0, the same in every channel"
         return {"classes": {"label": [str(digit) for digit in range(10)]}, "preprocessing": {"image": words}}
-
-
-def _coloured(graph: Graph) -> bool:
-    type_ = graph.input_types.get("image")
-    return type_ is not None and type_.dimensions[:1] == (3,)

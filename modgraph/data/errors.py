@@ -27,14 +27,16 @@ class DataDoesNotFit(Diagnostic):
 
 
 class BadImageFolder(Diagnostic):
-    """The folders of a data set are not laid out as root/domain/class/image, with the same classes in each domain."""
+    """The folders of a data set are not laid out as they should be: root/domain/class/image with the same classes in
+    each domain (`image_folders`), or root/class/image (`class_folders`)."""
 
     code = "MG519"
-    message = '"{path}" is not laid out as root/domain/class/image: {reason}'
+    message = '"{path}" is not laid out as {layout}: {reason}'
     help = "{way_out}"
     path: str
     reason: str
     way_out: str = "name the folder that holds the domains as root"
+    layout: str = "root/domain/class/image"
 
 
 class VocabularyDoesNotFit(Diagnostic):
@@ -46,6 +48,51 @@ class VocabularyDoesNotFit(Diagnostic):
     source: str
     words: int
     size: int
+
+
+class UnknownClass(Diagnostic):
+    """A sequence of tasks names a class that its data set does not have, by its name or its number."""
+
+    code = "MG613"
+    message = "{key}: there is no class {name} in the data"
+    help = "{suggestion}"
+    key: str
+    name: str
+    suggestion: str
+
+
+class ClassTwice(Diagnostic):
+    """A class occurs twice in a sequence of tasks, with the same shift: its two labels would mean the same."""
+
+    code = "MG614"
+    message = '{key}: class {name} is taken already by task "{task}", with the same shift'
+    help = "take it out of one of the two, or give one another shift: shift: inverted"
+    key: str
+    name: str
+    task: str
+
+
+class NoExamples(Diagnostic):
+    """A task of a sequence has no examples in a split, or one of its classes none to learn from."""
+
+    code = "MG615"
+    message = "{key}: {split} has no examples of {what}"
+    help = "choose other classes, or let data.of have more examples: a larger limit, say"
+    key: str
+    split: str
+    what: str
+
+
+class CannotShift(Diagnostic):
+    """A task of a sequence shifts its images, but the input is no image, or its numbers are not those of the scale that
+    its data set says (from 0 for black to 1 for white, where it says none)."""
+
+    code = "MG616"
+    message = '{key} moves images, and "{input}" {reason}'
+    help = "leave out the shift, or name the input that holds the images: -s data.input=NAME"
+    key: str
+    input: str
+    reason: str
 
 
 class DataChanged(Diagnostic):

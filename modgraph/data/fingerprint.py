@@ -53,7 +53,7 @@ def way_out_of(data: DataSet) -> str:
     keys = paths_of(data)
     if not keys:
         return "install the packages that it was trained with: its data come from them"
-    key = "test" if "test" in keys else keys[0]
+    key = next((each for each in keys if each.rpartition(".")[2] == "test"), keys[0])
     return f"put them back; eval and trace measure on others too: -s data.{key}=…"
 
 
@@ -80,10 +80,12 @@ def _parts(data: DataSet, arrays: Arrays) -> Iterator[Any]:
     """What is digested, each part a buffer of bytes: names, types and shapes with the values after them."""
     for name, array in sorted(arrays.values.items()):
         yield f"array {name} {array.dtype.kind}{array.dtype.itemsize} {array.shape}".encode()
-        if data.exact or array.dtype.kind != "f":
+        if data.is_exact() or array.dtype.kind != "f":
             yield _plain(array)
     for name, words in sorted(arrays.groups.items()):
         yield f"groups {name} {json.dumps(words.tolist())}".encode()
+    for name, order in sorted(arrays.orders.items()):
+        yield f"order {name} {json.dumps(order)}".encode()
     for name, stored in sorted(arrays.on_disk.items()):
         yield f"on disk {name} {stored.shape}".encode()
         yield stored.digest()

@@ -12,7 +12,9 @@ import numpy as np
 from modgraph_runtime.memory import refuse_beyond_memory
 from numpy.typing import NDArray
 
+from modgraph.data.errors import BadDataFile
 from modgraph.data.reading import reading
+from modgraph.diagnostics import ModgraphError
 from modgraph.files import open_file
 
 UNSIGNED_BYTE = 0x08
@@ -30,6 +32,15 @@ def read_idx(path: str, axes: int) -> NDArray[Any]:
             return _read(file, axes, held)
         with gzip.GzipFile(fileobj=file) as unpacked:
             return _read(unpacked, axes, held * MOST_UNPACKED)
+
+
+def read_images(images: str, labels: str, classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Images [count, height, width] and the class of each, bytes both. Raises `ModgraphError`."""
+    found, told = read_idx(images, 3), read_idx(labels, 1)
+    if len(found) != len(told) or not len(told) or told.max() >= classes:
+        reason = f"{len(found)} images and {len(told)} labels from 0 to {classes - 1} do not go together"
+        raise ModgraphError([BadDataFile(path=images, reason=reason)])
+    return found, told
 
 
 def _read(file: IO[bytes] | gzip.GzipFile, axes: int, most: int) -> NDArray[Any]:

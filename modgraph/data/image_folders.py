@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from modgraph.data.declaration import TRAIN, Arrays, DataSet, check, mixed
-from modgraph.data.errors import BadImageFolder, DataDoesNotFit
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check, mixed
+from modgraph.data.errors import DataDoesNotFit
+from modgraph.data.folders import Layout, folders_in, images_in
 from modgraph.data.image_files import ImageFiles
 from modgraph.data.rotated_digits import HELD_OUT
 from modgraph.data.shape_of_images import shape_of_images
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.files import reason_of
 from modgraph.ir import Graph
 
-SUFFIXES = (".jpg", ".jpeg", ".png")
+LAYOUT = Layout("root/domain/class/image", "name the folder that holds the domains as root")
 Folders = Mapping[str, Mapping[str, list[Path]]]  # images by domain and class
 
 
@@ -42,7 +42,7 @@ class ImageFolders(DataSet):
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         shape = shape_of_images(graph, channels=3)
         domains = folders_of(Path(self.root))
-        _check_classes(graph, len(classes_of(domains)))
+        check_classes(graph, len(classes_of(domains)))
         held = self._held_out(domains)
         names = {TRAIN: [name for name in domains if name not in held], HELD_OUT: held}
         return {
@@ -51,19 +51,21 @@ class ImageFolders(DataSet):
             if each
         }
 
+    def scale(self) -> Scale:
+        return Scale(self.mean, self.deviation)
+
     def description(self) -> dict[str, Any]:
-        words = f"RGB from 0 to 1, resized (bilinear), minus {list(self.mean)}, divided by {list(self.deviation)}"
         classes = classes_of(folders_of(Path(self.root)))
-        return {"classes": {"label": classes}, "preprocessing": {"image": words}}
+        return {"classes": {"label": classes}, "preprocessing": {"image": words_of(self.scale())}}
 
     def _held_out(self, domains: Folders) -> list[str]:
         held = {self.held_out} if isinstance(self.held_out, str) else set(self.held_out)
         unknown = sorted(held - domains.keys())
         if unknown:
             way_out = did_you_mean(unknown[0], domains, "its domains are: {known}")
-            raise _fault(Path(self.root), f'there is no domain "{unknown[0]}" to hold out', way_out)
+            raise LAYOUT.fault(Path(self.root), f'there is no domain "{unknown[0]}" to hold out', way_out)
         if len(held) == len(domains):
-            raise _fault(Path(self.root), "every domain is held out", "leave one to learn from")
+            raise LAYOUT.fault(Path(self.root), "every domain is held out", "leave one to learn from")
         return sorted(held)
 
     def _arrays(self, domains: Folders, shape: tuple[int, ...]) -> Arrays:
@@ -80,11 +82,16 @@ class ImageFolders(DataSet):
         return Arrays({"label": labels}, {"domain": words}, {"image": files})
 
 
+def words_of(scale: Scale) -> str:
+    """How numbers are made of an image file, for those who deploy a model."""
+    return f"RGB from 0 to 1, resized (bilinear), minus {list(scale.mean)}, divided by {list(scale.deviation)}"
+
+
 def folders_of(root: Path) -> dict[str, dict[str, list[Path]]]:
     """The images of each class of each domain, in the order of their names. Raises `ModgraphError`."""
     domains = {
-        domain.name: {kind.name: _images(kind) for kind in _folders(domain, "class")}
-        for domain in _folders(root, "domain")
+        domain.name: {kind.name: images_in(kind, LAYOUT) for kind in folders_in(domain, "class", LAYOUT)}
+        for domain in folders_in(root, "domain", LAYOUT)
     }
     first, classes = next(iter(domains.items()))
     for name, found in domains.items():
@@ -92,7 +99,7 @@ def folders_of(root: Path) -> dict[str, dict[str, list[Path]]]:
         if different:
             lacking, having = (first, name) if different[0] in found else (name, first)
             reason = f'"{lacking}" has no class "{different[0]}", but "{having}" has'
-            raise _fault(root, reason, "give every domain the same classes")
+            raise LAYOUT.fault(root, reason, "give every domain the same classes")
     return domains
 
 
@@ -101,45 +108,10 @@ def classes_of(domains: Folders) -> list[str]:
     return list(next(iter(domains.values())))
 
 
-def _folders(path: Path, what: str) -> list[Path]:
-    """The folders in one, at least one; hidden ones do not count. Raises `ModgraphError`."""
-    found = [each for each in _entries(path) if _is_folder(each) and not each.name.startswith(".")]
-    if not found:
-        raise _fault(path, f"there is no folder in it, one for each {what}")
-    return found
-
-
-def _images(path: Path) -> list[Path]:
-    """The images in a folder, at least one. Raises `ModgraphError`."""
-    found = [each for each in _entries(path) if each.suffix.lower() in SUFFIXES]
-    if not found:
-        raise _fault(path, f"there is no image in it ({', '.join(SUFFIXES)})", "add images or take the class out")
-    return found
-
-
-def _entries(path: Path) -> list[Path]:
-    try:
-        return sorted(path.iterdir())
-    except (OSError, ValueError) as error:
-        raise _fault(path, reason_of(error)) from error
-
-
-def _is_folder(path: Path) -> bool:
-    """Whether this is a folder, or a link to one. Raises `ModgraphError` where that cannot be told."""
-    try:
-        return path.is_dir()
-    except OSError as error:
-        raise _fault(path, reason_of(error)) from error
-
-
-def _check_classes(graph: Graph, count: int) -> None:
+def check_classes(graph: Graph, count: int) -> None:
     target = graph.target_types.get("label")
     if target is not None and target.size not in (None, count):
         reason = f'there are {count} folders of classes, and the target "label" has {target.size} classes'
         raise ModgraphError(
             [DataDoesNotFit(reason=reason, way_out=f"if it is a parameter of the spec: -s classes={count}")]
         )
-
-
-def _fault(path: Path, reason: str, way_out: str = BadImageFolder.way_out) -> ModgraphError:
-    return ModgraphError([BadImageFolder(path=str(path), reason=reason, way_out=way_out)])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.errors import BadDataFile
-from modgraph.data.idx import read_idx
+from modgraph.data.idx import read_images
 from modgraph.data.resize import resized
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
@@ -119,9 +119,7 @@ class MinMaxDigits(DataSet):
         if self.images is None or self.labels is None:
             meaning = "the IDX files to read (source is idx)"
             raise ModgraphError([MissingKey(section="data", key="images and labels", meaning=meaning)])
-        images, labels = read_idx(self.images, 3), read_idx(self.labels, 1)
-        if len(images) != len(labels) or not len(labels) or labels.max() > 9:
-            raise self._fault(f"{len(images)} images and {len(labels)} labels from 0 to 9 do not go together")
+        images, labels = read_images(self.images, self.labels, classes=10)
         return resized(images / 255, (SIDE, SIDE)), labels.astype(np.int64)
 
     def _fault(self, reason: str) -> ModgraphError:

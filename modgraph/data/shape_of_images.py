@@ -7,6 +7,12 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 
 
+def shape_of_grey_images(graph: Graph) -> tuple[int, int, int]:
+    """Channels, height and width of the input `image` for grey images: one channel, or three alike. Raises as below."""
+    type_ = graph.input_types.get("image")
+    return shape_of_images(graph, 3 if type_ is not None and type_.dimensions[:1] == (3,) else 1)
+
+
 def shape_of_images(graph: Graph, channels: int) -> tuple[int, int, int]:
     """Channels, height and width of the input `image`. Raises `ModgraphError` if it cannot hold these images."""
     type_ = graph.input_types.get("image")

@@ -105,8 +105,14 @@ class Setting:
     def described(self) -> str:
         words = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
         items = {int: "whole numbers", float: "numbers", str: "strings"}
-        listed = f"a list of {' or '.join(items[item] for item in self.items)}"
-        return " or ".join(words.get(kind, listed) for kind in self.kinds)
+        words[tuple] = f"a list of {' or '.join(items[item] for item in self.items)}"
+        return " or ".join(words.get(kind) or _section_word(kind) for kind in self.kinds)
+
+
+def _section_word(kind: type) -> str:
+    """What a section of a recipe is called: one of those declared by name, or a mapping."""
+    registry = getattr(kind, "registry", None)
+    return "a mapping" if registry is None else f"a {registry.kind}"
 
 
 def _type_of(cls: type, field: str) -> Any:

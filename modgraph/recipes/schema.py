@@ -158,8 +158,13 @@ def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
 
 
 def paths_of(section: Section) -> list[str]:
-    """The keys of a section that name files or folders."""
-    return [field.name for field in dataclasses.fields(typing.cast(Any, section)) if field.metadata.get("path")]
+    """The keys of a section that name files or folders, with dots those of sections within."""
+    found = []
+    for field in dataclasses.fields(typing.cast(Any, section)):
+        value = getattr(section, field.name)
+        found += [field.name] if field.metadata.get("path") else []
+        found += [f"{field.name}.{key}" for key in paths_of(value)] if isinstance(value, Section) else []
+    return found
 
 
 def _mapping(item: Leaf | Branch, section: type[Section], path: str, report: Report) -> Branch | None:

@@ -64,7 +64,8 @@ def chosen_split(splits: Mapping[str, Arrays], name: str | None) -> tuple[str, A
 
 def first_of(arrays: Arrays, examples: int) -> Arrays:
     """The first examples, in memory."""
-    return Arrays(arrays.read(slice(examples)), {name: words[:examples] for name, words in arrays.groups.items()})
+    groups = {name: words[:examples] for name, words in arrays.groups.items()}
+    return Arrays(arrays.read(slice(examples)), groups, orders=arrays.orders)
 
 
 def named(labels: NDArray[Any], names: Sequence[str] | None) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from PIL import Image, PngImagePlugin
 from safetensors.torch import save_file
 
 import modgraph
-from modgraph.data.cifar10 import read_records
+from modgraph.data.cifar10 import RECORDS
 from modgraph.data.declaration import check
 from modgraph.data.idx import read_idx
 from modgraph.data.image_files import read_image
@@ -39,7 +39,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.npz": lambda path: read_npz(path, {"x"}),
     "x.idx": lambda path: read_idx(path, 1),
     "x.idx.gz": lambda path: read_idx(path, 1),
-    "x.bin": read_records,
+    "x.bin": RECORDS.read,
     "x.png": lambda path: read_image(path, 2, 2),
     "x.jpg": lambda path: read_image(path, 2, 2),
     "x.txt": words_of_file,
