@@ -4,12 +4,13 @@
 # for each adapter, and get another adapter where an image surprises all of them.
 import bottleneck, lora, convpass, autoencoder, surprise, mixed, familiar from "sema_parts.mod"
 
-model sema(classes=100, dim=768, depth=12, heads=12, adapter="bottleneck", width=16, gating="soft", per="image",
-           adapters=[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], expands=[9, 10, 11], hidden=128, keeps=500, threshold=2.0,
-           normed=false, size=224, patch=16) {
-  require adapter in ["bottleneck", "lora", "convpass"]
+model sema(classes=100, dim=768, depth=12, heads=12, variant="bottleneck", width=16, gating="soft",
+           per="image", adapters=[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], expands=[9, 10, 11], hidden=128,
+           keeps=500, threshold=2.0, normed=false, size=224, patch=16, channels=3) {
+  require variant in ["bottleneck", "lora", "convpass"]
+  require variant != "convpass" or per == "image"
   require len(adapters) == depth
-  input  image: float[3, size, size]
+  input  image: float[channels, size, size]
   target label: class[classes]
   frozen {
     tokenizer patches = patch_embed(patch, dim) -> class_token -> position
@@ -23,32 +24,30 @@ model sema(classes=100, dim=768, depth=12, heads=12, adapter="bottleneck", width
       module norm2 = layer_norm
       module mlp = linear(4 * dim, name="fc1") -> gelu -> linear(dim, name="fc2")
     }
-    if adapter == "bottleneck" {
+    if variant == "bottleneck" {
       pool adapter[adapters[i]] = bottleneck(dim, width)
-    }
-    if adapter == "lora" {
+    } else if variant == "lora" {
       pool adapter[adapters[i]] = lora(dim, width)
-    }
-    if adapter == "convpass" {
+    } else {
       pool adapter[adapters[i]] = convpass(dim, width, size // patch)
     }
     x = x + (x -> norm1 -> attn)
-    y = x -> norm2 -> mlp
+    n = x -> norm2
     seen = x
     if normed {
-      seen = x -> norm2
+      seen = n
     }
     if i in expands {
-      pool   descriptor[adapter] = autoencoder(dim, hidden)
-      error, novelty = seen -> mean(axis=-2) -> stop_gradient -> surprise(descriptor, keeps)
-      loss   novelty[i] = error -> sum(axis=-1)
+      pool descriptor[adapter] = autoencoder(dim, hidden)
+      error, novelty = seen -> mean(axis=-2) -> stop_gradient -> surprise(descriptor, keeps, name="record")
+      loss novelty[i] = error -> sum(axis=-1)
       router mixture = familiar(gating, per)
-      x = x + y + (seen -> adapter by mixture(novelty))
+      x = x + (n -> mlp) + (seen -> adapter by mixture(novelty))
     } else {
       router mixture = mixed(gating, per)
-      x = x + y + (seen -> adapter by mixture)
+      x = x + (n -> mlp) + (seen -> adapter by mixture)
     }
-    grow adapter by mixture when (mixture.novelty -> batch_mean([]) -> min(axis=-1)) > threshold where i in expands
+    grow adapter by mixture when min(batch_mean(mixture.novelty), axis=-1) > threshold where i in expands
   }
   frozen {
     module norm = layer_norm

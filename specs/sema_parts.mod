@@ -60,13 +60,14 @@ block surprise(descriptor, keeps=500) {
 # The weights of a mixture of adapters, for each image or each token: a softmax of what is made of their mean or of each;
 # for comparison equal ones, random ones (equal in inference), or the largest alone, always or in inference.
 block gating(adapter, kind, per) {
-  require kind in ["soft", "average", "random", "top_1", "top_1_in_inference"] and per in ["image", "token"]
+  require kind in ["soft", "average", "random", "top_1", "top_1_in_inference"]
+  require per in ["image", "token"]
   input x: float[tokens, dim]
-  constant equal: float[adapter] = 0
   seen = x
   if per == "image" {
     seen = x -> mean(axis=tokens)
   }
+  constant equal: float[adapter] = 0
   scores = equal
   if kind == "random" {
     scores = equal -> normal_noise(1.0)

@@ -1,0 +1,178 @@
+"""SEMA's specs: what they cost, what they compute, what descriptors find new, and what a bundle tells of it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from modgraph_runtime import Bundle
+from torch import Tensor
+
+import modgraph
+from modgraph.backends.torch import Model
+from modgraph.ir import moved_states
+from tests.papers.sema_in_numpy import Sema
+
+SPEC = "specs/sema.mod"
+ONES = [1] * 12
+EXPANSION, COLUMN, FIRST = 223_633, 769, 906_060
+TINY: dict[str, Any] = {
+    "classes": 5, "dim": 12, "depth": 3, "heads": 3, "width": 3, "size": 8, "patch": 2, "hidden": 4, "channels": 1,
+    "adapters": [1, 2, 3], "expands": [1, 2],
+}  # fmt: skip
+
+
+@cache
+def trained(**parameters: Any) -> int:
+    given = {name: [*each] if isinstance(each, tuple) else each for name, each in parameters.items()}
+    return modgraph.load(SPEC, **given).cost().trainable
+
+
+def test_the_first_task_and_an_expansion_cost_what_the_paper_says() -> None:
+    assert trained() == FIRST + 100 * COLUMN
+    assert trained(classes=10) == FIRST + 10 * COLUMN
+    for layer in (9, 11):
+        assert trained(adapters=(*ONES[:layer], 2, *ONES[layer + 1 :])) == trained() + EXPANSION
+
+
+BY_HAND = {
+    ("variant", "bottleneck"): 768 * 16 + 16 + 16 * 768 + 768,
+    ("variant", "lora"): 768 * 16 + 16 * 768,
+    ("variant", "convpass"): 768 * 16 + 16 + 16 * 16 * 9 + 16 + 16 * 768 + 768,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), BY_HAND)
+def test_adapters_have_the_weights_that_are_counted_by_hand(name: str, value: str) -> None:
+    assert trained(**{name: value}) - trained() == 12 * (BY_HAND[name, value] - BY_HAND["variant", "bottleneck"])
+
+
+def test_a_mixture_of_equal_weights_has_no_columns() -> None:
+    assert trained(gating="average") == trained(gating="random") == trained() - 12 * COLUMN
+
+
+def model_of(**parameters: Any) -> Model:
+    """A small one with random weights, those that start at zero too."""
+    model = modgraph.load(SPEC, **{**TINY, **parameters}).build(seed=1).double()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            generator = torch.Generator().manual_seed(sum(name.encode()))
+            weight.copy_(torch.randn(weight.shape, dtype=weight.dtype, generator=generator) * 0.4)
+    return model
+
+
+def in_numpy(model: Model, **settings: Any) -> Sema:
+    weights = {name: weight.numpy().copy() for name, weight in model.state_dict().items()}
+    return Sema(weights, TINY["adapters"], TINY["expands"], TINY["heads"], TINY["patch"], **settings)
+
+
+def images_of(count: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(count, 1, 8, 8, dtype=torch.float64, generator=generator)
+
+
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"variant": "lora", "normed": True},
+    {"variant": "convpass"},
+    {"per": "token"},
+    {"gating": "average", "variant": "convpass"},
+    {"gating": "random"},
+    {"gating": "top_1", "per": "token"},
+    {"gating": "top_1_in_inference"},
+]
+
+
+@pytest.mark.parametrize("settings", VARIANTS, ids=lambda each: "-".join(map(str, each.values())) or "soft")
+def test_the_model_computes_what_numpy_does(settings: dict[str, Any]) -> None:
+    model, images = model_of(**settings).eval(), images_of(2)
+    reference = in_numpy(model, **settings)
+    found = model.compute({"image": images}, losses=False, routing=True)
+    for at, image in enumerate(images.numpy()):
+        logits, _ = reference(image[:])
+        np.testing.assert_allclose(found.outputs["logits"][at].detach(), logits, rtol=0, atol=1e-10)
+    for name, gates in found.routing.items():
+        if name.endswith("gates") and settings.get("gating", "soft") in ("soft", "average", "random"):
+            torch.testing.assert_close(gates.sum(-1), torch.ones_like(gates[..., 0]))
+
+
+def test_in_training_a_mixture_is_random_or_soft_where_it_is_not_in_inference() -> None:
+    images = {"image": images_of(2)}
+    random = model_of(gating="random").train()
+    gates = [random.compute(images, losses=False, routing=True).routing["blocks.2.x2.adapter.gates"] for _ in range(2)]
+    assert not torch.equal(*gates) and not torch.equal(gates[0][0], gates[0][1])
+    assert torch.equal(gates[0], gates[0][:, :1].expand_as(gates[0]))  # all tokens of an image alike
+    soft, hard = (model_of(gating=each) for each in ("soft", "top_1_in_inference"))
+    assert torch.equal(soft.train()(images["image"]), hard.train()(images["image"]))
+    assert not torch.equal(soft.eval()(images["image"]), hard.eval()(images["image"]))
+
+
+def test_a_record_holds_the_last_errors_and_scores_by_them() -> None:
+    """Batches of all sizes, one larger than the record."""
+    model = model_of(keeps=7).train()
+    reference, moved = in_numpy(model, keeps=7), moved_states(model.graph)
+    compared = 0
+    for step, size in enumerate((1, 1, 2, 9, 4)):
+        images = images_of(size, seed=step)
+        expected = [reference(image)[1] for image in images.numpy()]
+        found = model.compute({"image": images}, losses=False, routing=True).routing
+        for i in TINY["expands"]:
+            scores = [[reference.novelty(i, k, error) for k, error in enumerate(each[i])] for each in expected]
+            assert (np.array(scores) == 0).all() == (step < 3)  # two values or fewer tell nothing
+            novelty = found[f"blocks.{i}.x2.adapter.novelty"].detach()
+            np.testing.assert_allclose(novelty, scores, rtol=1e-10, atol=1e-10)
+            compared += novelty.numel()
+        for each in expected:
+            reference.learn(each)
+        _move(model, images, moved)
+    assert compared == 17 * 5
+
+
+def _move(model: Model, images: Tensor, moved: dict[str, Any]) -> None:
+    with torch.no_grad():
+        values = model.results({"image": images}, tuple(moved.values()))
+        for name, value in zip(moved, values, strict=True):
+            model.get_buffer(name).copy_(value)
+
+
+def test_only_descriptors_are_taught_by_their_losses() -> None:
+    model = model_of().train()
+    losses = model.compute({"image": images_of(3), "label": torch.tensor([0, 1, 2])}).losses
+    own = sum(value for name, value in losses.items() if name.startswith("loss.novelty."))
+    assert isinstance(own, Tensor) and len(losses) == 3
+    own.backward()
+    taught = {name for name, weight in model.named_parameters() if weight.grad is not None}
+    assert taught == {name for name, _ in model.named_parameters() if ".descriptor." in name}
+
+
+# ---------------------------------------------------------------- real images
+
+
+def digits() -> Tensor:
+    from sklearn.datasets import load_digits
+
+    images = load_digits().images[:, None] / 16
+    return torch.from_numpy(images[np.random.default_rng(0).permutation(len(images))])
+
+
+def described(images: Tensor, epochs: int = 8) -> Model:
+    """A model whose descriptors learned these images, one for each block that may grow; what it is else is random."""
+    model = modgraph.load(SPEC, **{**TINY, "adapters": [1, 1, 1], "dim": 24, "hidden": 8}).build(seed=0).double().train()
+    learned = [weight for name, weight in model.named_parameters() if ".descriptor." in name]
+    optimizer, moved = torch.optim.SGD(learned, lr=0.05, momentum=0.9), moved_states(model.graph)
+    losses = [model.graph.losses[f"loss.novelty.{i}"] for i in TINY["expands"]]
+    for epoch in range(epochs):
+        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
+        for batch in order.split(32):
+            found = model.results({"image": images[batch]}, (*losses, *moved.values()))
+            optimizer.zero_grad()
+            torch.stack([each.mean() for each in found[: len(losses)]]).sum().backward()
+            with torch.no_grad():
+                for name, value in zip(moved, found[len(losses) :], strict=True):
+                    model.get_buffer(name).copy_(value)
+            optimizer.step()
+    return model.eval()
