@@ -15,7 +15,7 @@ from modgraph.routers.defined import Defined
 
 @dataclass(frozen=True)
 class NoveltyAsOutputs(Pass):
-    """Make every record of novelty an output, which is called as the record is."""
+    """Make every record of novelty an output, called as it is and after its route: `novelty.blocks.9.x.adapter`."""
 
     name: ClassVar[str] = "novelty_as_outputs"
 
@@ -47,12 +47,12 @@ class WithoutNovelty(Pass):
 
 
 def novelties(graph: Graph) -> dict[str, Result]:
-    """The records of novelty, by `route.record`; of a route inside a scan, those of all steps."""
+    """The records of novelty, by `record.route`; of a route inside a scan, those of all steps."""
     found: dict[str, Result] = {}
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
             names, records = _names(part.graph.router_of(route).router), part.graph.recorded(route)
-            found |= {f"{route.name}.{name}": part.outside(records[name]) for name in names}
+            found |= {f"{name}.{route.name}": part.outside(records[name]) for name in names}
     return found
 
 

@@ -76,7 +76,9 @@ class Sema:
         found = [self.weights["patches.class_token.weight"]]
         for row, column in np.ndindex(size, size):
             place = (slice(at * self.patch, (at + 1) * self.patch) for at in (row, column))
-            found.append((kernel * image[(slice(None), *place)]).sum((1, 2, 3)) + self.weights["patches.patch_embed.bias"])
+            found.append(
+                (kernel * image[(slice(None), *place)]).sum((1, 2, 3)) + self.weights["patches.patch_embed.bias"]
+            )
         return np.stack(found) + self.weights["patches.position.weight"]
 
     def _attended(self, name: str, x: Array) -> Array:

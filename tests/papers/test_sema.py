@@ -13,8 +13,10 @@ from modgraph_runtime import Bundle
 from torch import Tensor
 
 import modgraph
+from modgraph.backends.onnx import exportable
 from modgraph.backends.torch import Model
 from modgraph.ir import moved_states
+from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes
 from tests.papers.sema_in_numpy import Sema
 
 SPEC = "specs/sema.mod"
@@ -139,6 +141,17 @@ def _move(model: Model, images: Tensor, moved: dict[str, Any]) -> None:
             model.get_buffer(name).copy_(value)
 
 
+def test_a_block_grows_only_where_all_of_its_descriptors_are_surprised() -> None:
+    model, images = model_of(keeps=6).eval(), images_of(6)
+    _move(model, images, moved_states(model.graph))
+    condition = model.graph.inputs("blocks.2.adapter.growth")["when"]
+    record = model.get_buffer("blocks.2.record.errors.value")
+    for surprised in range(4):
+        (grows,) = model.results({"image": images}, (condition,))
+        assert bool(grows) == (surprised == 3)
+        record[min(surprised, 2)] += 100
+
+
 def test_only_descriptors_are_taught_by_their_losses() -> None:
     model = model_of().train()
     losses = model.compute({"image": images_of(3), "label": torch.tensor([0, 1, 2])}).losses
@@ -159,20 +172,77 @@ def digits() -> Tensor:
     return torch.from_numpy(images[np.random.default_rng(0).permutation(len(images))])
 
 
-def described(images: Tensor, epochs: int = 8) -> Model:
-    """A model whose descriptors learned these images, one for each block that may grow; what it is else is random."""
-    model = modgraph.load(SPEC, **{**TINY, "adapters": [1, 1, 1], "dim": 24, "hidden": 8}).build(seed=0).double().train()
+@cache
+@torch.enable_grad()  # type: ignore[untyped-decorator]
+def described() -> Model:
+    """A model whose descriptor learned 800 images, in 60 steps; what it is else is random."""
+    sizes = {"depth": 2, "adapters": [1, 1], "expands": [1], "dim": 24, "hidden": 8}
+    model, images = modgraph.load(SPEC, **{**TINY, **sizes}).build(seed=0).double().train(), digits()[:800]
     learned = [weight for name, weight in model.named_parameters() if ".descriptor." in name]
     optimizer, moved = torch.optim.SGD(learned, lr=0.05, momentum=0.9), moved_states(model.graph)
-    losses = [model.graph.losses[f"loss.novelty.{i}"] for i in TINY["expands"]]
-    for epoch in range(epochs):
-        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
-        for batch in order.split(32):
-            found = model.results({"image": images[batch]}, (*losses, *moved.values()))
-            optimizer.zero_grad()
-            torch.stack([each.mean() for each in found[: len(losses)]]).sum().backward()
-            with torch.no_grad():
-                for name, value in zip(moved, found[len(losses) :], strict=True):
-                    model.get_buffer(name).copy_(value)
-            optimizer.step()
+    for step in range(60):
+        batch = images[torch.arange(32 * step, 32 * step + 32) % 800]
+        error, *values = model.results({"image": batch}, (model.graph.losses["loss.novelty.1"], *moved.values()))
+        optimizer.zero_grad()
+        error.mean().backward()
+        optimizer.step()
+        with torch.no_grad():
+            for name, value in zip(moved, values, strict=True):
+                model.get_buffer(name).copy_(value)
     return model.eval()
+
+
+@torch.no_grad()
+def fired(images: Tensor, threshold: float, times: int = 500) -> float:
+    """In what share of random batches of 32 the model would grow."""
+    (novelty,) = described().results({"image": images}, (described().routing_results()["blocks.1.x2.adapter.novelty"],))
+    draw = np.random.default_rng(0)
+    means = [novelty[draw.permutation(len(images))[:32]].mean(0).min().item() for _ in range(times)]
+    return float(np.mean(np.array(means) > threshold))
+
+
+def test_images_of_the_kind_that_was_learned_do_not_fire_and_shifted_ones_do() -> None:
+    images = digits()[800:]
+    assert fired(images, threshold=2) == 0
+    assert 0 < fired(images, threshold=1) < 0.1
+    noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(0), dtype=images.dtype)
+    for shifted in (1 - images, (images + 0.5 * noise).clamp(0, 1)):
+        assert fired(shifted, threshold=2) == 1
+
+
+# ---------------------------------------------------------------- bundles
+
+
+def test_a_bundle_tells_of_novelty_where_it_is_asked_to(tmp_path: Path) -> None:
+    model = model_of(keeps=6, depth=2, adapters=[1, 2], expands=[1]).eval()
+    _move(model, images_of(6), moved_states(model.graph))
+    model, images = model.float(), images_of(4, seed=1).float()
+    report = modgraph.export(model, tmp_path / "m.onnx", novelty=True)
+    assert all(not modules for modules in report.verified.unreached.values())
+    bundle = Bundle(tmp_path / "m.onnx")
+    assert [*bundle.outputs] == ["logits", "novelty.blocks.1.x2.adapter"] and not bundle.routing
+    found, expected = bundle.run({"image": images.numpy()}), model.compute({"image": images}, False, routing=True)
+    np.testing.assert_allclose(found["logits"], expected.outputs["logits"].detach(), rtol=1e-3, atol=1e-4)
+    novelty = expected.routing["blocks.1.x2.adapter.novelty"].detach()
+    assert (novelty > 0.1).any()
+    np.testing.assert_allclose(found["novelty.blocks.1.x2.adapter"], novelty, rtol=1e-3)
+    assert bundle.manifest["hash"] in [each.graph.hash() for each in exportable(model)]
+
+
+def test_without_it_descriptors_are_left_out() -> None:
+    model = model_of()
+    plain, routing, novelty = exportable(model)
+    described = {name for name in model.state_dict() if ".descriptor." in name or ".record." in name}
+    assert routing.state_dict().keys() == novelty.state_dict().keys() == model.state_dict().keys()
+    assert plain.state_dict().keys() == model.state_dict().keys() - described
+    image = images_of(2).float()
+    torch.testing.assert_close(plain(image), model.float().eval()(image))
+    for each in (WithoutNovelty(), NoveltyAsOutputs()):
+        assert each.ensures(after := each(plain.graph)) and after == plain.graph
+    (one,) = exportable(model_of(expands=[]))
+    assert one.graph == apply_passes(model_of(expands=[]).graph, INFERENCE)
+
+
+def test_what_records_no_novelty_is_told(tmp_path: Path) -> None:
+    with pytest.raises(modgraph.ModgraphError, match="records a novelty"):
+        modgraph.export(model_of(expands=[]).float(), tmp_path / "m.onnx", novelty=True)

@@ -82,12 +82,12 @@ def export(
 ) -> Report:
     """Write a verified bundle, and its manifest beside it as `<stem>.json`.
 
-    `routing` adds the routers' records as outputs, named `<route>.<record>`; `novelty` those of novelty alone, as
-    outputs of the model; without either, what only they need is left out. `examples` are arrays by input name to verify
-    on (random ones otherwise); `description` gives `classes` by target, `preprocessing` by input, and by
-    input of tokens the `words` that ids stand for. `int8` rounds weights to eight bits after the verification, and
-    measures on `tests` (the examples otherwise) what that changes. What modgraph did not write is overwritten only with
-    `force`. Raises `ModgraphError`, and then leaves what was there before.
+    `routing` adds the routers' records as outputs, named `<route>.<record>`; `novelty` those of novelty, as outputs
+    named `<record>.<route>`; without either, what only they need is left out. `examples` are arrays by input name to
+    verify on (random ones otherwise); `description` gives `classes` by target, `preprocessing` by input, and by input
+    of tokens the `words` that ids stand for. `int8` rounds weights to eight bits after the verification, and measures
+    on `tests` (the examples otherwise) what that changes. What modgraph did not write is overwritten only with `force`.
+    Raises `ModgraphError`, and then leaves what was there before.
     """
     target, _ = files_of_bundle(path)
     _check_place(target, force)
