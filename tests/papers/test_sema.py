@@ -14,12 +14,14 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.onnx import exportable
-from modgraph.backends.torch import Model
-from modgraph.ir import moved_states
+from modgraph.backends.torch import Model, build
+from modgraph.ir import Grow, moved_states, weights_of
 from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes
+from modgraph.training.start.weight_map import read_map
 from tests.papers.sema_in_numpy import Sema
+from tests.training.timm_vit import PARAMETERS, SIZE, timm_forward, timm_tensors
 
-SPEC = "specs/sema.mod"
+SPEC, TIMM = "specs/sema.mod", "specs/sema_timm.yaml"
 ONES = [1] * 12
 EXPANSION, COLUMN, FIRST = 223_633, 769, 906_060
 TINY: dict[str, Any] = {
@@ -246,3 +248,34 @@ def test_without_it_descriptors_are_left_out() -> None:
 def test_what_records_no_novelty_is_told(tmp_path: Path) -> None:
     with pytest.raises(modgraph.ModgraphError, match="records a novelty"):
         modgraph.export(model_of(expands=[]).float(), tmp_path / "m.onnx", novelty=True)
+
+
+# ---------------------------------------------------------------- growth, and what it starts from
+
+
+def test_old_outputs_return_where_the_new_column_counts_nothing() -> None:
+    old, images = model_of().eval(), images_of(3)
+    new = build(Grow("blocks.2.adapter", 1).applied(old.graph)).double().eval()
+    with torch.no_grad():
+        for name, before in old.state_dict().items():
+            new.state_dict()[name][tuple(map(slice, before.shape))] = before
+        assert not torch.equal(new(images), old(images))
+        new.get_parameter("blocks.2.mixture.gates.gating.column.bias")[-1] = -torch.inf
+    torch.testing.assert_close(new(images), old(images), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("settings", [{}, {"variant": "lora"}, {"variant": "convpass"}, {"gating": "average"}])
+def test_timms_weights_fill_the_backbone_and_adapters_start_as_nothing(settings: dict[str, Any]) -> None:
+    graph = modgraph.load(SPEC, **settings).ir
+    found = read_map(TIMM, graph)
+    assert found.origins.keys() | found.random == {weight.name for weight in weights_of(graph)}
+    added = (".adapter.", ".descriptor.", ".record.", ".mixture.")
+    assert all(any(word in name for word in added) for name in found.random - {"head.weight", "head.bias"})
+    shared = {name: PARAMETERS[name] for name in ("size", "patch", "dim", "depth", "heads", "classes")}
+    model = modgraph.load(SPEC, **{**shared, **settings, "adapters": [1, 2, 1], "expands": [1]}).build()
+    tensors = timm_tensors()
+    origins = read_map(TIMM, model.graph).origins
+    weights = {name: tensors[origin.tensor] for name, origin in origins.items()}
+    model.load_state_dict({name: each.reshape(model.state_dict()[name].shape) for name, each in weights.items()}, False)
+    image = torch.randn(2, 3, SIZE, SIZE)
+    torch.testing.assert_close(model(image), timm_forward(tensors, image), atol=1e-4, rtol=1e-4)
