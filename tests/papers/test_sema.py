@@ -59,6 +59,13 @@ def test_a_mixture_of_equal_weights_has_no_columns() -> None:
     assert trained(gating="average") == trained(gating="random") == trained() - 12 * COLUMN
 
 
+def test_nothing_is_odd_and_a_mistake_is_told_once() -> None:
+    assert not modgraph.load(SPEC).warnings
+    with pytest.raises(modgraph.ModgraphError) as told:
+        modgraph.load(SPEC, variant="convpass", per="token")
+    assert [each.code for each in told.value.diagnostics] == ["MG250"]
+
+
 def model_of(**parameters: Any) -> Model:
     """A small one with random weights, those that start at zero too."""
     model = modgraph.load(SPEC, **{**TINY, **parameters}).build(seed=1).double()
