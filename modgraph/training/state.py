@@ -19,6 +19,7 @@ from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.construct import resolve
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch
+from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import Graph, Result, moved_states
 from modgraph.metrics.evaluation import results_of
@@ -112,6 +113,7 @@ def train_state(
 
     What an algorithm keeps is of its examples: with other data it begins afresh.
     """
+    refuse_labels_beyond(data, graph)
     learner = train.algorithm.learner(LearnerSetup(graph, data, train.seed, train.batch, processes.size))
     model = build(learner.graph, seed=train.seed)
     cut = {} if checkpoint is None else _cut(model, graph, checkpoint)
