@@ -137,6 +137,17 @@ class BadTrace(Diagnostic):
     reason: str
 
 
+class DamagedGrowth(Diagnostic):
+    """Each line of a run's `growth.jsonl` is a module that was added, of `detections.jsonl` a pass over the data of a
+    task. A last line that does not end is one that a training is writing."""
+
+    code = "MG617"
+    message = 'line {line} of "{path}" tells nothing of growth'
+    help = "remove the line, or take the run up again, which cuts the file back: modgraph train SPEC --resume RUN"
+    path: str
+    line: int
+
+
 class DamagedMetrics(Diagnostic):
     """Each line of a run's `metrics.jsonl` is a JSON object: step, epoch, split, and metrics by name. A last line that
     does not end is one that a training is writing."""
