@@ -115,6 +115,18 @@ class NotABundle(Diagnostic):
     way_out: str = "modgraph export RUN -o model.onnx makes one"
 
 
+class NotAGraph(Diagnostic):
+    """A file that ends in .json holds no graph as `modgraph show --format json` prints it, and runs keep it."""
+
+    code = "MG618"
+    message = 'cannot open the graph "{path}": {reason}'
+    help = (
+        "modgraph show SPEC --format json prints one; a run's first is RUN/ir.json, later ones are in RUN/checkpoints"
+    )
+    path: str
+    reason: str
+
+
 class SetOfStored(Diagnostic):
     """Parameters are a spec's; what a run or a bundle holds was made with those that it had."""
 
