@@ -139,7 +139,12 @@ def decoders(tokens: int, folder: Path) -> list[Contender]:
     theirs = MixtralForCausalLM(config()).train()
     theirs.save_pretrained(folder)
     ours = modgraph.load(ZOO / "mixtral.mod", **SIZES, router_aux_loss_coef=0.0).build()
-    inherit_file(ours, str(folder / "model.safetensors"), read_map(str(ZOO / "mixtral_hub.yaml"), ours.graph))
+    inherit_file(
+        ours.graph,
+        ours.state_dict(),
+        str(folder / "model.safetensors"),
+        read_map(str(ZOO / "mixtral_hub.yaml"), ours.graph),
+    )
     window = min(tokens, WINDOW)
     words = torch.randint(WORDS, (tokens // window, window + 1))
     read, follow = words[:, :-1].contiguous(), words[:, 1:].contiguous()

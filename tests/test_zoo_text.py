@@ -71,7 +71,12 @@ def begun(path: Path, tensors: Weights, hub: str) -> Model:
     """The model with the weights of a file, of which nothing is left over and nothing missing."""
     save_file(dict(tensors), path / "hub.safetensors")
     model = modgraph.load(MIXTRAL, **SMALL, **HUBS[hub]).build(seed=0)
-    told = inherit_file(model, str(path / "hub.safetensors"), read_map(f"specs/zoo/{hub}_hub.yaml", model.graph))
+    told = inherit_file(
+        model.graph,
+        model.state_dict(),
+        str(path / "hub.safetensors"),
+        read_map(f"specs/zoo/{hub}_hub.yaml", model.graph),
+    )
     assert told.fresh == told.left == ()
     return model.eval()
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from modgraph.data import Arrays
     from modgraph.metrics.details import Details
     from modgraph.metrics.evaluation import Results
-    from modgraph.training.run import Run
+    from modgraph.training.stored_run import Run
 
     Splits = Mapping[str, Arrays]
 
@@ -30,7 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.training.run import data_overrides, load_run, threads
+    from modgraph.training.run import threads
+    from modgraph.training.stored_run import data_overrides, load_run
 
     run = load_run(options.run_directory, **data_overrides(overrides(options)))
     with threads(run.recipe.train.threads):

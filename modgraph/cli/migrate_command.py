@@ -59,7 +59,8 @@ def run(options: argparse.Namespace) -> int:
     _refuse(options.run_folder, Kind.RUN)
     _refuse(options.to, Kind.SPEC)
     given = overrides(options)
-    from modgraph.training.run import load_run, migrated
+    from modgraph.training.run import migrated
+    from modgraph.training.stored_run import load_run
 
     RunDirectory(Path(options.out)).refuse_existing()
     old = load_run(options.run_folder)

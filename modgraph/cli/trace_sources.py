@@ -33,7 +33,8 @@ def traced(options: argparse.Namespace, least: int) -> tuple[Trace, RunDirectory
 def _of_run(options: argparse.Namespace, examples: int) -> tuple[Trace, RunDirectory | None]:
     """The trace of a run, which keeps it if it is of all routes, on the run's own data."""
     from modgraph.trace.of_run import trace_run
-    from modgraph.training.run import data_overrides, load_run, threads
+    from modgraph.training.run import threads
+    from modgraph.training.stored_run import data_overrides, load_run
 
     for option, value in (("--recipe", options.recipe), ("--input", options.input)):
         if value is not None:

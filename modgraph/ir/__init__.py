@@ -9,8 +9,9 @@ from modgraph.ir.grow import grow
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json, hash_of_stored
+from modgraph.ir.learnt import learnt_weights, moved_states, weights_behind, with_losses
 from modgraph.ir.lengths import free_length_name, length_name, longest, padded_axes
-from modgraph.ir.module_axes import module_axes
+from modgraph.ir.module_axes import ModuleAxis, module_axes
 from modgraph.ir.node import (
     GrowthNode,
     InputNode,
@@ -30,7 +31,7 @@ from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned,
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.text_form import to_text
 from modgraph.ir.verify import verify
-from modgraph.ir.weights import GraphWeight, below, moved_states, weights_of
+from modgraph.ir.weights import GraphWeight, below, weights_of
 
 __all__ = [
     "MOST_MODULES",
@@ -48,6 +49,7 @@ __all__ = [
     "InvalidGraph",
     "LossNode",
     "Mark",
+    "ModuleAxis",
     "Narrowed",
     "Node",
     "OpNode",
@@ -76,6 +78,7 @@ __all__ = [
     "grow",
     "hash_of_stored",
     "is_free_draw",
+    "learnt_weights",
     "length_name",
     "longest",
     "module_axes",
@@ -88,5 +91,7 @@ __all__ = [
     "to_text",
     "told",
     "verify",
+    "weights_behind",
     "weights_of",
+    "with_losses",
 ]

@@ -24,6 +24,11 @@ class ModuleAxis:
         """How many modules there were before the first was added to any of the pools."""
         return min(pool.size - pool.grown for pool in self.pools)
 
+    @property
+    def grown(self) -> int:
+        """How many were added since."""
+        return max(pool.grown for pool in self.pools)
+
 
 def module_axes(graph: Graph) -> dict[str, ModuleAxis]:
     """The weights that have one, by name, in scans too."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from modgraph.declare import Initial, Signature, sizes
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
 from modgraph.types import Shape
 
 
@@ -39,35 +39,25 @@ class GraphWeight:
 def weights_of(graph: Graph) -> list[GraphWeight]:
     """Every weight and buffer once, in the order of the graph."""
     found: dict[str, GraphWeight] = {}
-    weights: Iterable[GraphWeight]
     for node in graph:
-        match node:
-            case OpNode():
-                weights = _of_op(graph, node, node.owner, node.owner)
-            case RouteNode():
-                weights = _of_router(graph.router_of(node), graph.signature(node))
-            case PoolNode():
-                weights = _pooled(node)
-            case ScanNode():
-                weights = weights_of(node.region.graph)
-            case _:
-                continue
-        for weight in weights:
+        for weight in node_weights(graph, node):
             found.setdefault(weight.name, weight)
     return list(found.values())
 
 
-def moved_states(graph: Graph) -> dict[str, Result]:
-    """What each state that a rule moves is after a step of training, by the name of its weight."""
-    found = {}
-    for node in graph.of_kind(OpNode):
-        if node.op.moves_state:
-            state = graph[graph.inputs(node.name)["state"].node]
-            assert isinstance(state, OpNode) and state.op.remembers, f"{node.name} moves what is no state"
-            (weight,) = state.op.all_weights()
-            if not state.frozen:
-                found[below(state.owner, weight.name)] = Result(node.name)
-    return found
+def node_weights(graph: Graph, node: Node) -> Iterable[GraphWeight]:
+    """The weights and buffers of one node of a graph."""
+    match node:
+        case OpNode():
+            return _of_op(graph, node, node.owner, node.owner)
+        case RouteNode():
+            return _of_router(graph.router_of(node), graph.signature(node))
+        case PoolNode():
+            return _pooled(node)
+        case ScanNode():
+            return weights_of(node.region.graph)
+        case _:
+            return ()
 
 
 def _of_router(router: RouterNode, signature: Signature) -> Iterator[GraphWeight]:

@@ -21,6 +21,7 @@ class Op(Declaration):
     first operand becomes.
     `narrows` is the operand, by its name, of which it leaves a part, or all, as it is.
     `straight` says that its gradient is not that of its value, and reaches what is zero.
+    `stops_gradient` says that no gradient flows to what it is made of.
     `unchanged_by_zero` are the operands, by name, that as zeros leave the other one as it is.
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
@@ -43,6 +44,7 @@ class Op(Declaration):
     moves_state: ClassVar[bool] = False
     narrows: ClassVar[str] = ""
     straight: ClassVar[bool] = False
+    stops_gradient: ClassVar[bool] = False
     unchanged_by_zero: ClassVar[tuple[str, ...]] = ()
     masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False

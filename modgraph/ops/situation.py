@@ -19,6 +19,7 @@ class StopGradient(Op):
     module = TorchModule("modgraph.nn.StopGradient")
 
     narrows = "x"
+    stops_gradient = True
 
     def zero_with(self) -> tuple[int, ...]:
         return (0,)

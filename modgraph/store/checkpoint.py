@@ -16,7 +16,16 @@ from torch import Tensor
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import reason_of, write_atomically, writing
 from modgraph.ir import Graph
-from modgraph.store.checkpoint_record import READ_ERRORS, WEIGHT, CheckpointRecord, newest, path_of, tidy
+from modgraph.store.checkpoint_record import (
+    READ_ERRORS,
+    WEIGHT,
+    CheckpointRecord,
+    newest,
+    path_of,
+    tensors_path,
+    tidy,
+    written_again,
+)
 from modgraph.store.errors import BadCheckpoint
 
 OPTIMIZER, STATE = "optimizer.", "state."
@@ -51,15 +60,16 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, keep: int = 2, best: 
     tensors |= {STATE + name: tensor for name, tensor in checkpoint.state.items()}
     content = save({name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())})
     path = path_of(folder, checkpoint.step)
+    again = written_again(path) is False
     with writing(folder):
         folder.mkdir(exist_ok=True)
-    write_atomically(path, content)
-    write_atomically(path.with_suffix(".json"), _record(checkpoint, content).as_bytes())
+    write_atomically(tensors_path(path, again), content)
+    write_atomically(path.with_suffix(".json"), _record(checkpoint, content, again).as_bytes())
     tidy(folder, keep, best)
     return path
 
 
-def _record(checkpoint: Checkpoint, content: bytes) -> CheckpointRecord:
+def _record(checkpoint: Checkpoint, content: bytes, again: bool) -> CheckpointRecord:
     """What is told of a checkpoint whose tensors are this file."""
     return CheckpointRecord(
         epoch=checkpoint.epoch,
@@ -69,6 +79,7 @@ def _record(checkpoint: Checkpoint, content: bytes) -> CheckpointRecord:
         facts=checkpoint.facts,
         graph=checkpoint.graph,
         origin=checkpoint.origin,
+        again=again,
     )
 
 

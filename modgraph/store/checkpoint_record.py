@@ -1,7 +1,8 @@
 """What stands beside the tensors of a checkpoint: where in the training it is, and the graph of its model. No torch.
 
 A checkpoint counts only if its record is there and names the hash of its tensors; the record is written last, and has
-a digest over itself.
+a digest over itself. One that takes the place of another of the same step has its tensors under another name, until the
+record, which says so, is there: whatever cuts that off, one of the two is whole.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from modgraph.ir import Graph, to_json
 from modgraph.store.errors import BadCheckpoint, NewerFormat
 from modgraph.store.records import sealed, unsealed
 
-FORMAT = 2
+FORMAT = 3
+WITHOUT_AGAIN = 2  # the format of one checkpoint a step
 WITHOUT_GRAPH = 1  # the format of a model that is always that of the run
+AGAIN = ".again"  # in the second name for the tensors of a step
 WEIGHT = "weight."  # what the names of weights begin with among the tensors
 NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})")
 READ_ERRORS = (OSError, ValueError, TypeError, RecursionError)
@@ -30,8 +33,11 @@ READ_ERRORS = (OSError, ValueError, TypeError, RecursionError)
 
 @dataclass(frozen=True)
 class CheckpointRecord:
-    """`sha256` is that of the tensors' file; `origin` the hash of the graph that the run began with. Both that and the
-    graph are None in records of format 1. Raises `ValueError` if it cannot be."""
+    """`sha256` is that of the tensors' file, which has the second name of its step if it was written `again`; `origin`
+    the hash of the graph that the run began with. Both that and the graph are None in records of format 1.
+
+    Raises `ValueError` if it cannot be.
+    """
 
     epoch: int
     step: int
@@ -40,9 +46,10 @@ class CheckpointRecord:
     facts: dict[str, Any]
     graph: Graph | None = None
     origin: str | None = None
+    again: bool = False
 
     def __post_init__(self) -> None:
-        kinds = {"epoch": int, "step": int, "sha256": str, "torch": str, "facts": dict}
+        kinds = {"epoch": int, "step": int, "sha256": str, "torch": str, "facts": dict, "again": bool}
         for name, kind in kinds.items():
             if type(getattr(self, name)) is not kind:
                 raise ValueError(f"its {name} is {getattr(self, name)!r}")
@@ -67,7 +74,7 @@ class CheckpointRecord:
             raise ValueError("its record is none")
         if "format" in content:  # one without is older than digests
             content = unsealed(content)
-            NewerFormat.refuse(path, content.pop("format"), (WITHOUT_GRAPH, FORMAT))
+            NewerFormat.refuse(path, content.pop("format"), (WITHOUT_GRAPH, WITHOUT_AGAIN, FORMAT))
         if content.get("graph") is not None:
             content["graph"] = stored_graph(content["graph"])
         record = cls(**content)
@@ -77,20 +84,33 @@ class CheckpointRecord:
 
     def tensors(self, path: Path) -> bytes:
         """The content of the file of tensors. Raises `OSError`, and `ValueError` where it is not what was written."""
-        content = read_file(path)
+        content = read_file(tensors_path(path, self.again))
         if hashlib.sha256(content).hexdigest() != self.sha256:
             raise ValueError("its tensors are not those that were written")
         return content
 
 
 def path_of(folder: Path, step: int) -> Path:
-    """Where the tensors of a step's checkpoint stand."""
+    """Where the tensors of a step's checkpoint stand, and its record beside them."""
     return folder / f"step-{step:08}.safetensors"
+
+
+def tensors_path(path: Path, again: bool) -> Path:
+    """Where they stand of one that took the place of another, or of one that did not."""
+    return path.with_name(f"{path.stem}{AGAIN}{path.suffix}") if again else path
+
+
+def written_again(path: Path) -> bool | None:
+    """Whether the tensors of a checkpoint have their second name; None where there is no checkpoint."""
+    try:
+        return bool(json.loads(read_file(path.with_suffix(".json"))).get("again", False))
+    except (*READ_ERRORS, AttributeError):
+        return None
 
 
 def steps_in(folder: Path, suffix: str = ".json") -> list[int]:
     """The steps of the checkpoints in a folder, whose records tell; anything of another name is none."""
-    named = (NAME.fullmatch(path.stem) for path in folder.glob(f"step-*{suffix}"))
+    named = (NAME.fullmatch(path.name.removesuffix(suffix)) for path in folder.glob(f"step-*{suffix}"))
     return sorted(int(match[1]) for match in named if match)
 
 
@@ -103,8 +123,17 @@ def tidy(folder: Path, keep: int, best: int | None) -> None:
         for step in steps_in(folder)[:-keep]:
             if step != best:
                 path_of(folder, step).with_suffix(".json").unlink(missing_ok=True)
-        for step in set(steps_in(folder, ".safetensors")) - set(steps_in(folder)):
-            path_of(folder, step).unlink(missing_ok=True)
+        for step in {*steps_in(folder, ".safetensors"), *steps_in(folder, f"{AGAIN}.safetensors")}:
+            _tidy_tensors(path_of(folder, step))
+
+
+def _tidy_tensors(path: Path) -> None:
+    """Delete the tensors of a step that no record names."""
+    if not path.with_suffix(".json").exists():
+        path.unlink(missing_ok=True)
+        tensors_path(path, again=True).unlink(missing_ok=True)
+    elif tensors_path(path, again=True).exists() and (kept := written_again(path)) is not None:
+        tensors_path(path, again=not kept).unlink(missing_ok=True)
 
 
 class Recorded(Protocol):
@@ -124,20 +153,27 @@ R = TypeVar("R", bound=Recorded)
 def newest(folder: Path, read: Callable[[Path], R], best: bool = False, origin: str | None = None) -> R | None:
     """The latest whole checkpoint of a folder, or with `best` the one that it calls the best; None if there is none.
 
-    A training at work deletes old ones, perhaps just the one that is read: then its newest is looked for anew. Raises
+    A training at work deletes or replaces old ones, perhaps just the one that is read: then its newest is looked for
+    anew. Raises
     `ModgraphError` if it is damaged, or not of the run that began with the graph whose hash is `origin`.
     """
-    while steps := steps_in(folder):
+    while known := _newest_written(folder):
         try:
-            found = read(path_of(folder, steps[-1]))
+            found = read(path_of(folder, known[0]))
             step = found.facts.get("best_step") if best else None
             if isinstance(step, int) and step != found.step:
                 found = read(path_of(folder, step))
             return _of_run(folder, found, origin)
         except ModgraphError:
-            if steps_in(folder)[-1:] == steps[-1:]:
+            if _newest_written(folder) == known:
                 raise
     return None
+
+
+def _newest_written(folder: Path) -> tuple[int, bool | None] | None:
+    """The step of the newest checkpoint of a folder, and which of the two names its tensors have."""
+    steps = steps_in(folder)
+    return (steps[-1], written_again(path_of(folder, steps[-1]))) if steps else None
 
 
 def _of_run(folder: Path, found: R, origin: str | None) -> R:

@@ -21,7 +21,7 @@ from modgraph.trace.history import entropies_of, history_of
 from modgraph.trace.record import record
 from modgraph.trace.routes import route_called, routes_with_gates
 from modgraph.trace.trace import Trace, Verdict, chosen_split, first_of, named
-from modgraph.training.run import Run
+from modgraph.training.stored_run import Run
 
 
 def trace_run(run: Run, split: str | None = None, route: str | None = None, examples: int = 512) -> Trace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modgraph.training.run import Run, load_run
+    from modgraph.training.stored_run import Run, load_run
 
 __all__ = ["Run", "load_run"]
 
@@ -14,6 +14,6 @@ def __getattr__(name: str) -> Any:
     """What needs torch is imported when it is first used: a run's graph can be read without."""
     if name not in __all__:
         raise AttributeError(f"module 'modgraph.training' has no attribute {name!r}")
-    from modgraph.training import run
+    from modgraph.training import stored_run
 
-    return getattr(run, name)
+    return getattr(stored_run, name)

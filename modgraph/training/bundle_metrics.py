@@ -20,7 +20,7 @@ from modgraph.ir import Graph, UnreadableGraph
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics
 from modgraph.training.errors import OfAnotherRun
-from modgraph.training.run import Run
+from modgraph.training.stored_run import Run
 
 Values = Mapping[str, NDArray[Any]]
 

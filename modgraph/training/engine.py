@@ -7,14 +7,14 @@ a weight's start of (seed, name). So a training that was interrupted and resumed
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from modgraph.backends.torch import Model, generator_for
+from modgraph.backends.torch import Model, build, generator_for
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import Batch, RandomOrder, batch_of
 from modgraph.diagnostics import ModgraphError
@@ -25,6 +25,7 @@ from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_check
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.augment import DRAWS, augmented
+from modgraph.training.course import Course, Facts, Turn
 from modgraph.training.divergence import check_gradients, check_loss, first_not_finite
 from modgraph.training.errors import Diverged
 from modgraph.training.logs import Log, progress
@@ -34,7 +35,8 @@ from modgraph.training.progress import Progress
 from modgraph.training.sections import Train
 from modgraph.training.stages import FACT
 from modgraph.training.state import refusing_damage, train_state
-from modgraph.training.task import Task
+
+T = TypeVar("T")
 
 
 class Engine:
@@ -44,33 +46,68 @@ class Engine:
         self,
         graph: Graph,
         train: Train,
-        tasks: Sequence[Task],
+        course: Course,
         directory: RunDirectory,
         processes: Processes,
         resume: bool = False,
     ) -> None:
         self.train = train
-        self.tasks = tasks
+        self.course = course
         self.directory = directory
         self.processes = processes
         self.origin = directory.origin() if resume else graph.hash()
         checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
         self.progress, self.means = Progress(), Means()
         if checkpoint is not None:
-            self._take_up(checkpoint)
             graph = checkpoint.graph or graph
+            self._take_up(checkpoint, graph)
         else:
-            graph = self.task.graph_after(graph)
+            turn = course.begin(graph)
+            self.phase, graph, self.progress = turn.phase, turn.graph, Progress(at=turn.at)
         self.order = self._order()
-        self.state = train_state(graph, train, self.task.data, processes, checkpoint)
+        self.state = train_state(graph, train, self.phase, processes, checkpoint)
+        if checkpoint is not None and processes.is_rank_zero:
+            course.take_up(self)
 
     def _order(self) -> RandomOrder:
-        return RandomOrder(self.task.data, self.train.batch, self.train.by, self.train.steps_per_epoch)
+        return RandomOrder(self.phase.data, self.train.batch, self.train.by, self.train.steps_per_epoch)
+
+    # ------------------------------------------------------------ what a course may know
 
     @property
-    def task(self) -> Task:
-        """The task at work."""
-        return self.tasks[self.progress.task]
+    def graph(self) -> Graph:
+        """The graph that is trained."""
+        return self.state.graph
+
+    @property
+    def at(self) -> Facts:
+        """Where in its course the training is."""
+        return self.progress.at
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done in all."""
+        return self.progress.epoch
+
+    @property
+    def step(self) -> int:
+        """Steps done in all."""
+        return self.progress.step
+
+    @property
+    def is_rank_zero(self) -> bool:
+        """Whether this is the process that writes files and talks."""
+        return self.processes.is_rank_zero
+
+    def model_now(self) -> Model:
+        """The model of the graph with the weights as they are, in evaluation mode."""
+        model = build(self.graph, self.train.seed)
+        model.load_state_dict(self.state.weights)
+        return model.to(self.processes.device).eval()
+
+    def on_rank_zero(self, compute: Callable[[], T]) -> T:
+        """What one process computes, for all of them. Raises in all the `ModgraphError` that it raises."""
+        return self.processes.on_rank_zero(compute)
 
     # ------------------------------------------------------------ leaving and taking up
 
@@ -99,10 +136,11 @@ class Engine:
             now = replace(now, facts={**now.facts, "means": means.facts()})
             write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
 
-    def _take_up(self, checkpoint: Checkpoint) -> None:
-        """Be where a checkpoint is. Raises `ModgraphError`."""
+    def _take_up(self, checkpoint: Checkpoint, graph: Graph) -> None:
+        """Be where a checkpoint is, of this graph. Raises `ModgraphError`."""
         with refusing_damage(checkpoint):
-            self.progress = Progress.read(checkpoint, tasks=len(self.tasks))
+            self.progress = Progress.read(checkpoint)
+            self.phase = self.course.phase(self.at, graph)
             means = Means.read(checkpoint.facts.get("means", {}))
         if self.processes.is_rank_zero:
             self.means = means
@@ -115,10 +153,9 @@ class Engine:
         it begins afresh.
         """
         with refusing_damage(checkpoint):
-            self.progress = Progress.read(checkpoint, tasks=len(self.tasks))
-        self.state = train_state(
-            self.state.graph, self.train, self.task.data, self.processes, checkpoint, same_data=False
-        )
+            self.progress = Progress.read(checkpoint)
+            self.phase = replace(self.course.phase(self.at, self.graph), goes_on=True)
+        self.state = train_state(self.graph, self.train, self.phase, self.processes, checkpoint, same_phase=False)
         try:
             self.state.learner.restore(kept, facts, complete=False)
         except (KeyError, TypeError, ValueError):
@@ -130,18 +167,18 @@ class Engine:
 
         The metrics of this epoch are those of the new graph alone. Raises `ModgraphError`, the state then as it was.
         """
-        check_monitored(graph, self.train, self.task.splits)
-        self.state = train_state(graph, self.train, self.task.data, self.processes, self.checkpoint())
+        check_monitored(graph, self.train, self.phase.splits)
+        self.state = train_state(graph, self.train, self.phase, self.processes, self.checkpoint())
         self.means = Means()
 
-    def _next_task(self) -> None:
-        """Begin the next task, with its graph and its data."""
-        before = self.checkpoint()
-        self.progress = self.progress.next_task()
-        graph, data = self.task.graph_after(self.state.graph), self.task.data
-        check_monitored(graph, self.train, self.task.splits)
-        self.state = train_state(graph, self.train, data, self.processes, before, same_data=False)
+    def _begin(self, turn: Turn) -> None:
+        """Begin the next phase, with its graph and its data, and leave a checkpoint of that."""
+        before, self.phase = self.checkpoint(), turn.phase
+        check_monitored(turn.graph, self.train, self.phase.splits)
+        self.state = train_state(turn.graph, self.train, self.phase, self.processes, before, same_phase=False)
+        self.progress = self.progress.next_phase(turn.at)
         self.order = self._order()
+        self.save()
 
     def say(self, text: str) -> None:
         """A line for the user, from one process."""
@@ -156,17 +193,17 @@ class Engine:
             self.say(self.state.learner.describe())
         log = Log(self.directory, since=self.progress.step) if self.processes.is_rank_zero else None
         try:
-            self._task(log)
-            while self.progress.task + 1 < len(self.tasks):
-                self._next_task()
-                self._task(log)
+            self._train(log)
+            while (turn := self.course.after(self)) is not None:
+                self._begin(turn)
+                self._train(log)
         finally:
             if log is not None:
                 log.close()
 
-    def _task(self, log: Log | None) -> None:
-        """The epochs of this task that are left."""
-        while self.progress.epoch_of_task < self.task.epochs and not self.progress.enough:
+    def _train(self, log: Log | None) -> None:
+        """The epochs of this phase that are left."""
+        while self.progress.epoch_of_phase < self.phase.epochs and not self.progress.enough:
             self._epoch()
             self._close_epoch(log)
             self.means = Means()
@@ -175,26 +212,26 @@ class Engine:
     def _epoch(self) -> None:
         """The steps of this epoch that are left."""
         steps = self.order.steps
-        done = self.progress.step_of_task - self.progress.epoch_of_task * steps
+        done = self.progress.step_of_phase - self.progress.epoch_of_phase * steps
         order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
-        title = f"epoch {self.progress.epoch_of_task + 1}/{self.task.epochs}"
+        title = f"epoch {self.progress.epoch_of_phase + 1}/{self.phase.epochs}"
         every = self.train.checkpoint_every
         for indices in progress(order, steps - done, title, quiet=not self.processes.is_rank_zero):
             self._step(indices)
-            ended = self.progress.step_of_task % steps == 0
+            ended = self.progress.step_of_phase % steps == 0
             if every is not None and self.progress.step % every == 0 and not ended:
                 self.save()
 
     def _close_epoch(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
         values = {TRAIN: self.state.metrics.values(Means.joined(self.processes.gather(self.means)))}
-        if self.task.validation is not None:
-            values[VALIDATION] = self.measured(self.state.model, self.task.validation)
-        improving = measured_metrics(self.state.graph, self.train, self.task.splits)
+        if self.phase.validation is not None:
+            values[VALIDATION] = self.measured(self.state.model, self.phase.validation)
+        improving = measured_metrics(self.graph, self.train, self.phase.splits)
         self.progress = self.progress.after_epoch(self.train, values, improving)
         if log is not None:
             for split, found in values.items():
-                log.write(split, self.progress.epoch, self.progress.step, found)
+                log.write(split, self.epoch, self.step, found, self.phase.told)
 
     def measured(self, model: Model, arrays: Arrays) -> dict[str, float]:
         """The metrics of a model on a split, each process measuring a part."""
@@ -211,7 +248,7 @@ class Engine:
             group["lr"] = self._rate()
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(indices, self.train.seed, step) as own:
-            rows = batch_of(self.task.data, own.numpy())
+            rows = batch_of(self.phase.data, own.numpy())
             batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
             found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own)})
             measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
@@ -224,9 +261,9 @@ class Engine:
     def _rate(self) -> float:
         """The learning rate of this step."""
         steps = self.order.steps
-        share = self.train.schedule.share(self.progress.step_of_task, steps * self.task.epochs, steps)
-        rate: float = self.train.optimizer.arguments()["lr"] * share
-        return rate
+        share = self.train.schedule.share(self.progress.step_of_phase, steps * self.phase.epochs, steps)
+        full: float = self.train.optimizer.arguments()["lr"] if self.phase.lr is None else self.phase.lr
+        return full * share
 
     def _told(self, indices: Tensor) -> dict[str, Tensor]:
         """What draws are to take, by the names under which a batch tells it."""

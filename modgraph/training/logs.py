@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,8 +35,9 @@ class Log:
 
         return SummaryWriter(str(self.folder), purge_step=self.since + 1)
 
-    def write(self, split: str, epoch: int, step: int, values: dict[str, float]) -> None:
-        record = {"step": step, "epoch": epoch, "split": split, **values}
+    def write(self, split: str, epoch: int, step: int, values: dict[str, float], told: Mapping[str, Any]) -> None:
+        """A line of a split's metrics; `told` stands in front of them, such as the phase that they are of."""
+        record = {"step": step, "epoch": epoch, "split": split, **told, **values}
         with writing(self.path), self.path.open("a") as file:
             file.write(json_text(record) + "\n")
             file.flush()
@@ -46,7 +47,8 @@ class Log:
                 self.events.add_scalar(f"{split}/{name}", value, step)
             self.events.flush()  # it waits for two minutes else, and a checkpoint would count what a kill then loses
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if not _numbered(name))
-        tqdm.write(f"epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
+        where = "".join(f"{name} {value}  " for name, value in told.items())
+        tqdm.write(f"{where}epoch {epoch:3}  {split}  {shown}", file=sys.stderr)
 
     def close(self) -> None:
         if "events" in vars(self):

@@ -73,6 +73,8 @@ class Processes:
 
     def setup(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, Any]:
         """A module whose gradients are averaged over the processes, and its optimizer; both on the device."""
+        if not any(parameter.requires_grad for parameter in module.parameters()):  # which DDP refuses
+            return module.to(self.device), optimizer
         module, wrapped = self.fabric.setup(module, optimizer)
         return module, wrapped
 

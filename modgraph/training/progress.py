@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from modgraph.data import TRAIN
@@ -14,14 +14,14 @@ from modgraph.training.sections import EarlyStop, Train
 
 @dataclass(frozen=True)
 class Progress:
-    """Epochs and steps done in all, the task that is at work, and those done before it began; then of this task the
-    best value of the metric that is asked for and its step, and epochs since the last better one of that
-    which the early stop monitors.
+    """Epochs and steps done in all, where in its course the training is, and those done before the phase there began;
+    then of this phase the best value of the metric that is asked for and its step, and epochs since the last better
+    one of that which the early stop monitors.
     """
 
     epoch: int = 0
     step: int = 0
-    task: int = 0
+    at: Mapping[str, Any] = field(default_factory=dict)
     epochs_before: int = 0
     steps_before: int = 0
     enough: bool = False
@@ -35,30 +35,28 @@ class Progress:
         return {name: value for name, value in asdict(self).items() if name not in ("epoch", "step")}
 
     @classmethod
-    def read(cls, checkpoint: Checkpoint, tasks: int = 1) -> Progress:
-        """The progress that a checkpoint of so many tasks tells. Raises `ValueError` if it cannot be."""
+    def read(cls, checkpoint: Checkpoint) -> Progress:
+        """The progress that a checkpoint tells. Raises `ValueError` if it cannot be."""
         kept = {FORMER.get(name, name): value for name, value in checkpoint.facts.items()}
         facts = {**asdict(cls()), **kept, "epoch": checkpoint.epoch, "step": checkpoint.step}
         for name, kinds in KINDS.items():
             if type(facts[name]) not in kinds:
                 raise ValueError(f"{name} is {facts[name]!r}")
-        if not 0 <= facts["task"] < tasks:
-            raise ValueError(f"it is of task {facts['task']}, of {tasks}")
         return cls(**{name: facts[name] for name in KINDS})
 
     @property
-    def epoch_of_task(self) -> int:
-        """Epochs done in this task."""
+    def epoch_of_phase(self) -> int:
+        """Epochs done in this phase."""
         return self.epoch - self.epochs_before
 
     @property
-    def step_of_task(self) -> int:
-        """Steps done in this task."""
+    def step_of_phase(self) -> int:
+        """Steps done in this phase."""
         return self.step - self.steps_before
 
-    def next_task(self) -> Progress:
-        """The start of the next task."""
-        return Progress(self.epoch, self.step, self.task + 1, self.epoch, self.step)
+    def next_phase(self, at: Mapping[str, Any]) -> Progress:
+        """The start of the next phase, which stands there in the course."""
+        return Progress(self.epoch, self.step, at, self.epoch, self.step)
 
     def after_step(self) -> Progress:
         return replace(self, step=self.step + 1)
@@ -88,7 +86,7 @@ class Progress:
 KINDS: dict[str, tuple[type, ...]] = {
     "epoch": (int,),
     "step": (int,),
-    "task": (int,),
+    "at": (dict,),
     "epochs_before": (int,),
     "steps_before": (int,),
     "enough": (bool,),

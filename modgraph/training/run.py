@@ -1,178 +1,46 @@
-"""Starting, resuming and loading runs."""
+"""Runs that begin, go on, and end."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from modgraph.backends.torch import Model, build
-from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
+from modgraph.data import TRAIN, Arrays
 from modgraph.data.errors import DataChanged
-from modgraph.data.fingerprint import Fingerprint, as_json, changes_of, from_json, way_out_of
+from modgraph.data.fingerprint import as_json
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.program import Program, load
-from modgraph.store.checkpoint import Checkpoint, newest_checkpoint
-from modgraph.store.errors import BadCheckpoint
+from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
+from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.augment import check_augmented
 from modgraph.training.carried import Carried, Edit, carried, renamed
+from modgraph.training.course import Course
 from modgraph.training.engine import Engine
-from modgraph.training.errors import NotForEval
 from modgraph.training.held_out import with_validation
 from modgraph.training.labels import ignoring, weighing
 from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_recipe
-from modgraph.training.sections import Start
+from modgraph.training.sections import Start, Train
+from modgraph.training.stages import take_weights
 from modgraph.training.start.beginning import Beginning
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map
-from modgraph.training.state import load_weights, refusing_damage
-from modgraph.training.task import Task
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run on disk. `overrides` choose its data anew."""
-
-    directory: RunDirectory
-    overrides: Mapping[str, Any]
-
-    @property
-    def path(self) -> Path:
-        return self.directory.path
-
-    def _repr_html_(self) -> str:
-        """The run as a notebook shows it: the page of `modgraph visualize`. Raises `ModgraphError`."""
-        from modgraph.pages import in_notebook, page_of_run
-
-        return in_notebook(page_of_run(str(self.path)))
-
-    @cached_property
-    def began_with(self) -> Graph:
-        """The graph that the run began with."""
-        return self.directory.read_graph()
-
-    @cached_property
-    def graph(self) -> Graph:
-        """The graph of the model that it holds."""
-        return self.directory.graph_now()
-
-    @cached_property
-    def recipe(self) -> Recipe:
-        return read_recipe(self.directory.recipe, self.overrides)
-
-    @property
-    def _data(self) -> DataSet:
-        """Its data set, with what the run keeps of it."""
-        return self.recipe.data.kept_in(self.path)
-
-    def checkpoint(self) -> Checkpoint:
-        """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
-        folder = self.directory.checkpoints
-        return _there(newest_checkpoint(folder, best=True, origin=self.directory.origin()), folder)
-
-    def newest(self) -> Checkpoint:
-        """The newest checkpoint, where its training goes on. Raises `ModgraphError`."""
-        folder = self.directory.checkpoints
-        return _there(newest_checkpoint(folder, origin=self.directory.origin()), folder)
-
-    def model(self, device: str | torch.device = "cpu") -> Model:
-        """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
-        return self.model_of(self.checkpoint(), device)
-
-    def model_of(self, checkpoint: Checkpoint, device: str | torch.device = "cpu") -> Model:
-        """The model with the weights of one of its checkpoints, in evaluation mode."""
-        model = build(checkpoint.graph or self.began_with, self.recipe.train.seed)
-        load_weights(model, checkpoint)
-        return model.to(device).eval()
-
-    def splits(self) -> dict[str, Arrays]:
-        """The arrays of every split of its data, as they are now."""
-        return with_validation(self._data.splits(self.graph), self.recipe.train)
-
-    def test_data(self) -> dict[str, Arrays]:
-        """The arrays of every split that was neither learnt from nor monitored.
-
-        Raises `ModgraphError`, also where they have changed since the run began.
-        """
-        found = unseen(self.splits())
-        self.refuse_changed(found, unseen(self.fingerprints or {}))
-        return found
-
-    @cached_property
-    def fingerprints(self) -> dict[str, Fingerprint] | None:
-        """What tells the splits that the run began with from others; None in runs of before it was kept."""
-        if not self.directory.data.exists():
-            return None
-        try:
-            return from_json(self.directory.read_data())
-        except ValueError as error:
-            raise self.directory.fault(str(error)) from error
-
-    def refuse_changed(
-        self, splits: Mapping[str, Arrays], known: Mapping[str, Fingerprint] | None = None, way_out: str | None = None
-    ) -> None:
-        """Raises `ModgraphError` where splits are not as the run began with them, unless its data are chosen anew."""
-        if self.fingerprints is None or self.overrides:
-            return
-        expected = {name: self.fingerprints.get(name) for name in splits} if known is None else known
-        found = {name: Fingerprint.of(self._data, arrays) for name, arrays in splits.items()}
-        changes = changes_of(expected, found)
-        if changes:
-            advice = way_out or way_out_of(self.recipe.data)
-            raise ModgraphError(
-                [
-                    DataChanged(path=str(self.path), split=split, change=change, way_out=advice)
-                    for split, change in changes
-                ]
-            )
-
-    def description(self) -> dict[str, Any]:
-        """Names of classes and how inputs were made, for those who deploy the model."""
-        return self._data.description()
-
-
-def _there(checkpoint: Checkpoint | None, folder: Path) -> Checkpoint:
-    """The checkpoint of a folder. Raises `ModgraphError` where there is none."""
-    if checkpoint is None:
-        reason = "the run has none yet: no epoch was finished"
-        raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
-    return checkpoint
-
-
-def unseen(splits: Mapping[str, T]) -> dict[str, T]:
-    """Those of the splits that are neither learnt from nor monitored."""
-    return {name: value for name, value in splits.items() if name not in (TRAIN, VALIDATION)}
-
-
-def load_run(path: str | Path, /, **data: Any) -> Run:
-    """A run directory; keywords choose keys of its data anew (`seed=1`). Raises `ModgraphError`."""
-    directory = RunDirectory(Path(path))
-    directory.check()
-    return Run(directory, {f"data.{key}": value for key, value in data.items()})
-
-
-def data_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of `data` among dotted overrides. Raises `ModgraphError` for any other key."""
-    wrong = [name for name in overrides if not name.startswith("data.")]
-    if wrong:
-        raise ModgraphError([NotForEval(name=name) for name in wrong])
-    return {name.removeprefix("data."): value for name, value in overrides.items()}
+from modgraph.training.state import TrainState, refusing_damage
+from modgraph.training.stored_run import Run, load_run, unseen
 
 
 @contextmanager
@@ -185,7 +53,7 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     directory.refuse_existing()
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
     with _begun(
-        program, recipe, directory, lambda engine: _inherited(engine.state.model, recipe.start, weight_map)
+        program, recipe, directory, lambda engine: _inherited(engine.state, recipe.start, weight_map)
     ) as engine:
         yield engine
 
@@ -239,14 +107,18 @@ def _begun(
         yield engine
 
 
-def _inherited(model: Model, start: Start | None, weight_map: WeightMap | None) -> Inherited | None:
+def _inherited(state: TrainState, start: Start | None, weight_map: WeightMap | None) -> Inherited | None:
     """Give a model the weights that it is to start from, and tell which."""
     if start is None:
         return None
+    own = state.weights
     if start.run is not None:
-        return inherit_run(model, start.run, _weights_of_run(start.run))
-    assert start.weights is not None and weight_map is not None, "the recipe is checked"
-    return inherit_file(model, start.weights, weight_map)
+        found = inherit_run(state.graph, own, start.run, _weights_of_run(start.run))
+    else:
+        assert start.weights is not None and weight_map is not None, "the recipe is checked"
+        found = inherit_file(state.graph, own, start.weights, weight_map)
+    take_weights(state.model, state.staged, own)
+    return found
 
 
 def _weights_of_run(path: str) -> Mapping[str, Tensor]:
@@ -271,7 +143,7 @@ def resumed(path: str) -> Iterator[Engine]:
 
 def _refuse_other_epochs(engine: Engine, way_out: str) -> None:
     """Raises `ModgraphError` where the run cannot be where it is with as many examples as there are now."""
-    epoch, step, steps = engine.progress.epoch_of_task, engine.progress.step_of_task, engine.order.steps
+    epoch, step, steps = engine.progress.epoch_of_phase, engine.progress.step_of_phase, engine.order.steps
     if not 0 <= step - epoch * steps < steps:
         change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
         path = str(engine.directory.path)
@@ -298,13 +170,12 @@ def _engine(
         if processes.is_rank_zero:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))
-        tasks = tasks_of(splits, recipe.train.epochs)
-        yield Engine(graph, recipe.train, tasks, directory, processes, resume)
+        yield Engine(graph, recipe.train, course_of(graph, recipe.train, splits), directory, processes, resume)
 
 
-def tasks_of(splits: Mapping[str, Arrays], epochs: int) -> list[Task]:
-    """The tasks of a recipe, which says nothing of any: it is one."""
-    return [Task(splits, epochs)]
+def course_of(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Course:
+    """The phases of a training of a graph, as its algorithm says. Raises `ModgraphError`."""
+    return train.algorithm.course(CourseSetup(graph, splits, train.epochs, train.batch, train.seed))
 
 
 @contextmanager
@@ -329,7 +200,7 @@ def finish(engine: Engine) -> dict[str, Any]:
     processes.fabric.barrier()
     run = load_run(engine.directory.path)
     model = run.model(processes.device)
-    metrics: dict[str, Any] = {"epochs": engine.progress.epoch, "steps": engine.progress.step}
+    metrics: dict[str, Any] = {"epochs": engine.epoch, "steps": engine.step, **engine.course.results(engine.at)}
     if engine.train.best is not None:
         metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
     tests = unseen(run.splits())
@@ -337,7 +208,7 @@ def finish(engine: Engine) -> dict[str, Any]:
     for split, arrays in tests.items():
         metrics |= {f"{split}.{name}": value for name, value in engine.measured(model, arrays).items()}
     if processes.is_rank_zero:
-        engine.directory.mark(FINISHED, metrics=finite(metrics))
+        engine.directory.mark(FINISHED, metrics=finite(metrics), **engine.course.record(engine))
     return metrics
 
 

@@ -1,7 +1,8 @@
-"""A weight that grows with a pool, held in parts by stage of growth: each a parameter of its own, frozen or not, with
-an optimizer state of its own; one whole to the model, and one whole under its name to whoever reads a checkpoint.
+"""A weight that grows along an axis, held in parts: each a parameter of its own, frozen or not, with an optimizer state
+of its own; one whole to the model, and one whole under its name to whoever reads a checkpoint.
 
-A part is called after the modules that it is of: `gate.weight[0:4]`.
+The graph tells what is frozen: of a frozen weight all but the last places, which are new. One that is not frozen is in
+parts by stage of growth since a checkpoint. A part is called after the places that it is of: `gate.weight[0:4]`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from modgraph.backends.torch import Model
 from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.store.checkpoint import Checkpoint, OptimizerState
 
-FACT = "stages"  # of a checkpoint: by weight, how many modules each stage has
+FACT = "stages"  # of a checkpoint: by weight, how many places each stage has
 
 
 @dataclass(frozen=True, eq=False)
 class StagedWeight:
-    """A weight cut along its axis of modules, at `bounds`, into parameters."""
+    """A weight cut along an axis that grows, at `bounds`, into parameters."""
 
     axis: int
     bounds: tuple[int, ...]
@@ -35,7 +36,7 @@ class StagedWeight:
 
     @property
     def stages(self) -> list[int]:
-        """How many modules each stage has."""
+        """How many places each stage has."""
         return [stop - start for start, stop in pairwise(self.bounds)]
 
     def whole(self) -> Tensor:
@@ -53,12 +54,12 @@ Staged = Mapping[str, StagedWeight]
 
 
 def part_name(weight: str, start: int, stop: int) -> str:
-    """What the part of a weight is called that is of these modules."""
+    """What the part of a weight is called that is of these places."""
     return f"{weight}[{start}:{stop}]"
 
 
-def staged(model: Model, graph: Graph, checkpoint: Checkpoint) -> Staged:
-    """Cut those weights of a fresh model that have grown since a checkpoint, or before it.
+def staged(model: Model, graph: Graph, checkpoint: Checkpoint | None = None) -> Staged:
+    """Cut those weights of a fresh model that are frozen but for new places, or have grown since a checkpoint.
 
     Raises `ValueError` where the checkpoint tells stages that cannot be.
     """
@@ -68,26 +69,34 @@ def staged(model: Model, graph: Graph, checkpoint: Checkpoint) -> Staged:
     for name, of in module_axes(graph).items():
         if name in states:
             continue
-        stages = _stages(model.get_parameter(name), checkpoint, name, of.axis)
-        if len(stages) > 1:
-            found[name] = _cut(model, name, of.axis, stages, first_trained=of.old if name in frozen else 0)
+        old = of.old if name in frozen else 0
+        stages = [] if checkpoint is None else _stages(model.get_parameter(name), checkpoint, name, of.axis)
+        bounds = _bounds(model.get_parameter(name).shape[of.axis], old, stages)
+        if len(bounds) > 2:
+            found[name] = _cut(model, name, of.axis, bounds, first_trained=old)
     return found
 
 
+def _bounds(size: int, frozen: int, stages: list[int]) -> tuple[int, ...]:
+    """Where a weight of so many places is cut, of which the first are frozen, and that grew in these stages."""
+    grew = {stop for stop in accumulate(stages) if frozen < stop}
+    return tuple(sorted({0, frozen, *grew, size}))
+
+
 def states_along_modules(graph: Graph) -> set[str]:
-    """The states of a graph, which no gradient moves, that grow with a pool."""
+    """The states of a graph, which no gradient moves, that grow along an axis."""
     return {weight.name for weight in weights_of(graph) if weight.buffer} & module_axes(graph).keys()
 
 
 def _stages(own: Tensor, checkpoint: Checkpoint, name: str, axis: int) -> list[int]:
-    """How many modules of a weight came in each stage; nothing where the checkpoint has none that it grew from."""
+    """How many places of a weight came in each stage; nothing where the checkpoint has none that it grew from."""
     before = checkpoint.weights.get(name)
     if before is None or _without(axis, before) != _without(axis, own) or before.shape[axis] > own.shape[axis]:
         return []
     size = before.shape[axis]
     stages = [int(stage) for stage in checkpoint.facts.get(FACT, {}).get(name, [size])]
     if sum(stages) != size or min(stages) < 1:
-        raise ValueError(f"{name} has the stages {stages}, of {size} modules")
+        raise ValueError(f"{name} has the stages {stages}, of {size} places")
     return [*stages, own.shape[axis] - size] if own.shape[axis] > size else stages
 
 
@@ -96,12 +105,11 @@ def _without(axis: int, tensor: Tensor) -> tuple[int, ...]:
     return tuple(length for at, length in enumerate(tensor.shape) if at != axis)
 
 
-def _cut(model: Model, name: str, axis: int, stages: list[int], first_trained: int) -> StagedWeight:
-    """Hold a weight in parts, of which those from a module on are trained."""
+def _cut(model: Model, name: str, axis: int, bounds: tuple[int, ...], first_trained: int) -> StagedWeight:
+    """Hold a weight in parts, of which those from a place on are trained."""
     path, _, local = name.rpartition(".")
     module = model.get_submodule(path)
     whole = model.get_parameter(name).detach()
-    bounds = tuple(accumulate(stages, initial=0))
     parts = nn.ParameterList(
         nn.Parameter(whole.narrow(axis, start, stop - start).clone(), requires_grad=start >= first_trained)
         for start, stop in pairwise(bounds)

@@ -17,15 +17,15 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.construct import resolve
-from modgraph.data import Arrays
 from modgraph.data.batches import Batch
 from modgraph.diagnostics import ModgraphError, listed
-from modgraph.ir import Graph, Result, moved_states
+from modgraph.ir import Graph, ModuleAxis, Result, learnt_weights, module_axes, moved_states, weights_of
 from modgraph.metrics.evaluation import results_of
 from modgraph.metrics.metrics import Metrics
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
+from modgraph.training.course import Phase
 from modgraph.training.errors import DoesNotCarryOver, NothingToLearn
 from modgraph.training.processes import Processes
 from modgraph.training.sections import Train
@@ -80,9 +80,17 @@ class TrainState:
 
     @torch.no_grad()
     def move(self, values: Sequence[Tensor]) -> None:
-        """Give the states that a rule moves their next values."""
+        """Give the states that a rule moves their next values, those that are frozen in their new places alone."""
         for name, value in zip(self.moved, values, strict=True):
-            self.model.get_buffer(name).copy_(value)
+            own, of = self.model.get_buffer(name), self._new_places.get(name)
+            place = ... if of is None else (*[slice(None)] * of.axis, slice(of.old, None))
+            own[place] = value[place]
+
+    @cached_property
+    def _new_places(self) -> dict[str, ModuleAxis]:
+        """Of the states that are frozen but for new places, where these are."""
+        frozen = {weight.name for weight in weights_of(self.graph) if weight.frozen}
+        return {name: of for name, of in module_axes(self.graph).items() if name in frozen}
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -103,31 +111,41 @@ class TrainState:
 def train_state(
     graph: Graph,
     train: Train,
-    data: Arrays,
+    phase: Phase,
     processes: Processes,
     checkpoint: Checkpoint | None = None,
-    same_data: bool = True,
+    same_phase: bool = True,
 ) -> TrainState:
-    """The state in which a graph is trained on: that of a checkpoint, as far as it has it. Raises `ModgraphError`.
+    """The state in which a graph is trained in a phase: that of a checkpoint, as far as it has it.
 
-    What an algorithm keeps is of its examples: with other data it begins afresh.
+    What an algorithm keeps is of the examples of a phase: in another it begins afresh. Raises `ModgraphError`.
     """
-    learner = train.algorithm.learner(LearnerSetup(graph, data, train.seed, train.batch, processes.size))
+    setup = LearnerSetup(phase.learnt_from(graph), phase.data, train.seed, train.batch, processes.size)
+    learner = train.algorithm.learner(setup)
     model = build(learner.graph, seed=train.seed)
-    cut = {} if checkpoint is None else _cut(model, graph, checkpoint)
-    trained = list(trained_weights(model, cut).values())
+    cut = staged(model, graph) if checkpoint is None else _cut(model, graph, checkpoint)
+    learnt = learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
+    trained = _trained(model, cut, learnt)
     if not graph.losses:
         raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
-    if not trained:
-        raise ModgraphError([NothingToLearn(reason="the spec has no weights that are not frozen")])
-    metrics = Metrics(graph)
-    optimizer = resolve(train.optimizer.torch)(trained, **train.optimizer.arguments())
+    if not trained and phase.epochs:
+        raise ModgraphError([NothingToLearn(reason="its losses are computed from no weights that are not frozen")])
+    metrics = Metrics(setup.graph)
+    optimizer = resolve(train.optimizer.torch)([{"params": trained}], **train.optimizer.arguments())
     wanted = [*metrics.wanted, *learner.wanted, *moved_states(learner.graph).values()]
     objective, stepper = processes.setup(Objective(model, wanted), optimizer)
     state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper, cut)
     if checkpoint is not None:
-        _take_up(state, checkpoint, same_data)
+        _take_up(state, checkpoint, same_phase, goes_on=same_phase or phase.goes_on)
     return state
+
+
+def _trained(model: Model, cut: Staged, learnt: Set[str]) -> list[nn.Parameter]:
+    """The parameters of the weights that are learnt, in the model's order; no other one is given a gradient."""
+    found = trained_weights(model, cut)
+    for name, parameter in found.items():
+        parameter.requires_grad_(name.partition("[")[0] in learnt)
+    return [parameter for parameter in found.values() if parameter.requires_grad]
 
 
 def _cut(model: Model, graph: Graph, checkpoint: Checkpoint) -> Staged:
@@ -135,7 +153,7 @@ def _cut(model: Model, graph: Graph, checkpoint: Checkpoint) -> Staged:
         return staged(model, graph, checkpoint)
 
 
-def _take_up(state: TrainState, checkpoint: Checkpoint, same_data: bool) -> None:
+def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_on: bool) -> None:
     """Put what a checkpoint holds into a fresh state. Raises `ModgraphError`."""
     same_graph, own = checkpoint.graph is None or checkpoint.graph == state.graph, state.weights
     if same_graph:
@@ -145,8 +163,9 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_data: bool) -> None
     taken = {name: each for name, each in checkpoint.weights.items() if name in own}
     take_weights(state.model, state.staged, taken)
     with refusing_damage(checkpoint):
-        restore_optimizer(state.optimizer, list(state.named), in_parts(checkpoint.optimizer, state.staged))
-        if same_data:
+        if goes_on:
+            restore_optimizer(state.optimizer, list(state.named), in_parts(checkpoint.optimizer, state.staged))
+        if same_phase:
             state.learner.restore(checkpoint.state, checkpoint.facts.get("algorithm", {}), complete=same_graph)
 
 

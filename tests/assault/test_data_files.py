@@ -39,9 +39,9 @@ from modgraph.data.vocabulary import Vocabulary
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.recipe import read_recipe
-from modgraph.training.run import Run
 from modgraph.training.start.weight_file import read_tensors
 from modgraph.training.start.weight_map import read_map
+from modgraph.training.stored_run import Run
 from tests.assault.campaign import campaign
 
 LONGEST = 5.0  # seconds of processor time for any file

@@ -15,7 +15,8 @@ from playwright.sync_api import Browser, expect
 from modgraph.cli import main
 from modgraph.program import loads
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.run import finish, load_run, started
+from modgraph.training.run import finish, started
+from modgraph.training.stored_run import load_run
 from tests.inspect.browser import quiet_page
 
 SPEC = """

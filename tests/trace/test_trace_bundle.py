@@ -17,7 +17,7 @@ from modgraph.trace.of_bundle import TraceableBundle, trace_bundle
 from modgraph.trace.of_run import trace_run
 from modgraph.trace.summary import as_json
 from modgraph.trace.trace import Trace
-from modgraph.training.run import load_run
+from modgraph.training.stored_run import load_run
 from tests.trace.test_trace import SPEC, TRANSFORMER, trained
 from tests.trace.test_trace_words import language
 

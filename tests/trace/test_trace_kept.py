@@ -13,7 +13,8 @@ from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.stored_trace import StoredTrace, read_trace
-from modgraph.training.run import finish, load_run, resumed, started
+from modgraph.training.run import finish, resumed, started
+from modgraph.training.stored_run import load_run
 from tests.trace.test_trace import TRANSFORMER, trained
 
 

@@ -19,7 +19,7 @@ from modgraph.store.checkpoint import Checkpoint
 from modgraph.training import load_run
 from modgraph.training.run import started
 from modgraph.training.stages import staged, take_weights, trained_weights, whole_weights
-from tests.small_runs import final_weights
+from tests.small_runs import begin, final_weights
 from tests.training.test_state import copied, equal, stop_before, written
 
 BY_WEIGHTS = """
@@ -116,6 +116,20 @@ def test_of_a_frozen_router_only_what_is_new_learns(tmp_path: Path) -> None:
         assert after[:, :3].equal(before)
         assert not after[:, 3:].equal(new)
         assert "r.keys[3:4]" in engine.checkpoint().optimizer
+
+
+def test_a_fresh_run_whose_spec_grows_a_frozen_router_learns_the_new_places_alone(tmp_path: Path) -> None:
+    router = "router r = cosine(2, width=4)"
+    spec = spec_of(tmp_path, SPEC.format(router=router))
+    begin(spec, tmp_path / "old")
+    (tmp_path / "grown.mod").write_text(SPEC.format(router=f"grow p[1] frozen {{ {router} }}"))
+    (tmp_path / "grown.yaml").write_text(spec.with_suffix(".yaml").read_text())
+    options = {"start__run": str(tmp_path / "old"), "train__optimizer__weight_decay": 0.1}
+    begin(tmp_path / "grown.mod", tmp_path / "run", **options)
+    old, new = (load_run(tmp_path / name).checkpoint() for name in ("old", "run"))
+    assert new.weights["r.keys"][:, :3].equal(old.weights["r.keys"])
+    assert [name for name in new.optimizer if name.startswith("r.")] == ["r.keys[3:4]"]
+    assert new.weights["p.3.linear.weight"].shape == old.weights["p.2.linear.weight"].shape
 
 
 def test_stages_that_cannot_be_are_told(tmp_path: Path) -> None:

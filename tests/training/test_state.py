@@ -1,4 +1,4 @@
-"""The state of a training: it goes on with another graph or another task as with the same, bit for bit."""
+"""The state of a training: it goes on with another graph or another phase as with the same, bit for bit."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from modgraph.ir import Graph, grow
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training import load_run
 from modgraph.training import run as runs
+from modgraph.training.course import Phase, Series
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
-from modgraph.training.task import Task
+from modgraph.training.sections import Train
 from tests.small_runs import final_weights, interrupt_at
 
 SPEC = """
@@ -142,31 +143,31 @@ def test_weights_of_other_shapes_do_not_carry_over_and_nothing_changes(small: Pa
         assert engine.state is before
 
 
-# ------------------------------------------------------------ tasks
+# ------------------------------------------------------------ phases
 
 
-def with_tasks(monkeypatch: pytest.MonkeyPatch, edit: Callable[[Graph], Graph]) -> None:
-    """Let every training have a second task: the same examples from behind, with the graph that `edit` makes."""
+def with_phases(monkeypatch: pytest.MonkeyPatch, edit: Callable[[Graph], Graph]) -> None:
+    """Let every training have a second phase: the same examples from behind, with the graph that `edit` makes."""
 
-    def tasks(splits: Mapping[str, Arrays], epochs: int) -> list[Task]:
+    def course(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Series:
         turned = {name: arrays.take(np.arange(len(arrays))[::-1][:20]) for name, arrays in splits.items()}
-        return [Task(splits, epochs), Task(turned, 2, edit)]
+        return Series([Phase(splits, train.epochs), Phase(turned, 2, goes_on=True)], {1: edit})
 
-    monkeypatch.setattr(runs, "tasks_of", tasks)
+    monkeypatch.setattr(runs, "course_of", course)
 
 
-@pytest.mark.parametrize("cut", [6, 15, 17, 19])
-def test_tasks_follow_each_other_and_are_taken_up_anywhere(
+@pytest.mark.parametrize("cut", [6, 14, 15, 17, 19])
+def test_phases_follow_each_other_and_are_taken_up_anywhere(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
 ) -> None:
-    with_tasks(monkeypatch, lambda graph: grow(graph, "p", 1))
+    with_phases(monkeypatch, lambda graph: grow(graph, "p", 1))
     with started(str(small), None, {}, str(tmp_path / "whole")) as engine:
         assert finish(engine)["steps"] == 15 + 2 * 3
-        assert (engine.progress.task, engine.progress.epoch) == (1, 5)
+        assert (engine.at, engine.epoch) == ({"phase": 1}, 5)
     with started(str(small), None, {}, str(tmp_path / "cut")) as engine:
         stop_before(engine, cut)
     with resumed(str(tmp_path / "cut")) as engine:
-        assert engine.progress.task == (cut > 15)
+        assert engine.at == {"phase": int(cut >= 15)}
         finish(engine)
     assert final_weights(tmp_path / "cut") == final_weights(tmp_path / "whole")
     assert load_run(tmp_path / "cut").graph.pools()["p"].size == 3
@@ -186,10 +187,10 @@ model small() {
 
 
 @pytest.mark.parametrize("algorithm", ["em", "reinforce"])
-def test_what_an_algorithm_keeps_goes_on_with_a_graph_and_begins_anew_with_a_task(
+def test_what_an_algorithm_keeps_goes_on_with_a_graph_and_begins_anew_with_a_phase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
 ) -> None:
-    with_tasks(monkeypatch, lambda graph: graph)
+    with_phases(monkeypatch, lambda graph: graph)
     spec = written(tmp_path, DRAWN, algorithm)
     with started(str(spec), None, {}, str(tmp_path / "run")) as engine:
         stop_before(engine, 5)

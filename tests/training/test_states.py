@@ -46,7 +46,7 @@ def test_a_state_moves_once_a_step_and_goes_on_after_an_interruption(spec: Path,
     """Two values drop out independently: after an interruption each has the noise that it would have had."""
     begin(spec, tmp_path / "whole", **SETTINGS)
     with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "cut")) as engine:
-        images, expected = torch.from_numpy(engine.task.data.values["image"]).flatten(1).double(), torch.zeros(64)
+        images, expected = torch.from_numpy(engine.phase.data.values["image"]).flatten(1).double(), torch.zeros(64)
         for epoch in (0, 1):
             for indices in engine.order.draw(engine.train.seed, epoch, since=0):
                 expected = 0.9 * expected + 0.1 * images[indices].mean(0)
@@ -71,3 +71,15 @@ def test_a_state_grows_with_its_pool(spec: Path, tmp_path: Path) -> None:
         engine._step(torch.arange(20))
         assert len(engine.state.weights["load.value"]) == 5
         assert not torch.equal(engine.state.weights["load.value"][:3], before["load.value"])
+
+
+def test_a_frozen_state_moves_in_its_new_places_alone(spec: Path, tmp_path: Path) -> None:
+    spec.write_text(SPEC.replace("state  load: float[expert] = zeros", "frozen { state load: float[expert] = zeros }"))
+    with started(str(spec), None, dotted(SETTINGS), str(tmp_path / "run")) as engine:
+        engine._step(torch.arange(20))
+        assert engine.state.weights["load.value"].tolist() == [0, 0, 0]
+        engine.change(grow(engine.graph, "expert", 2))
+        for at in range(3):
+            engine._step(torch.arange(20 * at, 20 * at + 20))
+        moved = engine.state.weights["load.value"]
+        assert moved[:3].tolist() == [0, 0, 0] and moved[3:].any()

@@ -46,7 +46,9 @@ def begun(
     save_file(tensors, path / "vit.safetensors")
     model = model_of(**parameters)
     (path / "map.yaml").write_text(Path(MAP).read_text() if text is None else text)
-    return model, inherit_file(model, str(path / "vit.safetensors"), read_map(str(path / "map.yaml"), model.graph))
+    return model, inherit_file(
+        model.graph, model.state_dict(), str(path / "vit.safetensors"), read_map(str(path / "map.yaml"), model.graph)
+    )
 
 
 # ---------------------------------------------------------------- what starts from what
@@ -198,7 +200,9 @@ def test_a_frozen_weight_must_come_from_the_file(tmp_path: Path) -> None:
     program = modgraph.loads(frozen, **{**PARAMETERS, "sparse": [1]})
     save_file(timm_tensors(), tmp_path / "vit.safetensors")
     with pytest.raises(ModgraphError, match="frozen weights would stay random: blocks"):
-        inherit_file(program.build(0), str(tmp_path / "vit.safetensors"), read_map(MAP, program.ir))
+        inherit_file(
+            program.ir, program.build(0).state_dict(), str(tmp_path / "vit.safetensors"), read_map(MAP, program.ir)
+        )
 
 
 # ---------------------------------------------------------------- axes that lie otherwise
@@ -229,7 +233,12 @@ def started_from(folder: Path, tensors: dict[str, Tensor], text: str = STACKED) 
     save_file(tensors, folder / "moe.safetensors")
     (folder / "map.yaml").write_text(text)
     model = mixture()
-    return model, inherit_file(model, str(folder / "moe.safetensors"), read_map(str(folder / "map.yaml"), model.graph))
+    return model, inherit_file(
+        model.graph,
+        model.state_dict(),
+        str(folder / "moe.safetensors"),
+        read_map(str(folder / "map.yaml"), model.graph),
+    )
 
 
 def test_the_documents_map_takes_experts_apart_and_turns_their_matrices(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from modgraph.declare import Registry
 from modgraph.ir import Graph, Result
 from modgraph.recipes.schema import Named
+from modgraph.training.course import Course, Phase, Series
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,6 +32,17 @@ class LearnerSetup:
     processes: int
 
 
+@dataclass(frozen=True)
+class CourseSetup:
+    """What a course is made for: the graph that the run begins with, splits, and what the recipe says of steps."""
+
+    graph: Graph
+    splits: Mapping[str, Arrays]
+    epochs: int
+    batch: int
+    seed: int
+
+
 class Algorithm(Named):
     """How weights are learnt from a spec's losses."""
 
@@ -39,6 +51,10 @@ class Algorithm(Named):
     def tried_at_once(self, batch: int) -> int:
         """How many examples it runs at once, beside the steps of so many, without gradients."""
         return 0
+
+    def course(self, setup: CourseSetup) -> Course:
+        """The phases of a training by it. Raises `ModgraphError` if the spec or the data are not for it."""
+        return Series((Phase(setup.splits, setup.epochs),))
 
     @abstractmethod
     def learner(self, setup: LearnerSetup) -> Learner:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, listed
-from modgraph.ir import weights_of
+from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.training.start.beginning import Beginning
 from modgraph.training.start.errors import CannotStart
 from modgraph.training.start.slices import arranged, fits, is_plain, left_over
@@ -40,24 +39,38 @@ class Inherited(Beginning):
         return "; ".join(parts)
 
 
-def inherit_run(model: Model, path: str, found: Mapping[str, Tensor]) -> Inherited:
-    """Give a model the weights that a run found, by name. Raises `ModgraphError` where they do not fit."""
-    own = model.state_dict()
+def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mapping[str, Tensor]) -> Inherited:
+    """Give the weights of a graph the values that a run found, by name; one that has grown since, in its first places.
+
+    Raises `ModgraphError` where they do not fit.
+    """
+    before = {name: _before(graph, name, own[name]) for name in own}
     shared = [name for name in own if name in found]
     if not shared:
         reason = f"no tensor has a name of this spec's; the run has {listed(sorted(found))}"
         way_out = "give values and modules the names they have in the run's spec"
         raise ModgraphError([CannotStart(path=path, reason=reason, way_out=way_out)])
-    unlike = [_difference(own[name], name, found[name]) for name in shared if own[name].shape != found[name].shape]
+    unlike = [
+        _difference(own[name], name, found[name])
+        for name in shared
+        if found[name].shape not in (own[name].shape, before[name].shape)
+    ]
     if unlike:
         way_out = "make the shapes equal, or give what is to start afresh another name"
         raise ModgraphError([CannotStart(path=path, reason=listed(unlike), way_out=way_out)])
-    return _take_over(model, path, found, {name: Origin(name) for name in shared})
+    places = {name: before[name] if found[name].shape == before[name].shape else own[name] for name in shared}
+    return _take_over(graph, {**own, **places}, path, found, {name: Origin(name) for name in shared})
 
 
-def inherit_file(model: Model, path: str, weight_map: WeightMap) -> Inherited:
-    """Give a model the tensors of a file, by a map. Raises `ModgraphError` naming all that is amiss."""
-    found, own = read_tensors(path), model.state_dict()
+def _before(graph: Graph, name: str, own: Tensor) -> Tensor:
+    """The places of a weight that were there before it grew."""
+    of = module_axes(graph).get(name)
+    return own if of is None else own.narrow(of.axis, 0, of.old)
+
+
+def inherit_file(graph: Graph, own: Mapping[str, Tensor], path: str, weight_map: WeightMap) -> Inherited:
+    """Give the weights of a graph the tensors of a file, by a map. Raises `ModgraphError` naming all that is amiss."""
+    found = read_tensors(path)
     known = {name: origin for name, origin in weight_map.origins.items() if origin.tensor in found}
     fitting = {name: origin for name, origin in known.items() if fits(own[name], found[origin.tensor], origin)}
     extra = [str(each) for each in left_over(found, known.values()) if not weight_map.is_unused(each.tensor)]
@@ -74,7 +87,7 @@ def inherit_file(model: Model, path: str, weight_map: WeightMap) -> Inherited:
     ]
     if diagnostics:
         raise ModgraphError(diagnostics)
-    return _take_over(model, path, found, fitting)
+    return _take_over(graph, own, path, found, fitting)
 
 
 def _misfits(wrong: Mapping[str, Origin], own: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> dict[str, str]:
@@ -105,11 +118,12 @@ def _difference(own: Tensor, name: str, found: Tensor, origin: Origin | None = N
 
 
 @torch.no_grad()
-def _take_over(model: Model, path: str, found: Mapping[str, Tensor], origins: Mapping[str, Origin]) -> Inherited:
-    """Copy tensors into a model: `origins` has that of each weight. Raises `ModgraphError` if a frozen one has none."""
-    own = model.state_dict()
+def _take_over(
+    graph: Graph, own: Mapping[str, Tensor], path: str, found: Mapping[str, Tensor], origins: Mapping[str, Origin]
+) -> Inherited:
+    """Copy tensors into weights: `origins` has that of each. Raises `ModgraphError` if a frozen one has none."""
     fresh = tuple(name for name in own if name not in origins)
-    frozen = {weight.name for weight in weights_of(model.graph) if weight.frozen}
+    frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
     unset = [name for name in fresh if name in frozen]
     if unset:
         reason = f"frozen weights would stay random: {listed(unset)} of this spec have no tensor there"

@@ -1,0 +1,138 @@
+"""What a training does: phase after phase, each with its data, so many epochs of them, and what is learnt from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from modgraph.ir import Graph
+
+if TYPE_CHECKING:
+    from modgraph.backends.torch import Model
+    from modgraph.data import Arrays
+    from modgraph.store.run_directory import RunDirectory
+
+T = TypeVar("T")
+Facts = Mapping[str, Any]  # plain values, as a checkpoint keeps them
+
+
+def unchanged(graph: Graph) -> Graph:
+    return graph
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One part of a training. `learnt_from` makes, of its graph, the one whose losses a step descends on.
+
+    The learning rate's schedule, the best epoch and an early stop are each phase's own. The state of the optimizer
+    `goes_on` from the phase before, or begins afresh. `told` stands in each line of its metrics.
+    """
+
+    splits: Mapping[str, Arrays]
+    epochs: int
+    learnt_from: Callable[[Graph], Graph] = unchanged
+    lr: float | None = None
+    goes_on: bool = False
+    told: Facts = field(default_factory=dict)
+
+    @property
+    def data(self) -> Arrays:
+        return self.splits["train"]
+
+    @property
+    def validation(self) -> Arrays | None:
+        return self.splits.get("validation")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What comes next: a phase, the graph that it trains, and where in its course the training then is."""
+
+    phase: Phase
+    graph: Graph
+    at: Facts = field(default_factory=dict)
+
+
+class Training(Protocol):
+    """What a course may know of the training that it decides about."""
+
+    directory: RunDirectory
+
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def at(self) -> Facts: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def is_rank_zero(self) -> bool: ...
+    def model_now(self) -> Model:
+        """The model of the graph with the weights as they are, in evaluation mode."""
+
+    def measured(self, model: Model, arrays: Arrays) -> dict[str, float]:
+        """The metrics of a model on a split, each process measuring a part."""
+
+    def on_rank_zero(self, compute: Callable[[], T]) -> T:
+        """What one process computes, for all of them."""
+
+    def say(self, text: str) -> None:
+        """A line for the user."""
+
+
+class Course(ABC):
+    """Which phases a training has. A course is a value: where in it a training is stands in its checkpoints, and what
+    comes next is a function of that, of the graph, the weights and the data."""
+
+    @abstractmethod
+    def begin(self, graph: Graph) -> Turn:
+        """The first phase. Raises `ModgraphError`."""
+
+    @abstractmethod
+    def phase(self, at: Facts, graph: Graph) -> Phase:
+        """The phase of a training that is there. Raises `ValueError` or `TypeError` where there is no such place."""
+
+    @abstractmethod
+    def after(self, training: Training) -> Turn | None:
+        """What comes after the phase at work, when it has ended; None where the training has.
+
+        Raises `ModgraphError`.
+        """
+
+    def take_up(self, training: Training) -> None:  # noqa: B027 - most have nothing to do
+        """Before a training goes on from a checkpoint: cut back logs of the course to it."""
+
+    def results(self, at: Facts) -> dict[str, Any]:
+        """What the training has come to, by name, beside the metrics of its model."""
+        return {}
+
+    def record(self, training: Training) -> dict[str, Any]:
+        """What the record of the run keeps of the end."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Series(Course):
+    """Phases that are known beforehand; an edit may make the graph of each of the one before. A recipe is one phase."""
+
+    phases: Sequence[Phase]
+    edits: Mapping[int, Callable[[Graph], Graph]] = field(default_factory=dict)
+
+    def begin(self, graph: Graph) -> Turn:
+        return self._turn(0, graph)
+
+    def phase(self, at: Facts, graph: Graph) -> Phase:
+        number = at.get("phase", 0)
+        if not 0 <= number < len(self.phases):
+            raise ValueError(f"it is of phase {number}, of {len(self.phases)}")
+        return self.phases[number]
+
+    def after(self, training: Training) -> Turn | None:
+        number = training.at.get("phase", 0) + 1
+        return self._turn(number, training.graph) if number < len(self.phases) else None
+
+    def _turn(self, number: int, graph: Graph) -> Turn:
+        return Turn(self.phases[number], self.edits.get(number, unchanged)(graph), {"phase": number})

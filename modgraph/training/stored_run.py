@@ -1,0 +1,157 @@
+"""A run on disk: its graph, its model, its data, its checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from modgraph.backends.torch import Model, build
+from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
+from modgraph.data.errors import DataChanged
+from modgraph.data.fingerprint import Fingerprint, changes_of, from_json, way_out_of
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph
+from modgraph.store.checkpoint import Checkpoint, newest_checkpoint
+from modgraph.store.errors import BadCheckpoint
+from modgraph.store.run_directory import RunDirectory
+from modgraph.training.errors import NotForEval
+from modgraph.training.held_out import with_validation
+from modgraph.training.recipe import Recipe, read_recipe
+from modgraph.training.state import load_weights
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk. `overrides` choose its data anew."""
+
+    directory: RunDirectory
+    overrides: Mapping[str, Any]
+
+    @property
+    def path(self) -> Path:
+        return self.directory.path
+
+    def _repr_html_(self) -> str:
+        """The run as a notebook shows it: the page of `modgraph visualize`. Raises `ModgraphError`."""
+        from modgraph.pages import in_notebook, page_of_run
+
+        return in_notebook(page_of_run(str(self.path)))
+
+    @cached_property
+    def began_with(self) -> Graph:
+        """The graph that the run began with."""
+        return self.directory.read_graph()
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph of the model that it holds."""
+        return self.directory.graph_now()
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        return read_recipe(self.directory.recipe, self.overrides)
+
+    @property
+    def _data(self) -> DataSet:
+        """Its data set, with what the run keeps of it."""
+        return self.recipe.data.kept_in(self.path)
+
+    def checkpoint(self) -> Checkpoint:
+        """The best checkpoint if the recipe asks for the best, or the newest. Raises `ModgraphError`."""
+        folder = self.directory.checkpoints
+        return _there(newest_checkpoint(folder, best=True, origin=self.directory.origin()), folder)
+
+    def newest(self) -> Checkpoint:
+        """The newest checkpoint, where its training goes on. Raises `ModgraphError`."""
+        folder = self.directory.checkpoints
+        return _there(newest_checkpoint(folder, origin=self.directory.origin()), folder)
+
+    def model(self, device: str | torch.device = "cpu") -> Model:
+        """The model with the weights of its checkpoint, in evaluation mode. Raises `ModgraphError`."""
+        return self.model_of(self.checkpoint(), device)
+
+    def model_of(self, checkpoint: Checkpoint, device: str | torch.device = "cpu") -> Model:
+        """The model with the weights of one of its checkpoints, in evaluation mode."""
+        model = build(checkpoint.graph or self.began_with, self.recipe.train.seed)
+        load_weights(model, checkpoint)
+        return model.to(device).eval()
+
+    def splits(self) -> dict[str, Arrays]:
+        """The arrays of every split of its data, as they are now."""
+        return with_validation(self._data.splits(self.graph), self.recipe.train)
+
+    def test_data(self) -> dict[str, Arrays]:
+        """The arrays of every split that was neither learnt from nor monitored.
+
+        Raises `ModgraphError`, also where they have changed since the run began.
+        """
+        found = unseen(self.splits())
+        self.refuse_changed(found, unseen(self.fingerprints or {}))
+        return found
+
+    @cached_property
+    def fingerprints(self) -> dict[str, Fingerprint] | None:
+        """What tells the splits that the run began with from others; None in runs of before it was kept."""
+        if not self.directory.data.exists():
+            return None
+        try:
+            return from_json(self.directory.read_data())
+        except ValueError as error:
+            raise self.directory.fault(str(error)) from error
+
+    def refuse_changed(
+        self, splits: Mapping[str, Arrays], known: Mapping[str, Fingerprint] | None = None, way_out: str | None = None
+    ) -> None:
+        """Raises `ModgraphError` where splits are not as the run began with them, unless its data are chosen anew."""
+        if self.fingerprints is None or self.overrides:
+            return
+        expected = {name: self.fingerprints.get(name) for name in splits} if known is None else known
+        found = {name: Fingerprint.of(self._data, arrays) for name, arrays in splits.items()}
+        changes = changes_of(expected, found)
+        if changes:
+            advice = way_out or way_out_of(self.recipe.data)
+            raise ModgraphError(
+                [
+                    DataChanged(path=str(self.path), split=split, change=change, way_out=advice)
+                    for split, change in changes
+                ]
+            )
+
+    def description(self) -> dict[str, Any]:
+        """Names of classes and how inputs were made, for those who deploy the model."""
+        return self._data.description()
+
+
+def _there(checkpoint: Checkpoint | None, folder: Path) -> Checkpoint:
+    """The checkpoint of a folder. Raises `ModgraphError` where there is none."""
+    if checkpoint is None:
+        reason = "the run has none yet: no epoch was finished"
+        raise ModgraphError([BadCheckpoint(path=str(folder), reason=reason)])
+    return checkpoint
+
+
+def unseen(splits: Mapping[str, T]) -> dict[str, T]:
+    """Those of the splits that are neither learnt from nor monitored."""
+    return {name: value for name, value in splits.items() if name not in (TRAIN, VALIDATION)}
+
+
+def load_run(path: str | Path, /, **data: Any) -> Run:
+    """A run directory; keywords choose keys of its data anew (`seed=1`). Raises `ModgraphError`."""
+    directory = RunDirectory(Path(path))
+    directory.check()
+    return Run(directory, {f"data.{key}": value for key, value in data.items()})
+
+
+def data_overrides(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of `data` among dotted overrides. Raises `ModgraphError` for any other key."""
+    wrong = [name for name in overrides if not name.startswith("data.")]
+    if wrong:
+        raise ModgraphError([NotForEval(name=name) for name in wrong])
+    return {name.removeprefix("data."): value for name, value in overrides.items()}
