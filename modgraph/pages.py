@@ -4,32 +4,52 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from modgraph.files import read_file
+from modgraph.inspect.diff import Side, compared, without_marks
+from modgraph.inspect.diff.html import panes_of
+from modgraph.inspect.growth_sections import growth_section
 from modgraph.inspect.page import Curve, Curves, Pane, Section, page_of
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.trace_sections import loads_of, sections_of
+from modgraph.store.growth import growth_of
 from modgraph.store.metrics import read_metrics
-from modgraph.store.opened import Opened, opened
+from modgraph.store.opened import Kind, Opened, opened
+from modgraph.store.run_directory import RunDirectory
 from modgraph.store.stored_trace import StoredTrace, read_trace
 
-ABOUT = ("step", "epoch", "split", "task")  # what a line of metrics tells beside them
+ABOUT = ("step", "epoch", "split", "task", "phase")  # what a line of metrics tells beside them
 
 
 def page_of_opened(shown: Opened) -> str:
     """The page of a spec, a run or a bundle. Raises `ModgraphError` where a run's records are damaged."""
-    scene = scene_of(shown.graph)
-    if shown.run is None:
+    if shown.run is None or shown.kind is not Kind.RUN:
+        scene = scene_of(shown.graph)
         return page_of(scene.name, [Pane(scene, shown.source)])
-    trace = read_trace(shown.run)
+    trace, growth = read_trace(shown.run), growth_of(shown.run)
     measured = list(_charts(read_metrics(shown.run)))
     sections = [Section("Training", measured)] if measured else []
+    sections += [growth_section(growth)] if growth is not None else []
     if trace is not None:
         pictures = {view: read_file(path) for view, path in trace.pictures.items()}
         sections += sections_of(trace.content, pictures, trace.stale)
     loads = {} if trace is None else loads_of(trace.content)
-    return page_of(scene.name, [Pane(scene, shown.source, loads=loads, notes=_notes(shown, trace))], sections)
+    *earlier, now = _panes(shown, shown.run)
+    return page_of(shown.graph.name, [*earlier, replace(now, loads=loads, notes=_notes(shown, trace))], sections)
+
+
+def _panes(shown: Opened, run: RunDirectory) -> list[Pane]:
+    """The graph of a run; where it has grown, the graph that it began with before it, what was added marked."""
+    if run.read_graph() == shown.graph:
+        return [Pane(scene_of(shown.graph), shown.source)]
+    began = opened(run.ir)
+    sides = Side(str(run.ir), began.kind, began.graph), Side(str(shown.path), shown.kind, shown.graph)
+    found = without_marks(compared(*sides, {}, {}))
+    if not found.diff:
+        return [Pane(scene_of(shown.graph), shown.source)]
+    return [*panes_of(found, (began.source, shown.source), ("as it began", "as it is now"))]
 
 
 def page_of_run(path: str) -> str:

@@ -79,7 +79,7 @@ class Training:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC|RUN|BUNDLE")
+    parser.add_argument("spec", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
     add_overrides(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--all", action="store_true", help="every node, equal repetitions too")

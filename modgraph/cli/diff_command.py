@@ -1,4 +1,4 @@
-"""Compare two architectures: specs, runs or bundles, in any mix."""
+"""Compare two architectures: specs, runs, checkpoints or bundles, in any mix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAME, DIFFERENT = 0, 2
 
 
 class TooFew(Diagnostic):
-    """`diff` compares two architectures: specs, folders of runs or bundles, which may be the same spec twice."""
+    """`diff` compares two architectures: specs, runs, checkpoints or bundles, which may be the same spec twice."""
 
     code = "MG820"
     message = "two architectures are compared, and fewer are given"
@@ -31,7 +31,9 @@ class TooFew(Diagnostic):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A", nargs="?", help="a spec, a run's folder or a bundle")
+    parser.add_argument(
+        "before", metavar="A", nargs="?", help="a spec, a run's folder, a checkpoint, a graph (.json) or a bundle"
+    )
     parser.add_argument("after", metavar="B", nargs="?", help="the same")
     add_overrides(parser)
     for side, which in (("before", "A"), ("after", "B")):

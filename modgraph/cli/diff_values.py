@@ -9,56 +9,72 @@ from modgraph.inspect.diff import Fate, Trained, Values, Weight
 from modgraph.ir import Graph, weights_of
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.store.opened import Kind, Opened
-from modgraph.store.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
-SAME_SHAPE = (Fate.KEPT, Fate.MOVED)
+    Arrays = Mapping[str, ndarray]
+
+SAME = (Fate.KEPT, Fate.MOVED)
+NONE_YET = Values(reason="a run has no checkpoint yet")
 
 
 def values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Values:
-    """Of two runs name by name; where one is a bundle, which has a hash of its weights, as a whole; of specs nothing.
+    """Of runs and checkpoints name by name; where one is a bundle, which has a hash of its weights, as a whole.
 
-    Raises `ModgraphError`.
+    Specs and graphs have none. Raises `ModgraphError`.
     """
-    if Kind.SPEC in (before.kind, after.kind):
+    kinds = {before.kind, after.kind}
+    if kinds & {Kind.SPEC, Kind.GRAPH}:
         return Values()
-    if before.run is not None and after.run is not None:
-        return _of_runs(before.run, after.run, weights)
+    if Kind.BUNDLE not in kinds:
+        return _by_name(_weights_of(before), _weights_of(after), weights)
     hashes = [_hash_of(each) for each in (before, after)]
     if None in hashes:
-        return Values(reason="a run has no checkpoint yet")
+        return NONE_YET
     return Values(Trained.EQUAL if hashes[0] == hashes[1] else Trained.DIFFERENT)
 
 
-def _of_runs(before: RunDirectory, after: RunDirectory, weights: tuple[Weight, ...]) -> Values:
-    from modgraph.store.weight_values import weights_of_run
+def _weights_of(found: Opened) -> Arrays | None:
+    """The weights of a checkpoint, or of that which a run ends with, None where it has none. Raises `ModgraphError`."""
+    from modgraph.store.weight_values import weights_of_checkpoint, weights_of_run
 
-    old, new = weights_of_run(before), weights_of_run(after)
+    if found.record is not None:
+        return weights_of_checkpoint(found.path.with_suffix(".safetensors"), found.record)
+    assert found.run is not None, "specs and bundles have no weights of their own"
+    return weights_of_run(found.run)
+
+
+def _by_name(old: Arrays | None, new: Arrays | None, weights: tuple[Weight, ...]) -> Values:
+    """Of those that have grown, the old part is compared."""
     if old is None or new is None:
-        return Values(reason="a run has no checkpoint yet")
-    pairs = [
-        (each.before.name, each.after.name) for each in weights if each.fate in SAME_SHAPE if each.before and each.after
-    ]
-    different = tuple(name for first, name in pairs if not _equal(old, first, new, name))
+        return NONE_YET
+    pairs = [(each.before.name, each.after.name) for each in weights if each.fate in SAME if each.before and each.after]
+    longer = [(each.before, each.after) for each in weights if each.fate is Fate.RESHAPED if each.before and each.after]
+    different = tuple(name for first, name in pairs if not _equal(old[first], new[name]))
+    kept = tuple(after.name for before, after in longer if _goes_on(old[before.name], new[after.name]))
     others = len(pairs) < len(weights)
     trained = Trained.DIFFERENT if different or others else Trained.EQUAL
-    return Values(trained, len(pairs) - len(different), different)
+    return Values(trained, len(pairs) - len(different), different, kept)
 
 
-def _equal(old: Mapping[str, ndarray], first: str, new: Mapping[str, ndarray], second: str) -> bool:
+def _equal(old: ndarray, new: ndarray) -> bool:
     """Bit for bit, so that what is no number equals itself."""
-    return old[first].dtype == new[second].dtype and old[first].tobytes() == new[second].tobytes()
+    return old.dtype == new.dtype and old.shape == new.shape and old.tobytes() == new.tobytes()
+
+
+def _goes_on(old: ndarray, new: ndarray) -> bool:
+    """Whether the first places along every axis are those of the old one."""
+    return _equal(old, new[tuple(map(slice, old.shape))].copy())
 
 
 def _hash_of(found: Opened) -> str | None:
     """The hash of the weights that inference needs, None of a run without any."""
-    if found.run is None:
+    if found.kind is Kind.BUNDLE:
         return str(found.manifest["weights"])
-    from modgraph.store.weight_values import hash_of_values, weights_of_run
+    from modgraph.store.weight_values import hash_of_values
 
-    weights = weights_of_run(found.run)
+    weights = _weights_of(found)
     return None if weights is None else hash_of_values({name: weights[name] for name in _needed(found.graph)})
 
 

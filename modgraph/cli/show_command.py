@@ -1,14 +1,15 @@
-"""Print the graph of a spec."""
+"""Print the graph of a spec, a run, a checkpoint or a bundle."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from modgraph.cli.common import add_overrides, load_spec
+from modgraph.cli.common import add_overrides, overrides, warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import to_json
 from modgraph.passes import PIPELINES, Pass, apply_passes, up_to
+from modgraph.store.opened import opened
 
 
 class UnknownPass(Diagnostic):
@@ -24,7 +25,7 @@ class UnknownPass(Diagnostic):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("spec", metavar="SPEC")
+    parser.add_argument("architecture", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
     add_overrides(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--after", metavar="PASS", help=f"after the passes up to one: {_known()}")
@@ -32,7 +33,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     passes = () if options.after is None else _passes(options.after)
-    graph = apply_passes(load_spec(options.spec, options).ir, passes)
+    found = opened(options.architecture, overrides(options))
+    warn(found)
+    graph = apply_passes(found.graph, passes)
     print(json.dumps(to_json(graph), indent=2) if options.format == "json" else graph)
     return 0
 

@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--view",
         choices=VIEWS,
         help="modules over the image (places, the default), by class and group of the data, over the training; "
-        "entropies of controllers over the training, paths from route to route",
+        "entropies of controllers over the training, paths from route to route, what was added to the model",
     )
     parser.add_argument("--recipe", metavar="FILE", help="of a bundle: trace it on the data of this recipe")
     parser.add_argument(

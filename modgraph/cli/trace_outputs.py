@@ -57,6 +57,7 @@ class Outputs:
 
     def _page(self) -> str:
         """The graph, and all that was traced of it."""
+        from modgraph.inspect.growth_sections import growth_section
         from modgraph.inspect.page import Pane, page_of
         from modgraph.inspect.scene import scene_of
         from modgraph.inspect.trace_sections import loads_of, sections_of
@@ -64,7 +65,8 @@ class Outputs:
 
         shown = opened(self.options.path)
         pane = Pane(scene_of(shown.graph), shown.source, loads=loads_of(self.summary))
-        return page_of(f"{shown.graph.name}: trace", [pane], sections_of(self.summary, self.pictures))
+        grown = [growth_section(self.summary["growth"])] if self.summary["growth"] is not None else []
+        return page_of(f"{shown.graph.name}: trace", [pane], [*sections_of(self.summary, self.pictures), *grown])
 
     def keep_in(self, run: RunDirectory) -> None:
         """Leave the trace in a run, unless it is there; of one that cannot be written to, the user is told."""

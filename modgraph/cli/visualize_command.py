@@ -1,4 +1,4 @@
-"""Draw a spec, a run or a bundle: a page to explore, or a picture."""
+"""Draw a spec, a run, a checkpoint or a bundle: a page to explore, or a picture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUFFIXES = (".html", ".svg", ".dot", ".mmd")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("architecture", metavar="SPEC|RUN|BUNDLE")
+    parser.add_argument("architecture", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
     add_overrides(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="a page (.html), a picture (.svg), graphviz (.dot), Mermaid (.mmd)"

@@ -12,7 +12,7 @@ Told = Mapping[str, Any]  # a trace, or a part of it
 
 FIGURES = ("H_a", "H_b", "largest gate", "load CV²", "importance CV²")
 MOST_BYTES = 6_000_000  # of pictures in one page, which text makes a third larger
-CHARTED = ("groups", "training", "controllers")  # views whose numbers the sections draw themselves
+CHARTED = ("groups", "training", "controllers", "growth")  # views whose numbers sections draw themselves
 
 
 def sections_of(trace: Told, pictures: Mapping[str, bytes] | None = None, stale: bool = False) -> list[Section]:

@@ -115,6 +115,18 @@ class NotABundle(Diagnostic):
     way_out: str = "modgraph export RUN -o model.onnx makes one"
 
 
+class NotAGraph(Diagnostic):
+    """A file that ends in .json holds no graph as `modgraph show --format json` prints it, and runs keep it."""
+
+    code = "MG618"
+    message = 'cannot open the graph "{path}": {reason}'
+    help = (
+        "modgraph show SPEC --format json prints one; a run's first is RUN/ir.json, later ones are in RUN/checkpoints"
+    )
+    path: str
+    reason: str
+
+
 class SetOfStored(Diagnostic):
     """Parameters are a spec's; what a run or a bundle holds was made with those that it had."""
 
@@ -135,6 +147,17 @@ class BadTrace(Diagnostic):
     path: str
     run: str
     reason: str
+
+
+class DamagedGrowth(Diagnostic):
+    """Each line of a run's `growth.jsonl` is a module that was added, of `detections.jsonl` a pass over the data of a
+    task. A last line that does not end is one that a training is writing."""
+
+    code = "MG617"
+    message = 'line {line} of "{path}" tells nothing of growth'
+    help = "remove the line, or take the run up again, which cuts the file back: modgraph train SPEC --resume RUN"
+    path: str
+    line: int
 
 
 class DamagedMetrics(Diagnostic):

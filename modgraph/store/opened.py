@@ -1,10 +1,11 @@
-"""Whatever holds an architecture, opened: a spec, a run's folder or an exported bundle. Needs no torch."""
+"""Whatever holds an architecture, opened: a spec, a run's folder, one of its checkpoints, a stored graph or an exported
+bundle. Needs no torch."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +17,8 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
 from modgraph.elaboration import Imports, elaborate, moves_in, read_model, stored_graph
 from modgraph.files import read_file, reason_of
 from modgraph.ir import Graph, Node, Part, UnreadableGraph, rewritten
-from modgraph.store.errors import NotABundle, SetOfStored
+from modgraph.store.checkpoint_record import NAME, CheckpointRecord
+from modgraph.store.errors import NotABundle, NotAGraph, SetOfStored
 from modgraph.store.run_directory import RunDirectory
 from modgraph.syntax import parse, read
 
@@ -26,6 +28,8 @@ class Kind(StrEnum):
 
     SPEC = "spec"
     RUN = "run"
+    CHECKPOINT = "checkpoint"
+    GRAPH = "graph"
     BUNDLE = "bundle"
 
 
@@ -34,8 +38,9 @@ class Opened:
     """An architecture and what it was read from.
 
     `source` is the text of its spec, which spans of the graph's nodes point into; a bundle has none, and what a
-    training changed of a graph has no place. `run` is a run's folder, `manifest` what a bundle tells of itself,
-    `moved` the names that the spec says an earlier version had otherwise.
+    training changed of a graph has no place. `run` is a run's folder, that of a checkpoint or a graph too; `record`
+    tells of a checkpoint, `manifest` what a bundle tells of itself, `moved` the names that the spec says an earlier
+    version had otherwise.
     """
 
     path: Path
@@ -46,6 +51,7 @@ class Opened:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
     moved: Mapping[str, str] = field(default_factory=dict)
+    record: CheckpointRecord | None = None
 
 
 def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_as: str | None = None) -> Opened:
@@ -58,14 +64,18 @@ def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_
         return _spec(path, given, known_as)
     if given:
         raise ModgraphError([SetOfStored(path=str(path), kind=kind, name=next(iter(given)))])
-    return _run(Path(path)) if kind is Kind.RUN else _bundle(Path(path))
+    return OPEN[kind](Path(path))
 
 
 def kind_of(path: str | Path) -> Kind:
-    """What a path is taken for: a folder is a run, what ends in .onnx a bundle, all else a spec."""
+    """What a path is taken for: a folder is a run, what ends in .onnx a bundle, in .safetensors or as the record of one
+    a checkpoint, else in .json a stored graph, and all else a spec."""
     if os.path.isdir(path):  # noqa: PTH112 (`Path.is_dir` raises for a name that is too long)
         return Kind.RUN
-    return Kind.BUNDLE if str(path).endswith(".onnx") else Kind.SPEC
+    name = Path(path)
+    if name.suffix == ".safetensors" or (name.suffix == ".json" and NAME.fullmatch(name.stem)):
+        return Kind.CHECKPOINT
+    return {".onnx": Kind.BUNDLE, ".json": Kind.GRAPH}.get(name.suffix, Kind.SPEC)
 
 
 def _spec(path: str | Path, parameters: dict[str, Any], known_as: str | None) -> Opened:
@@ -80,15 +90,48 @@ def _spec(path: str | Path, parameters: dict[str, Any], known_as: str | None) ->
 
 def _run(path: Path) -> Opened:
     directory = RunDirectory(path)
-    graph, report = directory.graph_now(), Report()
-    source = read(directory.spec, report)
+    return _in_run(Opened(path, Kind.RUN, directory.graph_now(), run=directory))
+
+
+def _checkpoint(path: Path) -> Opened:
+    """A checkpoint by the file of its tensors, or of its record."""
+    record, folder = CheckpointRecord.read(path.with_suffix(".safetensors")), path.absolute().parent.parent
+    graph = record.graph
+    if graph is None:  # it is older than graphs in checkpoints
+        graph = RunDirectory(folder).read_graph()
+    return _in_run(Opened(path, Kind.CHECKPOINT, graph, run=_run_in(folder), record=record))
+
+
+def _graph(path: Path) -> Opened:
+    """A graph that is stored as JSON, such as a run's first in ir.json."""
+    try:
+        graph = stored_graph(json.loads(read_file(path)))
+    except (OSError, ValueError, RecursionError, UnreadableGraph) as error:
+        raise ModgraphError([NotAGraph(path=str(path), reason=reason_of(error))]) from error
+    directory = _run_in(path.absolute().parent)
+    of_run = directory is not None and directory.ir.name == path.name
+    return _in_run(Opened(path, Kind.GRAPH, graph, run=directory if of_run else None))
+
+
+def _run_in(folder: Path) -> RunDirectory | None:
+    """The run that a folder holds, if it holds one."""
+    directory = RunDirectory(folder)
+    return directory if directory.record.exists() else None
+
+
+def _in_run(found: Opened) -> Opened:
+    """The same with the spec of its run, and with the places of its nodes there."""
+    if found.run is None:
+        return found
+    report = Report()
+    source = read(found.run.spec, report)
     file = None if source is None else parse(source, report)
     if file is None:
-        return Opened(path, Kind.RUN, graph, source, directory)
-    imports = Imports(path, report, directory.read_imports())
-    spec = elaborate(file, graph.parameters, report, imports=imports)
-    placed = graph if spec is None or report.errors else _placed(graph, spec)
-    return Opened(path, Kind.RUN, placed, source, directory, moved=moves_in(file))
+        return replace(found, source=source)
+    imports = Imports(found.run.path, report, found.run.read_imports())
+    spec = elaborate(file, found.graph.parameters, report, imports=imports)
+    placed = found.graph if spec is None or report.errors else _placed(found.graph, spec)
+    return replace(found, graph=placed, source=source, moved=moves_in(file))
 
 
 def _placed(graph: Graph, spec: Graph) -> Graph:
@@ -110,6 +153,14 @@ def _bundle(path: Path) -> Opened:
         return Opened(path, Kind.BUNDLE, stored_graph(manifest["ir"]), manifest=manifest)
     except (OSError, LookupError, TypeError, UnreadableGraph) as error:
         raise ModgraphError([NotABundle(path=str(path), reason=reason_of(error))]) from error
+
+
+OPEN: dict[Kind, Callable[[Path], Opened]] = {
+    Kind.RUN: _run,
+    Kind.CHECKPOINT: _checkpoint,
+    Kind.GRAPH: _graph,
+    Kind.BUNDLE: _bundle,
+}
 
 
 def _manifest(content: bytes) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The files of a run. Needs no torch.
 
 spec.mod  imports.json  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
-what its data set keeps, and what was traced of it: trace.json  trace/
+of a model that grows growth.jsonl  detections.jsonl, what its data set keeps, and what was traced: trace.json  trace/
 
 A run is made in three steps, each whole or not at all: run.json says that it is starting and names every file that will
 be laid out, with its hash; these are written; run.json says that it has started. So whatever cuts a start off leaves
@@ -83,6 +83,16 @@ class RunDirectory:
     @property
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
+
+    @property
+    def growth(self) -> Path:
+        """What was added to its model, where a training did that."""
+        return self.path / "growth.jsonl"
+
+    @property
+    def detections(self) -> Path:
+        """How novel the data of its tasks were to the model."""
+        return self.path / "detections.jsonl"
 
     @property
     def tensorboard(self) -> Path:

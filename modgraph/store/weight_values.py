@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import reason_of
-from modgraph.store.checkpoint_record import WEIGHT, newest_record, path_of
+from modgraph.store.checkpoint_record import WEIGHT, CheckpointRecord, newest_record, path_of
 from modgraph.store.errors import BadCheckpoint
 from modgraph.store.run_directory import RunDirectory
 
@@ -21,13 +22,15 @@ def weights_of_run(run: RunDirectory) -> dict[str, ndarray] | None:
 
     Raises `ModgraphError`.
     """
+    record = newest_record(run.checkpoints, run.origin())
+    return None if record is None else weights_of_checkpoint(path_of(run.checkpoints, record.step), record)
+
+
+def weights_of_checkpoint(path: Path, record: CheckpointRecord) -> dict[str, ndarray]:
+    """The weights of the checkpoint whose tensors stand at a path, by name. Raises `ModgraphError`."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    record = newest_record(run.checkpoints, run.origin())
-    if record is None:
-        return None
-    path = path_of(run.checkpoints, record.step)
     try:
         tensors = load(record.tensors(path))
     except (OSError, ValueError, SafetensorError) as error:

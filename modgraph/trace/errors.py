@@ -119,6 +119,17 @@ class NoControllers(Diagnostic):
     help = "routers with a distribution over modules have one: categorical, cosine, linear, noisy_top_k"
 
 
+class NoGrowth(Diagnostic):
+    """The view `growth` of a trace shows what a continual training has added to its model, and how novel it found its
+    data, as `growth.jsonl` and `detections.jsonl` of the run tell."""
+
+    code = "MG842"
+    message = "no training has looked whether this model should grow"
+    help = (
+        "take another view: --view places, or --view groups; algorithm: continual trains a spec that says grow … when …"
+    )
+
+
 class NotKept(Diagnostic):
     """`trace` leaves what it found in the run, for `visualize` and the like, and the run's folder cannot be written."""
 

@@ -23,11 +23,19 @@ def groupings_of(trace: Trace) -> dict[str, Sequence[str]]:
     return {**classes, **{name: words.tolist() for name, words in trace.arrays.groups.items()}}
 
 
-def use_by_group(route: RouteTrace, words: Sequence[str]) -> dict[str, list[float]]:
-    """Each module's share of what the tokens of each group selected, or of their gates, after the last round."""
+def use_by_groups(trace: Trace, route: RouteTrace) -> dict[str, dict[str, list[float]]]:
+    """What each group of each grouping used of a route's modules."""
+    orders = trace.arrays.orders
+    return {name: use_by_group(route, words, orders.get(name)) for name, words in groupings_of(trace).items()}
+
+
+def use_by_group(route: RouteTrace, words: Sequence[str], order: Sequence[str] | None = None) -> dict[str, list[float]]:
+    """Each module's share of what the tokens of each group selected, or of their gates, after the last round; groups in
+    an order, or in that of their names."""
     totals_BM = route.chosen[-1].reshape(len(words), -1, route.modules).sum(1, dtype=np.float64)
-    column = np.array(words)
-    return {group: shares(totals_BM[column == group].sum(0)) for group in sorted(set(words), key=_in_order)}
+    column, found = np.array(words), set(words)
+    groups = sorted(found, key=_in_order) if order is None else [group for group in order if group in found]
+    return {group: shares(totals_BM[column == group].sum(0)) for group in groups}
 
 
 def shares(totals: NDArray[np.float64]) -> list[float]:

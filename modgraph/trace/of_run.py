@@ -15,6 +15,7 @@ from modgraph.data.batches import batches
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import comparisons
 from modgraph.metrics.compared import Accuracy, accuracies
+from modgraph.store.growth import growth_of
 from modgraph.trace.errors import NothingToTrace
 from modgraph.trace.history import entropies_of, history_of
 from modgraph.trace.record import record
@@ -47,6 +48,7 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
         history=history_of(metrics, run.graph),
         entropies=entropies_of(metrics, run.graph),
         words=description.get("words", {}),
+        growth=growth_of(run.directory),
         epoch=checkpoint.epoch,
         step=checkpoint.step,
     )

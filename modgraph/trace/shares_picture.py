@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from modgraph.diagnostics import ModgraphError
 from modgraph.trace.colours import colours_of
 from modgraph.trace.errors import NoGroups, NoHistory, TooTall
-from modgraph.trace.groups import groupings_of, use_by_group
+from modgraph.trace.groups import groupings_of, use_by_groups
 from modgraph.trace.routes import RouteTrace
 from modgraph.trace.sheet import WORDS, Sheet, file_of, shortened
 from modgraph.trace.trace import Trace
@@ -30,7 +30,7 @@ def groups_picture(trace: Trace, suffix: str) -> bytes:
     groupings = groupings_of(trace)
     if not groupings:
         raise ModgraphError([NoGroups(split=trace.split)])
-    tables = [{name: use_by_group(route, words) for name, words in groupings.items()} for route in trace.routes]
+    tables = [use_by_groups(trace, route) for route in trace.routes]
     rows = sum(max(len(table) for table in each.values()) for each in tables)
     if rows > MOST_ROWS:
         raise ModgraphError([TooTall(rows=rows, most=MOST_ROWS)])

@@ -10,7 +10,7 @@ import numpy as np
 from modgraph.store.stored_trace import FORMAT
 from modgraph.trace.coactivation import coactivations, together
 from modgraph.trace.entropies import entropies
-from modgraph.trace.groups import groupings_of, use_by_group
+from modgraph.trace.groups import use_by_groups
 from modgraph.trace.paths import paths_of, paths_tables
 from modgraph.trace.positions import positions_of
 from modgraph.trace.rounds import shown_rounds
@@ -60,7 +60,7 @@ def summarise(trace: Trace) -> list[RouteSummary]:
             route.router.as_written,
             selects=route.selects,
             rounds=[_of_round(route, at) for at in range(route.rounds)],
-            by={name: use_by_group(route, words) for name, words in groupings_of(trace).items()},
+            by=use_by_groups(trace, route),
             together=together(route),
             training=trace.history[route.name].tolist() if route.name in trace.history else [],
             controller=trace.entropies[route.name].tolist() if route.name in trace.entropies else [],
@@ -84,6 +84,7 @@ def as_json(trace: Trace) -> dict[str, Any]:
         "paths": [asdict(each) for each in paths_of(trace)],
         "tasks": {target: list(routes) for target, routes in tasks_of(trace).items()},
         "by_task": use_by_task(trace),
+        "growth": trace.growth,
     }
 
 

@@ -41,6 +41,7 @@ class Trace:
     history: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # use of modules [epochs, modules] by route
     entropies: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # of controllers [epochs, 2] by route
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)  # that the ids of an input stand for
+    growth: Mapping[str, Any] | None = None  # what was added to the model, as a run has told it
     epoch: int | None = None
     step: int | None = None
 

@@ -2,7 +2,7 @@
 
 from modgraph.inspect.diff.apply import applied
 from modgraph.inspect.diff.compare import compare
-from modgraph.inspect.diff.comparison import Comparison, Side, Trained, Values, compared
+from modgraph.inspect.diff.comparison import Comparison, Side, Trained, Values, compared, without_marks
 from modgraph.inspect.diff.json_form import as_json
 from modgraph.inspect.diff.text import Paint, coloured, plain, text_of
 from modgraph.inspect.diff.values import Added, Attribute, Changed, Diff, Doubt, Moved, Removed
@@ -31,4 +31,5 @@ __all__ = [
     "plain",
     "text_of",
     "weights_after",
+    "without_marks",
 ]

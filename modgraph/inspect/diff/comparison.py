@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -13,6 +13,8 @@ from modgraph.inspect.diff.costs import Costs, costs_of
 from modgraph.inspect.diff.values import Diff
 from modgraph.inspect.diff.weights import Fate, Weight, weights_after
 from modgraph.ir import Graph
+
+MARKS = {"frozen", "grown"}
 
 
 class Trained(StrEnum):
@@ -25,17 +27,19 @@ class Trained(StrEnum):
 
 @dataclass(frozen=True)
 class Values:
-    """Whether trained weights have the same values: of two runs name by name, in all others as a whole."""
+    """Whether trained weights have the same values: of runs and checkpoints name by name, in all others as a whole.
+    `longer` are those that have grown, whose old part is as it was."""
 
     trained: Trained = Trained.UNKNOWN
     equal: int = 0
     different: tuple[str, ...] = ()
+    longer: tuple[str, ...] = ()
     reason: str = ""  # why it is unknown
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of two architectures: where it was read, what it is (a spec, a run, a bundle), its graph as compared."""
+    """One of two architectures: where it was read, what it is (a spec, a run, …), its graph as compared."""
 
     path: str
     kind: str
@@ -66,6 +70,12 @@ class Comparison:
     def fates(self) -> dict[Fate, list[Weight]]:
         """The weights by what becomes of them."""
         return {fate: [weight for weight in self.weights if weight.fate is fate] for fate in Fate}
+
+
+def without_marks(found: Comparison) -> Comparison:
+    """The same without what is only frozen now, or learns again, or counts as added."""
+    changed = tuple(each for each in found.diff.changed if {one.name for one in each.attributes} - MARKS)
+    return replace(found, diff=replace(found.diff, changed=changed))
 
 
 def compared(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
@@ -23,18 +23,26 @@ def html_of(found: Comparison, sources: tuple[Source | None, Source | None]) -> 
     """The page; `sources` are the texts that the nodes of both graphs have their places in."""
     title = f"{found.before.path} → {found.after.path}"
     before, after = _marks(found)
-    panes = [
-        _pane("before", found.before, sources[0], before, found.notes),
-        _pane("after", found.after, sources[1], after, found.notes),
-    ]
-    return page_of(title, panes, [*_sections(found, [*after, *before])])
+    labels = [f"{when}: {side.path} ({side.kind})" for when, side in (("before", found.before), ("after", found.after))]
+    return page_of(title, panes_of(found, sources, labels), [*_sections(found, [*after, *before])])
 
 
-def _pane(when: str, side: Side, source: Source | None, marks: Marks, notes: tuple[str, ...]) -> Pane:
+def panes_of(
+    found: Comparison, sources: tuple[Source | None, Source | None], labels: Sequence[str]
+) -> tuple[Pane, Pane]:
+    """Both graphs, each with its label, what became of each node marked."""
+    before, after = _marks(found)
+    return (
+        _pane(labels[0], found.before, sources[0], before, found.notes),
+        _pane(labels[1], found.after, sources[1], after, found.notes),
+    )
+
+
+def _pane(label: str, side: Side, source: Source | None, marks: Marks, notes: tuple[str, ...]) -> Pane:
     scene = scene_of(side.graph)
     known = {box.id for box in scene.walk()}
     marks = {id: mark for id, mark in marks.items() if id in known}
-    return Pane(scene, source, marks, label=f"{when}: {side.path} ({side.kind})", notes=notes)
+    return Pane(scene, source, marks, label=label, notes=notes)
 
 
 def _marks(found: Comparison) -> tuple[Marks, Marks]:

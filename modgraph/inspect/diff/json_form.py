@@ -45,6 +45,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
             "trained": found.values.trained,
             "equal": found.values.equal,
             "different": [*found.values.different],
+            "longer": [*found.values.longer],
             "reason": found.values.reason,
         },
     }

@@ -187,6 +187,8 @@ def _values(found: Comparison) -> Iterator[str]:
         return
     counts = f" ({values.equal} equal, {len(values.different)} different)" if values.equal or values.different else ""
     yield f"values of weights: {values.trained}{counts}"
+    if resized := len(found.fates()[Fate.RESHAPED]):
+        yield f"  of {resized:,} reshaped, {len(values.longer):,} have every old value at its old place"
 
 
 def _counted(number: int, noun: str) -> str:
