@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.errors import DataDoesNotFit
+from modgraph.data.errors import DataDoesNotFit, LabelsBeyond
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, comparisons
@@ -159,6 +159,18 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     return replace(arrays, values=checked)
 
 
+def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
+    """Raises `ModgraphError` where labels are none of the classes that a graph has now."""
+    ignored = _ignored(graph)
+    for name, type_ in graph.target_types.items():
+        label = arrays.values.get(name) if type_.of else None
+        if label is None or type_.size is None:
+            continue
+        beyond = label[(label >= type_.size) & (label != ignored.get(name, -1))]
+        if beyond.size:
+            raise ModgraphError([LabelsBeyond(target=name, label=int(beyond.min()), classes=type_.size)])
+
+
 def mixed(arrays: Arrays, seed: int = 0) -> Arrays:
     """The examples in a random order, so that the first of them tell of all."""
     return arrays.take(np.random.default_rng((seed, 5)).permutation(len(arrays)))
@@ -177,7 +189,10 @@ def _problem(
     lengths: dict[int | str, tuple[str, int]],
     ignored: int | None,
 ) -> str | None:
-    """What is wrong with one array; an axis of any length must have one length everywhere."""
+    """What is wrong with one array; an axis of any length must have one length everywhere.
+
+    Labels of an axis of classes that has a name are not bounded from above: a training may add classes.
+    """
     if array.ndim != len(type_.shape) + 1:
         return f"has the shape {array.shape}; {type_} needs {len(type_.shape) + 1} axes, examples first"
     for axis, length in zip(("examples", *type_.dimensions), array.shape, strict=True):
@@ -202,7 +217,9 @@ def _problem(
         array = array[array != ignored]
         if not array.size:
             return f"holds nothing but {ignored}, which is ignored"
-    if type_.size is not None and (array.min() < 0 or array.max() >= type_.size):
+    if type_.size is not None and array.min() < 0 and type_.of:
+        return f"holds values from {array.min()}; {type_} allows 0 and more"
+    if type_.size is not None and not type_.of and (array.min() < 0 or array.max() >= type_.size):
         return f"holds values from {array.min()} to {array.max()}; {type_} allows 0 to {type_.size - 1}"
     return None
 

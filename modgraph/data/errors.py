@@ -26,6 +26,20 @@ class DataDoesNotFit(Diagnostic):
     way_out: str = "arrays are named after the spec's inputs and targets and have their types, examples first"
 
 
+class LabelsBeyond(Diagnostic):
+    """Labels of a target whose classes are an axis with a name may lie beyond those that the model has: a continual
+    training adds them. Whoever learns or measures without needs a model that has them all."""
+
+    code = "MG258"
+    message = 'array "{target}" holds the class {label}, and the model has {classes}'
+    help = (
+        "give the spec as many classes as the data has, or learn them task by task: -s train.algorithm.name=continual"
+    )
+    target: str
+    label: int
+    classes: int
+
+
 class BadImageFolder(Diagnostic):
     """The folders of a data set are not laid out as they should be: root/domain/class/image with the same classes in
     each domain (`image_folders`), or root/class/image (`class_folders`)."""

@@ -110,7 +110,7 @@ def classes_of(domains: Folders) -> list[str]:
 
 def check_classes(graph: Graph, count: int) -> None:
     target = graph.target_types.get("label")
-    if target is not None and target.size not in (None, count):
+    if target is not None and target.size not in (None, count) and not target.of:
         reason = f'there are {count} folders of classes, and the target "label" has {target.size} classes'
         raise ModgraphError(
             [DataDoesNotFit(reason=reason, way_out=f"if it is a parameter of the spec: -s classes={count}")]

@@ -102,6 +102,8 @@ class Declaration(_Declared, Registered):
             axes.match(operand.axes, type_, at, what, operand.help)
             if type_.size is not None:
                 axes.bound.setdefault("size", type_.size)
+            if type_.classes is not None:
+                axes.bound.setdefault("classes", type_.classes)
         axes.bound["rank"] = len(found[0].shape) if found else 0
         self.check(axes)
         return Signature(self, found, axes, self.infer(axes, found))

@@ -9,7 +9,18 @@ from modgraph.declare import product, shown_briefly
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.apply import MULTIPLY, apply_op
 from modgraph.elaboration.constants import ConstantProblem
-from modgraph.elaboration.entities import POISON, Entity, Family, OpUse, Poison, PoolEntity, Template, Tensor, described
+from modgraph.elaboration.entities import (
+    POISON,
+    AxisEntity,
+    Entity,
+    Family,
+    OpUse,
+    Poison,
+    PoolEntity,
+    Template,
+    Tensor,
+    described,
+)
 from modgraph.elaboration.site import Site
 from modgraph.ir import PoolNode
 from modgraph.ops.arithmetic import ARITHMETIC
@@ -33,6 +44,8 @@ def evaluate_range(expression: ast.Range, site: Site) -> Any:
 def constant_call(name: str, call: ast.Call, site: Site) -> Any:
     if name in constants.OF_POOL and len(call.arguments) == 1:
         pool = site.evaluate(call.arguments[0].value)
+        if isinstance(pool, AxisEntity) and name == "len":
+            return pool.size
         if isinstance(pool, PoolEntity):
             return pool.size if name == "len" else _of_pool(name, pool, call, site)
     values = [site.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
@@ -104,6 +117,8 @@ def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poi
         way_out = LOGIC.get(expression.operator, "") if isinstance(culprit, Tensor) else ""
         if isinstance(culprit, Template):
             way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
+        if isinstance(culprit, AxisEntity):
+            way_out = "how long it is, as a number: len(AXIS)"
         found = described(culprit)
         site.tell(
             errors.Arithmetic(

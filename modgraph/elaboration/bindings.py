@@ -11,9 +11,9 @@ from modgraph.elaboration.entities import (
     Family,
     ModuleEntity,
     Poison,
-    PoolEntity,
     RouterEntity,
     TensorTuple,
+    WithAxis,
     described,
     is_callable,
 )
@@ -61,7 +61,7 @@ def _bind(reference: ast.Reference, key: Any, value: Any, statement: ast.Binding
         found = described(value)
         site.tell(errors.NotValue(span=statement.value.span, what="what is bound", found=found, way_out=advice))
         value = POISON
-    if isinstance(site.scope.bound(reference.name), ModuleEntity | PoolEntity | RouterEntity):
+    if isinstance(site.scope.bound(reference.name), ModuleEntity | WithAxis | RouterEntity):
         site.tell(errors.DuplicateName(span=reference.span, name=reference.name))
         return
     site.context.observe(reference.span, value)

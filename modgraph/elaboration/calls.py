@@ -14,7 +14,7 @@ from modgraph.elaboration.entities import (
     Entity,
     OpUse,
     Poison,
-    PoolEntity,
+    WithAxis,
     described,
     is_callable,
     names_router,
@@ -60,7 +60,7 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
             sound = False
         else:
             argument = _axis_named(argument, site) if setting.bounds["axis"] else argument
-            if setting.bounds["extent"] and isinstance(argument.value, PoolEntity):
+            if setting.bounds["extent"] and isinstance(argument.value, WithAxis):
                 values[setting.bounds["extent"]] = argument.value.axis.name
                 argument = replace(argument, value=argument.value.size)
             values[setting.name] = argument.value
@@ -90,8 +90,8 @@ def axis_called(value: Any, site: Site) -> Any:
     if isinstance(value, tuple):
         return tuple(axis_called(each, site) for each in value)
     if isinstance(value, str):
-        value = site.scope.find(value, lambda known: isinstance(known, PoolEntity)) or value
-    if isinstance(value, PoolEntity):
+        value = site.scope.find(value, lambda known: isinstance(known, WithAxis)) or value
+    if isinstance(value, WithAxis):
         value = value.axis.name
     known = site.call.axes.get(value) if site.call is not None and isinstance(value, str) else None
     return known.name if known is not None and known.name else value

@@ -54,6 +54,7 @@ class Context:
         self.given: frozenset[str] = frozenset()  # names of the model's inputs, targets and scans
         self.messages: dict[str, tuple[TensorType, ...]] = {}  # the values that a pool's modules take, by its path
         self.yields: dict[str, tuple[TensorType, ...]] = {}  # those that they yield, where they are several
+        self.of_any_length: set[str] = set()  # axes, by name
         self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.owners: dict[int, dict[str, str]] = {}  # of a graph: what lies at or below a name, of an op's weights

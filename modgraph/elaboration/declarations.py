@@ -19,6 +19,7 @@ from modgraph.elaboration.entities import (
     RouterEntity,
     RouterUse,
     Template,
+    WithAxis,
     described,
     is_passed,
 )
@@ -45,7 +46,8 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
     _declare(statement, PoolEntity, facts, site)
     pool = site.scope.names[statement.name]
     if shared is not None and isinstance(pool, PoolEntity):
-        site.scope.declare(statement.name, replace(pool, grown=shared.grown, shares=shared.axis.name))
+        grown = shared.grown if isinstance(shared, PoolEntity) else 0
+        site.scope.declare(statement.name, replace(pool, grown=grown, shares=shared.axis.name))
 
 
 def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | None:
@@ -56,12 +58,12 @@ def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | N
     return tuple(_checked(each, value, what, site) for each in given) if isinstance(given, tuple) and given else None
 
 
-def _shared(statement: ast.Pool, site: Site) -> PoolEntity | None:
-    """The pool whose axis this one has too: `pool descriptors[experts] = …`, one module for each expert."""
+def _shared(statement: ast.Pool, site: Site) -> WithAxis | None:
+    """The pool whose axis this one has too, or an axis: `pool descriptors[experts] = …`, one module for each expert."""
     if not isinstance(statement.size, ast.Name):
         return None
     found = site.scope.find(statement.size.name)
-    return found if isinstance(found, PoolEntity) else None
+    return found if isinstance(found, WithAxis) else None
 
 
 def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:

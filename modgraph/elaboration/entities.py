@@ -146,6 +146,27 @@ class PoolEntity(Entity):
 
 
 @dataclass(frozen=True)
+class AxisEntity(Entity):
+    """An axis that a type gives a name: `class[kind=10]`. It stands wherever a pool may stand for an axis."""
+
+    axis: Axis
+    span: Span = field(compare=False)
+
+    @property
+    def path(self) -> str:
+        return self.axis.name
+
+    @property
+    def size(self) -> int:
+        """How long it is."""
+        assert self.axis.size is not None, "a type gives it a length"
+        return self.axis.size
+
+
+WithAxis = PoolEntity | AxisEntity  # what stands for an axis
+
+
+@dataclass(frozen=True)
 class RouterUse(BlockUse):
     """A router that is defined in the language, with its arguments."""
 
@@ -239,7 +260,7 @@ def shown_given(value: Any) -> str:
         return str(value)
     if isinstance(value, tuple) and any(isinstance(each, Entity) for each in value):
         return f"[{', '.join(map(shown_given, value))}]"
-    return str(value.path) if isinstance(value, ModuleEntity | PoolEntity | RouterEntity) else shown_briefly(value)
+    return str(value.path) if isinstance(value, ModuleEntity | WithAxis | RouterEntity) else shown_briefly(value)
 
 
 def described(value: Any) -> str:
@@ -257,6 +278,8 @@ def described(value: Any) -> str:
             return f'the module "{value.path}"'
         case PoolEntity():
             return f'the pool "{value.path}"'
+        case AxisEntity():
+            return f'the axis "{value.axis}"'
         case RouterEntity():
             return f'the router "{value.path}"'
         case Family():

@@ -13,6 +13,7 @@ from modgraph.diagnostics import Note, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.bindings import named_after
 from modgraph.elaboration.entities import (
+    AxisEntity,
     Entity,
     Family,
     Poison,
@@ -30,6 +31,7 @@ from modgraph.types import Axis, TensorType
 
 E = TypeVar("E", PoolEntity, RouterEntity)
 WORDS: dict[type[Entity], str] = {PoolEntity: "pool", RouterEntity: "router"}
+OF_TYPES = "its modules are those of an axis of a type", "give the pool a size of its own, a number"
 EXAMPLES: dict[type[Entity], str] = {PoolEntity: "pool NAME[2] = …", RouterEntity: "router NAME = …"}
 
 
@@ -44,6 +46,13 @@ def elaborate_grow_by(statement: ast.GrowBy, site: Site) -> None:
     elif by:
         for name, other in _pools_along(pool.axis, site.scope).items():
             site.scope.rebind(name, replace(other, size=other.size + by, grown=other.grown + by))
+
+
+def _is_of_types(axis: Axis, scope: Scope | None) -> bool:
+    """Whether an axis of modules is one that a type declares."""
+    names = scope.names.values() if scope is not None else ()
+    here = any(isinstance(each, AxisEntity) and each.axis == axis for each in names)
+    return here or (scope is not None and _is_of_types(axis, scope.outer))
 
 
 def _pools_along(axis: Axis, scope: Scope) -> dict[str, PoolEntity]:
@@ -75,6 +84,8 @@ def _problem(pool: PoolEntity, by: object, site: Site) -> tuple[str, str] | None
     """Why a pool cannot grow by so many, and the way out."""
     if type(by) is not int or not 0 <= by <= MOST_MODULES - pool.size:
         return "it grows by a whole number of modules", f"from 0 to {MOST_MODULES - pool.size}, as in: grow p[1]"
+    if _is_of_types(pool.axis, site.scope):
+        return OF_TYPES
     if any(other.path in site.context.named for other in _pools_along(pool.axis, site.scope).values()):
         return "it has been used already, with the modules it had", "let it grow before its first use"
     if len(pool.templates) > 1:
@@ -148,8 +159,9 @@ def _may_grow(pool: PoolEntity, router: RouterEntity, statement: ast.Grow, site:
     """Whether a pool's modules may grow by what a router tells, and nothing else says so."""
     others = _pools_along(pool.axis, site.scope)
     first = site.context.growing.get(pool.axis.name)
-    if any(len(other.templates) > 1 for other in others.values()):
-        reason, way_out = "its modules are unlike, so a new one is none of them", "declare it as modules of one kind"
+    if _is_of_types(pool.axis, site.scope) or any(len(other.templates) > 1 for other in others.values()):
+        unlike = "its modules are unlike, so a new one is none of them", "declare it as modules of one kind"
+        reason, way_out = OF_TYPES if _is_of_types(pool.axis, site.scope) else unlike
         site.tell(errors.CannotGrow(span=statement.span, pool=statement.pool, reason=reason, way_out=way_out))
     elif first is not None:
         notes = (Note(text="they grow by this already", span=first),)

@@ -14,10 +14,10 @@ from modgraph.elaboration.entities import (
     Family,
     ModuleEntity,
     Poison,
-    PoolEntity,
     RouterEntity,
     Tensor,
     TensorTuple,
+    WithAxis,
     described,
 )
 from modgraph.elaboration.loops import poison_declared
@@ -45,7 +45,7 @@ def elaborate_scan(statement: ast.Scan, site: Site) -> None:
         poison_declared(statement.body, site)
         results = [POISON] * len(statement.names)
     for name, result in zip(statement.names, results, strict=True):
-        if isinstance(site.scope.names.get(name), ModuleEntity | PoolEntity | RouterEntity):
+        if isinstance(site.scope.names.get(name), ModuleEntity | WithAxis | RouterEntity):
             site.tell(errors.DuplicateName(span=statement.sequence.span, name=name))
             continue
         site.scope.rebind(name, result)

@@ -10,7 +10,7 @@ from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration.bodies import BlockCall
 from modgraph.elaboration.context import NAME, STATEMENT, Context
-from modgraph.elaboration.entities import POISON, Entity, Family, Poison, Template, Tensor, described
+from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Family, Poison, Template, Tensor, described
 from modgraph.elaboration.errors import (
     AxisOfAnyLength,
     DuplicateName,
@@ -100,7 +100,10 @@ class Site:
             return POISON
         if isinstance(value, Entity) and not isinstance(value, Poison):
             span, notes = self.at_fault(expression)
-            self.tell(NotConstant(span=span, notes=notes, what=what, found=described(value)))
+            mistake = NotConstant(span=span, notes=notes, what=what, found=described(value))
+            if isinstance(value, AxisEntity):
+                mistake = replace(mistake, way_out=f"how long it is, as a number: len({expression.span.text})")
+            self.tell(mistake)
             return POISON
         return value
 

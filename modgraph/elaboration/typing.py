@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.entities import POISON, Entity, Poison, PoolEntity, described
+from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Poison, WithAxis, described
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType, repeated
@@ -16,7 +16,7 @@ LONGEST_AXIS = 2**31 - 1
 
 
 def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> TensorType | Poison:
-    """`float[axes…]`, `token[axes…, vocabulary]`, `class[axes…, classes]`.
+    """`float[axes…]`, `token[axes…, vocabulary]`, `class[axes…, classes]`; `kind=10` is an axis that gets a name.
 
     In a block a name stands for the axis that an input's type gave it, but in the type of an input itself.
     """
@@ -25,7 +25,12 @@ def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> Ten
         site.tell(errors.UnknownType(span=type_.span, name=type_.dtype, suggestion=suggestion))
         return POISON
     known = {name: Axis(None, name) for name in site.axes} if of_input else site.axes
-    axes = [_axis(axis, site, known) for axis in type_.axes]
+    if of_input and type_.named:
+        problem = "in a block or router, the axes of an input are those of what is sent"
+        word = type_.named[0].name
+        site.tell(errors.BadAxis(span=type_.named[0].span, problem=problem, way_out=f"leave the length out: {word}"))
+        return POISON
+    axes = [_axis(axis, site, known, of_input) for axis in type_.axes]
     sound = [axis for axis in axes if isinstance(axis, Axis)]
     if len(sound) < len(axes):
         return POISON
@@ -35,23 +40,55 @@ def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> Ten
         return POISON
     if type_.dtype == "float":
         return TensorType("float", tuple(sound))
-    if not sound or sound[-1].name:
+    if not sound or sound[-1].size is None or (sound[-1].name and type_.dtype == "token"):
         problem = f"{type_.dtype} needs its {SIZED[type_.dtype]} as its last number"
         site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out=f"for example: {type_.dtype}[10]"))
         return POISON
-    return TensorType(type_.dtype, tuple(sound[:-1]), size=sound[-1].size)  # type: ignore[arg-type]
+    *shape, last = sound
+    return TensorType(type_.dtype, tuple(shape), size=last.size, of=last.name)  # type: ignore[arg-type]
 
 
-def _axis(axis: ast.Expression, site: Site, inputs: Mapping[str, Axis]) -> Axis | Poison:
-    """A length, the name of a pool for an axis of its modules, or a name that nothing else has: any length."""
+def _axis(axis: ast.Expression, site: Site, inputs: Mapping[str, Axis], of_input: bool) -> Axis | Poison:
+    """A length, with a name perhaps, the name of an axis or a pool, or one that nothing else has: any length."""
+    if isinstance(axis, ast.NamedAxis):
+        return _named(axis, site)
     if isinstance(axis, ast.Name):
         if axis.name in inputs:
             return inputs[axis.name]
         known = site.scope.find(axis.name)
-        if isinstance(known, PoolEntity):
+        if isinstance(known, WithAxis):
+            site.context.observe(axis.span, known)
             return known.axis
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
+            if not of_input:
+                site.context.of_any_length.add(axis.name)
             return Axis(None, axis.name)
+    length = _length(axis, site)
+    return POISON if isinstance(length, Poison) else Axis(length)
+
+
+def _named(axis: ast.NamedAxis, site: Site) -> Axis | Poison:
+    """An axis that gets a name here, or has it already."""
+    length, name = _length(axis.size, site), site.scope.weights_below(axis.name)
+    known = site.scope.find(axis.name)
+    if isinstance(length, Poison) or isinstance(known, Poison):
+        return POISON
+    if isinstance(known, WithAxis) and known.size == length:
+        return known.axis
+    if isinstance(known, WithAxis) or name in site.context.of_any_length:
+        before = "of any length" if known is None else str(known.size)
+        site.tell(errors.AxisDiffers(span=axis.span, name=axis.name, length=length, before=before))
+        return POISON
+    if known is not None:
+        site.tell(errors.DuplicateName(span=axis.span, name=axis.name))
+        return POISON
+    found = AxisEntity(Axis(length, name), axis.span)
+    site.scope.declare(axis.name, found)
+    site.context.observe(axis.span, found)
+    return found.axis
+
+
+def _length(axis: ast.Expression, site: Site) -> int | Poison:
     length = site.constant(axis, "an axis")
     if isinstance(length, Poison):
         return POISON
@@ -59,4 +96,4 @@ def _axis(axis: ast.Expression, site: Site, inputs: Mapping[str, Axis]) -> Axis 
         problem = f"an axis cannot be {described(length).removeprefix('the constant ')}"
         site.tell(errors.BadAxis(span=axis.span, problem=problem))
         return POISON
-    return Axis(length)
+    return length

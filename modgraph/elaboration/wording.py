@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic
-from modgraph.elaboration.entities import PoolEntity
+from modgraph.elaboration.entities import WithAxis
 from modgraph.elaboration.scope import Scope
 from modgraph.types import Axis
 
 
 def in_own_words(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]) -> Diagnostic:
-    """A message with the axes of pools called as the scope calls the pools, and those `named` by their words.
+    """A message with axes called as the scope calls them or their pools, and those `named` by their words.
 
     Only paths are replaced: a name without a dot is one that a user wrote.
     """
@@ -38,7 +38,7 @@ def _words(scope: Scope, named: Mapping[str, Axis]) -> dict[str, str]:
     found: Scope | None = scope
     while found is not None:
         for name, value in found.names.items():
-            if isinstance(value, PoolEntity):
+            if isinstance(value, WithAxis):
                 words.setdefault(value.axis.name, name)
         found = found.outer
     return words

@@ -1,26 +1,31 @@
-"""More modules for a pool: the same architecture with more in it, every old weight under its old name."""
+"""More modules for a pool, or classes for a label: every old weight stays under its name."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from modgraph.ir.graph import Graph, Part
+from modgraph.ir.module_axes import module_axes
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, TargetNode
 from modgraph.ir.rewrite import rewritten
-from modgraph.types import Axis
+from modgraph.types import Axis, Misfit
 
 
 def grow(graph: Graph, axis: str, by: int) -> Graph:
-    """The graph whose pool has `by` modules more (or fewer, where negative), and so have those that share its axis;
-    types downstream follow.
+    """The graph whose pool, or axis of classes, has `by` places more (or fewer, where negative), and so have all pools
+    along it; types downstream follow.
 
-    Raises `Misfit` where something downstream fits the old number only, `KeyError` if there is no such pool.
+    Raises `Misfit` where something downstream fits the old number only, `KeyError` if there is no such axis.
     """
     before = growing_axis(graph, axis)
     assert before.size is not None and before.size + by >= 1, f"nothing would be left of {before}"
     longer = Axis(before.size + by, before.name)
     for each in graph.pools().values():
         assert each.alike or each.axis != before, f"the modules of {each.name} are unlike: none says what a new one is"
+
+    for name, along in module_axes(graph).items():
+        if along.name != before.name and before.name in along.others:
+            raise Misfit(f"{name} lies along {along.name} and {before.name}, and can grow along the first alone")
 
     def grown(node: Node, part: Part) -> Node:
         match node:
@@ -30,7 +35,10 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
                 return replace(node, op=node.op.with_extent(before.name, longer.size))
             case InputNode() | TargetNode():
                 (type_,) = node.types
-                return replace(node, types=(type_.with_shape([longer if a == before else a for a in type_.shape]),))
+                type_ = type_.with_shape([longer if a == before else a for a in type_.shape])
+                if isinstance(node, TargetNode) and type_.classes == before:
+                    type_, node = replace(type_, size=longer.size), replace(node, grown=max(0, node.grown + by))
+                return replace(node, types=(type_,))
             case _:
                 return node
 
@@ -38,10 +46,21 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
 
 
 def growing_axis(graph: Graph, name: str) -> Axis:
-    """The axis that a name means: that of a pool's modules. Raises `KeyError`."""
-    return graph.pools()[name].axis
+    """The axis that a name means: that of a pool's modules, or of a label's classes. Raises `KeyError`."""
+    pools = graph.pools()
+    if name in pools:
+        return pools[name].axis
+    return class_axes(graph)[name]
+
+
+def class_axes(graph: Graph) -> dict[str, Axis]:
+    """The axes of labels' classes that have a name, by it."""
+    axes = (type_.classes for type_ in graph.target_types.values())
+    return {axis.name: axis for axis in axes if axis is not None and axis.name}
 
 
 def grown_along(graph: Graph, axis: Axis) -> int:
     """How many places of an axis were added to a model that had been trained before, at most."""
-    return max((pool.grown for pool in graph.pools().values() if pool.axis == axis), default=0)
+    pools = (pool.grown for pool in graph.pools().values() if pool.axis == axis)
+    targets = (target.grown for target in graph.of_kind(TargetNode) if target.types[0].classes == axis)
+    return max((*pools, *targets), default=0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.declare import Declaration
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode, TargetNode
 from modgraph.ir.region import Region
 from modgraph.routers.former import Former
 
@@ -54,6 +54,8 @@ def _node_to_json(graph: Graph, node: Node, own_order: bool = False) -> dict[str
             entry |= {"size": node.size, "regions": [_region_to_json(each, own_order) for each in node.regions]}
             entry |= {"grown": node.grown} if node.grown else {}
             entry |= {"shares": node.shares} if node.shares else {}
+        case TargetNode():
+            entry |= {"grown": node.grown} if node.grown else {}
         case RouteNode():
             entry |= {"lowering": node.lowering} if node.lowering is not None else {}
         case OutputNode():

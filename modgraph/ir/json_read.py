@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -43,11 +43,11 @@ from modgraph.ir.stored import (
 from modgraph.ir.verify import verify
 from modgraph.routers.former import Former
 from modgraph.routers.prelude import definitions
-from modgraph.types import Misfit
+from modgraph.types import Misfit, TensorType
 from modgraph.vocabulary import find_decision, find_op
 
 MOST_PLACES = 2**31  # results of a node, or arguments of a region
-SIMPLE = {"input": InputNode, "target": TargetNode, "loss": LossNode, "growth": GrowthNode}
+SIMPLE = {"input": InputNode, "loss": LossNode, "growth": GrowthNode}
 
 
 def from_json(record: Any, put_in: Callable[[Graph], Graph] | None = None) -> Graph:
@@ -187,11 +187,24 @@ def _node(fields: Fields) -> Node:
             return ScanNode(**common, region=region, carried=fields.read("carried", whole_of(0, MOST_PLACES)))
         case "output":
             return OutputNode(**common, label=fields.read("label", name_of))
+        case "target":
+            _has_value(common, fields)
+            return TargetNode(**common, grown=fields.read("grown", _grown(common["types"]), 0))
         case kind:
             ask(kind in SIMPLE, f'"{kind}" is no kind of node', fields.node, "kind")
-            given = kind in ("input", "target")
-            ask(len(common["types"]) == given, f"it has {'one type' if given else 'no value'}", fields.node, "types")
+            _has_value(common, fields, given=kind == "input")
             return SIMPLE[kind](**common)
+
+
+def _has_value(common: Mapping[str, Any], fields: Fields, given: bool = True) -> None:
+    """A node that is given has one type, another of these none."""
+    ask(len(common["types"]) == given, f"it has {'one type' if given else 'no value'}", fields.node, "types")
+
+
+def _grown(types: tuple[TensorType, ...]) -> Callable[[Any], int]:
+    """A reader of how many of a label's classes were added: of those of an axis that has a name."""
+    (type_,) = types
+    return whole_of(0, (type_.size or 1) - 1 if type_.of else 0)
 
 
 def _frozen(fields: Fields) -> bool:

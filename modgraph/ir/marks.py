@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from modgraph.ir.graph import Graph, Part
-from modgraph.ir.node import Node, OpNode, PoolNode, RouterNode
+from modgraph.ir.node import Node, OpNode, PoolNode, RouterNode, TargetNode
 from modgraph.ir.rewrite import rewritten
 from modgraph.ir.weights import below
 
@@ -19,8 +19,10 @@ def frozen_places(graph: Graph) -> frozenset[str]:
 
 
 def added(graph: Graph) -> dict[str, int]:
-    """How many of the last places count as added, by pool; those of which none do are left out."""
-    return {name: pool.grown for name, pool in graph.pools().items() if pool.grown}
+    """How many of the last places count as added, by pool or target; those of which none do are left out."""
+    found = {name: pool.grown for name, pool in graph.pools().items()}
+    found |= {target.name: target.grown for target in graph.of_kind(TargetNode)}
+    return {name: count for name, count in found.items() if count}
 
 
 def marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mapping[str, int]) -> Graph:
@@ -39,7 +41,7 @@ def marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mappin
             case OpNode() | RouterNode():
                 place = holders.get(id(part.graph), "") + node.name
                 return replace(node, frozen=marks[place]) if place in marks else node
-            case PoolNode():
+            case PoolNode() | TargetNode():
                 return replace(node, grown=grown.get(node.name, 0))
             case _:
                 return node

@@ -35,9 +35,11 @@ class InputNode(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetNode(Node):
-    """A value that training compares with."""
+    """A value that training compares with. The last `grown` of its classes were added to a model that was trained
+    before."""
 
     kind = "target"
+    grown: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,6 +106,7 @@ def type_of(value: Any) -> TensorType:
     size = fields.read("size", whole_of(1, 2**62)) if dtype in ("token", "class") else None
     per = fields.read("per", _one_of("example", "batch"), "example")
     of = fields.read("of", name_of) if dtype == "length" else ""
+    of = fields.read("of", name_of, "") if dtype == "class" else of
     fields.close()
     return TensorType(dtype, shape, size, per, of)  # type: ignore[arg-type]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from modgraph.declare import shown_value
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import GrowthNode, Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import GrowthNode, Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode, TargetNode
 from modgraph.ir.region import Region
 
 STEP = "  "
@@ -45,6 +45,8 @@ def _content(graph: Graph, node: Node, indent: str) -> str:
             uses = graph.uses(node.name)
             lowering = f" lowering {node.lowering}" if node.lowering is not None else ""
             return f"route {uses['pool']} by {uses['router']}{operands}{lowering}"
+        case TargetNode():
+            return f"target grown {node.grown}" if node.grown else "target"
         case GrowthNode():
             uses = graph.uses(node.name)
             return f"growth {uses['pool']} by {uses['router']}{operands}"

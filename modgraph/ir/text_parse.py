@@ -74,6 +74,9 @@ class _Records(Transformer[Token, Any]):
     def source(self, kind: Token) -> Any:
         return {"kind": str(kind)}
 
+    def target(self, grown: Any) -> Any:
+        return {"kind": "target", **(grown or {})}
+
     def output(self, label: Token, slots: Any) -> Any:
         return {"kind": "output", "label": str(label), **slots}
 
@@ -158,7 +161,9 @@ class _Records(Transformer[Token, Any]):
         shape = axes or []
         record: dict[str, Any] = {"dtype": str(dtype), "shape": shape}
         if dtype in ("token", "class"):
-            record |= {"shape": shape[:-1], "size": shape[-1] if shape else None}
+            last = shape[-1] if shape else None
+            size, of = (last["size"], {"of": last["name"]}) if isinstance(last, dict) else (last, {})
+            record |= {"shape": shape[:-1], "size": size, **of}
         if dtype == "length":
             record |= {"shape": [], "of": shape[0] if len(shape) == 1 else None}
         return record | ({"per": "batch"} if batch else {})

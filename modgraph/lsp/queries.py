@@ -10,6 +10,7 @@ from typing import Any
 from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import resolved
 from modgraph.elaboration.entities import (
+    AxisEntity,
     ModuleEntity,
     PoolEntity,
     RouterEntity,
@@ -169,6 +170,8 @@ def _described(value: Any) -> list[str]:
             return [f"router {value.path} = {value.router}"]
         case PoolEntity():
             return [f"pool {value.path}[{value.size}]"]
+        case AxisEntity():
+            return [f"axis {value.axis}"]
         case ModuleEntity():
             return [f"module {value.path}"]
         case Template():
@@ -222,7 +225,11 @@ def _declarations(file: ast.File) -> Iterator[tuple[str, Span]]:
                 yield from ((reference.name, reference.span) for reference in tree.references)
             case ast.Target():
                 yield tree.reference.name, tree.span
-            case ast.Input() | ast.Module() | ast.Pool() | ast.Router():
+                yield from _axes(tree.type)
+            case ast.Input() | ast.WeightOf() | ast.ConstantOf() | ast.StateOf():
+                yield tree.name, tree.span
+                yield from _axes(tree.type)
+            case ast.Module() | ast.Pool() | ast.Router():
                 yield tree.name, tree.span
             case ast.Repeat() | ast.For():
                 yield tree.variable, tree.span
@@ -235,3 +242,7 @@ def _declarations(file: ast.File) -> Iterator[tuple[str, Span]]:
                 pending.append(tree.body)
             case ast.Frozen():
                 pending.append(tree.body)
+
+
+def _axes(type_: ast.TypeOf) -> Iterator[tuple[str, Span]]:
+    yield from ((axis.name, axis.span) for axis in type_.named)

@@ -11,6 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
+from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.ir import Graph
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics
@@ -50,7 +51,11 @@ def metrics_of(graph: Graph, arrays: Arrays, by: str | None) -> Metrics:
 
 @torch.no_grad()
 def evaluate(model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: str | None = None) -> Means:
-    """What a model's metrics gather over a split, in evaluation mode; of several parts' batches, one part's."""
+    """What a model's metrics gather over a split, in evaluation mode; of several parts' batches, one part's.
+
+    Raises `ModgraphError` for labels beyond the classes that the model has.
+    """
+    refuse_labels_beyond(arrays, model.graph)
     model.eval()
     means, metrics = Means(), metrics_of(model.graph, arrays, by)
     for indices, rows in batches(arrays, part, parts):

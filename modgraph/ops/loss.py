@@ -12,7 +12,7 @@ from modgraph.declare import Operand, Role, Signature, TorchModule, Use, setting
 from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison
 from modgraph.ops.op import Op
 from modgraph.tape import FLAG, INDEX, Value
-from modgraph.types import Axes, Axis, Misfit, TensorType
+from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
 
 
 class _Objective(Op):
@@ -60,11 +60,13 @@ class CrossEntropy(_Likelihood):
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
 
     def check(self, axes: Axes) -> None:
-        classes, logits = axes["size"], axes.fixed("C")
+        classes, logits = axes["classes"], axes.fixed("C")
         if self.class_weights and len(self.class_weights) != logits:
             raise Misfit(f"{len(self.class_weights)} weights for {logits} classes", "give one weight for each class")
-        if classes != logits:
-            raise Misfit(f"{logits} logits for a label of {classes} classes", "make the two numbers equal")
+        if classes.size != logits:
+            raise Misfit(f"{logits} logits for a label of {classes.size} classes", "make the two numbers equal")
+        if not may_meet(classes, axes["C"]):
+            raise Misfit(f"logits along {axes['C']} for a label of {classes}", f"make them: linear({classes.name})")
 
 
 class Gaussian(_Likelihood):

@@ -179,14 +179,6 @@ def _colon(mistake: Mistake) -> str | None:
     return None
 
 
-def _axis(mistake: Mistake) -> str | None:
-    """A type as messages print it, where a pool's axis has its size beside its name."""
-    in_type = mistake.bracket == "LSQB" and mistake.statement in ("INPUT", "TARGET", "SCAN")
-    if not in_type or mistake.token.type != "EQUAL" or mistake.last != "NAME":
-        return None
-    return f"an axis is written as a number or a name alone: float[{mistake.before[-1]}, 4]"
-
-
 def _value(mistake: Mistake) -> str | None:
     """Something that is no value, or no op, where one must stand."""
     kind, last = mistake.token.type, mistake.last
@@ -219,6 +211,5 @@ RULES: tuple[Callable[[Mistake], str | None], ...] = (
     _sign,
     _comma,
     _colon,
-    _axis,
     _value,
 )

@@ -127,9 +127,22 @@ class Statement(Tree):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NamedAxis(Expression):
+    """An axis that a type gives a name, which stands for it from there on: `kind=10`."""
+
+    name: str
+    size: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
 class TypeOf(Tree):
     dtype: str
     axes: tuple[Expression, ...]
+
+    @property
+    def named(self) -> tuple[NamedAxis, ...]:
+        """The axes that it declares."""
+        return tuple(axis for axis in self.axes if isinstance(axis, NamedAxis))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,6 +414,8 @@ def _declared(statement: Statement) -> tuple[str, ...]:
     match statement:
         case Module() | Pool() | Router():
             return (statement.name,)
+        case Input() | Target() | WeightOf() | ConstantOf() | StateOf():
+            return tuple(axis.name for axis in statement.type.named)
         case Repeat() | For() | Frozen() | Scan():
             return statement.body.declared
         case If():

@@ -203,6 +203,9 @@ class Builder:
         index = children[2] if len(children) == 4 else None
         return make(ast.Reference, children, name=str(children[0]), index=index)
 
+    def named_axis(self, children: Children) -> ast.NamedAxis:
+        return make(ast.NamedAxis, children, name=str(children[0]), size=children[2])
+
     def type(self, children: Children) -> ast.TypeOf:
         return make(ast.TypeOf, children, dtype=str(children[0]), axes=items(children, ast.Expression))
 

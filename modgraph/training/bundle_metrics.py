@@ -14,6 +14,7 @@ from modgraph.backends.errors import BadBundle
 from modgraph.backends.onnx import deterministic, hash_of_weights
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
+from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
 from modgraph.elaboration import stored_graph
 from modgraph.ir import Graph, UnreadableGraph
@@ -69,6 +70,7 @@ class BundleResults:
 
 def evaluate_bundle(bundle: Bundle, graph: Graph, arrays: Arrays, by: str | None = None) -> dict[str, float]:
     """The metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
+    refuse_labels_beyond(arrays, graph)
     results = BundleResults(bundle, graph, by, arrays.names_of_groups(by))
     means, metrics = Means(), results.metrics
     for indices, batch in batches(arrays):

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.construct import resolve
 from modgraph.data.batches import Batch
+from modgraph.data.declaration import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import Graph, ModuleAxis, Result, learnt_weights, module_axes, moved_states, weights_of
 from modgraph.metrics.evaluation import results_of
@@ -120,6 +121,7 @@ def train_state(
 
     What an algorithm keeps is of the examples of a phase: in another it begins afresh. Raises `ModgraphError`.
     """
+    refuse_labels_beyond(phase.data, graph)
     setup = LearnerSetup(phase.learnt_from(graph), phase.data, train.seed, train.batch, processes.size)
     learner = train.algorithm.learner(setup)
     model = build(learner.graph, seed=train.seed)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from modgraph.types.axis import Axis, Shape, shape_of, shapes_meet
+from modgraph.types.axis import Axis, Shape, may_meet, shape_of, shapes_meet
 
 DType = Literal["float", "token", "class", "length"]
 
@@ -16,8 +16,8 @@ class TensorType:
     """`float[N, D]`, `token[time, vocabulary]`, `class[n]`, `length[time]`.
 
     `size` is the vocabulary of a token or the number of classes. `of` is the name of the axis along which a `length`
-    tells how long each example is. `per` says whether each example has a value of its own or the batch has one (a
-    balance statistic over a batch).
+    tells how long each example is, or of that of a label's classes, if it has one: `class[kind=10]`. `per` says
+    whether each example has a value of its own or the batch has one (a balance statistic over a batch).
     """
 
     dtype: DType
@@ -27,7 +27,8 @@ class TensorType:
     of: str = ""
 
     def __str__(self) -> str:
-        inside = [*map(str, self.shape), *([] if self.size is None else [str(self.size)]), *filter(None, [self.of])]
+        rest = [str(Axis(self.size, self.of))] if self.size is not None or self.of else []
+        inside = [*map(str, self.shape), *rest]
         axes = f"[{', '.join(inside)}]" if inside else ""
         return f"{self.dtype}{axes}{' over batch' if self.per == 'batch' else ''}"
 
@@ -35,6 +36,11 @@ class TensorType:
     def padded(self) -> tuple[str, ...]:
         """The names of its axes of any length."""
         return tuple(axis.name for axis in self.shape if axis.is_padded)
+
+    @property
+    def classes(self) -> Axis | None:
+        """The axis of the values that a label takes, of a label."""
+        return Axis(self.size, self.of) if self.dtype == "class" else None
 
     @property
     def dimensions(self) -> tuple[int | str, ...]:
@@ -50,6 +56,8 @@ class TensorType:
 
     def meets(self, other: TensorType) -> bool:
         """Whether a value of one type may stand where one of the other is meant."""
+        if self.classes is not None and other.classes is not None and may_meet(self.classes, other.classes):
+            other = replace(other, of=self.of)
         return replace(self, shape=()) == replace(other, shape=()) and shapes_meet(self.shape, other.shape)
 
     def as_json(self) -> dict[str, Any]:

@@ -56,7 +56,6 @@ MEANT = {
     "repeat 3 { }": "repeat layer[i] in 0..4",
     "pool p(4) = linear(4)": "pool p[4] = linear(8)",
     "input y: float(4)": "input x: float[4]",
-    "input y: float[e=4, 16]": "float[e, 4]",
     "scan x as v { yield v } output x": "as y",
     "// a comment": "begins with #",
     "y = x ^ 2": "**",

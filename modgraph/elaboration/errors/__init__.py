@@ -58,6 +58,7 @@ from modgraph.elaboration.errors.scans import (
     YieldsAndNames,
 )
 from modgraph.elaboration.errors.types import (
+    AxisDiffers,
     BadAxis,
     DoesNotFit,
     LossIsNotNumber,
@@ -77,6 +78,7 @@ from modgraph.elaboration.errors.values import (
 
 __all__ = [
     "Arithmetic",
+    "AxisDiffers",
     "AxisOfAnyLength",
     "BadAxis",
     "BadIndex",

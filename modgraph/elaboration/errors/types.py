@@ -39,6 +39,18 @@ class BadAxis(Diagnostic):
     way_out: str = "an axis is a whole number from 1, or a new name for any length"
 
 
+class AxisDiffers(Diagnostic):
+    """An axis has one length wherever it occurs. A type that writes it gives the axis its name, or agrees with it."""
+
+    code = "MG257"
+    message = 'the axis "{name}" is {before} elsewhere, and {length} here'
+    help = "give one of the two another name"
+    example = "model m() { input x: float[place=4] input y: float[place=5] output x output y }"
+    name: str
+    before: str
+    length: int
+
+
 class SharedWithOtherShapes(Diagnostic):
     """A module, pool or router is shared by all its uses, so each use must give its weights the same shapes."""
 

@@ -26,7 +26,7 @@ def facts_of(entry: Entry, shared: int | None = None) -> Facts:
     facts |= {f"types.{at}": type_ for at, type_ in enumerate(entry["types"])}
     facts |= {f"settings.{name}": value for name, value in settings_of(entry).items()}
     facts |= {"owner": owner_of(entry)} if entry["kind"] == "op" else {}
-    facts |= {"label": entry["label"]} if entry.get("label", entry["name"]) != _label(entry["name"]) else {}
+    facts |= {"label": entry["label"]} if "label" in entry and entry["label"] != _label(entry["name"]) else {}
     for relation in ("inputs", "lengths"):
         edges = entry.get(relation, [])
         facts |= {relation: [slot for slot, *_ in edges]} if edges else {}
