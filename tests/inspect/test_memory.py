@@ -104,7 +104,7 @@ OFFICIAL = {"bias": True, "update": "normalised", "residual": True, "over": "bat
 SMALL_GMOE = {"dim": 48, "depth": 3, "heads": 4, "sparse": [1, 2], "size": 64, "patch": 16, "classes": 10}
 CODE = {"gating": "linear", "k": 2, "capacity": 1.5, "load": "code"}
 SMALL_SEMA = {
-    "dim": 48, "depth": 3, "heads": 4, "adapters": [1, 2, 1], "expands": [1, 2], "hidden": 16, "size": 64, "classes": 10,
+    "dim": 48, "depth": 3, "heads": 4, "adapters": [1, 2, 1], "expands": [1, 2], "hidden": 16, "size": 64,
 }  # fmt: skip
 SPECS: list[tuple[str, dict[str, Any]]] = [
     ("smn", {}),
