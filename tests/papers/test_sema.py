@@ -16,7 +16,7 @@ import modgraph
 from modgraph.backends.onnx import exportable
 from modgraph.backends.torch import Model, build
 from modgraph.ir import Grow, moved_states, weights_of
-from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes
+from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
 from modgraph.training.start.weight_map import read_map
 from tests.papers.sema_in_numpy import Sema
 from tests.training.timm_vit import PARAMETERS, SIZE, timm_forward, timm_tensors
@@ -244,6 +244,8 @@ def test_without_it_descriptors_are_left_out() -> None:
     described = {name for name in model.state_dict() if ".descriptor." in name or ".record." in name}
     assert routing.state_dict().keys() == novelty.state_dict().keys() == model.state_dict().keys()
     assert plain.state_dict().keys() == model.state_dict().keys() - described
+    for each in (plain, routing, novelty):
+        assert apply_passes(model.graph, pipeline_behind(each.graph)) == each.graph
     image = images_of(2).float()
     torch.testing.assert_close(plain(image), model.float().eval()(image))
     for each in (WithoutNovelty(), NoveltyAsOutputs()):
