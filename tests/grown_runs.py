@@ -11,7 +11,6 @@ import torch
 from modgraph.backends.torch import build
 from modgraph.ir import Edit, Freeze, Grow, replayed
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
-from modgraph.store.growth import Detection, Growth
 from modgraph.store.run_directory import RunDirectory
 from tests.examples import NOVEL
 from tests.small_runs import begin
@@ -50,14 +49,21 @@ def _grow(run: RunDirectory, task: str, pool: str, edits: list[Edit]) -> None:
     write_checkpoint(run.checkpoints, Checkpoint(before.epoch, step, weights, {}, facts, {}, graph, before.origin), 9)
     batches = [[0.5 + 0.1 * batch + module for module in range(modules - 1)] for batch in range(5)]
     batches[-1] = [2.0 + module + 0.5 for module in range(modules - 1)]
-    growth = Growth(task, pool, modules - 1, tuple(batches[-1]), 4, before.epoch, step, tuple(edits), graph.hash())
-    _append(run.growth, growth.as_json())
     after = [[*batch, 0.1] for batch in batches[:4]]
-    for scan, novelty in enumerate((batches, after)):
-        _append(run.detections, Detection(task, scan, pool, tuple(map(tuple, novelty))).as_json())
     other = POOLS[1 - POOLS.index(pool)]
     quiet = [[0.3] * graph.pools()[other].size] * 5
-    _append(run.detections, Detection(task, 0, other, tuple(map(tuple, quiet))).as_json())
+    where = {"task": task, "number": 1 + TASKS.index(task), "growth": f"{pool}.growth"}
+    freeze, grow = edits
+    for changes, grown in (([freeze], {}), ([grow], {"pool": pool, "module": modules - 1, "batch": 4})):
+        of = replayed(before.graph, edits[: 1 + edits.index(changes[0])])
+        told = {**grown, "novelty": batches[-1]} if grown else {}
+        record = {**where, **told, "epoch": before.epoch, "step": step, "edits": [each.as_json() for each in changes]}
+        _append(run.growth, {**record, "hash": of.hash()})
+    for scan, novelty, batch in ((0, batches, 4), (1, after, None)):
+        _append(run.detections, {**where, "scan": scan, "pool": pool, "novelty": novelty, "batch": batch})
+    _append(run.detections, {**where, "scan": 0, "pool": other, "novelty": quiet, "batch": None})
+    accuracies = {name: 0.5 + 0.25 * at for at, name in enumerate(TASKS[: 1 + TASKS.index(task)])}
+    _append(run.tasks, {**where, "accuracy": 0.5, "accuracies": accuracies})
 
 
 def _append(path: Path, record: object) -> None:

@@ -13,9 +13,10 @@ Told = Mapping[str, Any]  # what is told of a run's growth, or of one pool
 
 
 def growth_section(growth: Told) -> Section:
-    """Modules by pool and task, what was added when, and how novel every batch was at detection."""
+    """Modules by pool and task, what was added when, what tasks came to, and how novel every batch was at detection."""
     pools: Mapping[str, Told] = growth["pools"]
-    content = [*_modules(growth["tasks"], pools), *_added(pools)]
+    content = [*_modules(growth["tasks"], pools), *_added(pools)] if pools else []
+    content += _accuracies(growth["tasks"], growth["accuracies"])
     for name, pool in pools.items():
         content += _detections(name, pool)
     return Section("Growth", content, nodes=tuple(pools))
@@ -43,8 +44,18 @@ def _added(pools: Mapping[str, Told]) -> Iterator[Content]:
     yield Table(header, rows, "what was added")
 
 
-def _shown(novelty: Sequence[float | None]) -> str:
-    return ", ".join("none" if value is None else f"{value:.3g}" for value in novelty)
+def _accuracies(tasks: Sequence[str], ends: Sequence[Told]) -> Iterator[Content]:
+    rows = [[each["task"], *(each["accuracies"].get(task) for task in tasks), each["accuracy"]] for each in ends]
+    if any(each["accuracies"] for each in ends):
+        yield Table(["accuracy after", *(f"on {task}" for task in tasks), "on all so far"], rows, "test accuracy")
+
+
+def _shown(novelty: Sequence[float | None] | None) -> str:
+    return (
+        "not recorded"
+        if novelty is None
+        else ", ".join("none" if value is None else f"{value:.3g}" for value in novelty)
+    )
 
 
 def _detections(name: str, pool: Told) -> Iterator[Content]:

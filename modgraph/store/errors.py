@@ -150,8 +150,8 @@ class BadTrace(Diagnostic):
 
 
 class DamagedGrowth(Diagnostic):
-    """Each line of a run's `growth.jsonl` is a module that was added, of `detections.jsonl` a pass over the data of a
-    task. A last line that does not end is one that a training is writing."""
+    """Each line of a run's `growth.jsonl` tells edits of its graph, each of `detections.jsonl` a look at batches of a
+    task, each of `tasks.jsonl` the end of one. A last line that does not end is one that a training is writing."""
 
     code = "MG617"
     message = 'line {line} of "{path}" tells nothing of growth'

@@ -1,7 +1,7 @@
-"""How a model grew in a continual training: a run's growth.jsonl and detections.jsonl, and both together. No torch.
+"""How a model grew in a continual training, as the run tells: growth.jsonl, detections.jsonl, tasks.jsonl. No torch.
 
-A line of the first is a module that was added: what it is one of, and the edits that led there; a line of the second
-is a pass over a task's data in which it was looked for what is new. Both are written by whoever trains, line by line.
+They are written line by line while the training goes on: edits of the graph, looks at batches for what is new, and what
+was measured at the end of each task.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,64 +18,76 @@ from modgraph.files import read_file
 from modgraph.ir import Edit, Graph, GrowthNode, InvalidGraph, OpNode, edit_from_json
 from modgraph.ops.compared import Comparison
 from modgraph.store.errors import DamagedGrowth
-from modgraph.store.metrics import read_metrics
 from modgraph.store.run_directory import RunDirectory
 
 T = TypeVar("T")
+ADDED = ("task", "module", "novelty", "batch", "epoch", "step")  # what is told of a module that was added
+DETECTED = ("task", "scan", "novelty", "batch")
 
 
 @dataclass(frozen=True)
-class Growth:
-    """A module that was added to a pool in a task: its number there, the mean over the batch of how novel that was to
-    each module there was, the batch, the place in the training, all edits of the graph since the line before, and the
-    hash of the graph after them."""
+class Edited:
+    """Edits of the graph in a task, where in the training that was, and the hash of the graph after them.
+
+    Where they made a pool grow: the number of the new module, the batch that asked for it, and how novel that was, in
+    the mean, to each module there was, if its router tells.
+    """
 
     task: str
-    pool: str
-    module: int
-    novelty: tuple[float, ...]
-    batch: int
     epoch: int
     step: int
     edits: tuple[Edit, ...]
     hash: str
-
-    def as_json(self) -> dict[str, Any]:
-        return {**vars(self), "novelty": list(self.novelty), "edits": [edit.as_json() for edit in self.edits]}
+    pool: str | None = None
+    module: int | None = None
+    batch: int | None = None
+    novelty: tuple[float, ...] | None = None
 
     @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Growth:
-        """What `as_json` wrote. Raises `InvalidGraph`, `KeyError`, `TypeError` or `ValueError` for anything else."""
-        return cls(
-            task=str(record["task"]),
-            pool=str(record["pool"]),
-            module=int(record["module"]),
-            novelty=_numbers(record["novelty"]),
-            batch=int(record["batch"]),
-            epoch=int(record["epoch"]),
-            step=int(record["step"]),
-            edits=tuple(edit_from_json(edit) for edit in record["edits"]),
-            hash=str(record["hash"]),
-        )
+    def read(cls, record: Mapping[str, Any]) -> Edited:
+        """Raises `InvalidGraph`, `KeyError`, `TypeError` or `ValueError` where the record is none."""
+        edits = tuple(edit_from_json(edit) for edit in record["edits"])
+        found = cls(str(record["task"]), int(record["epoch"]), int(record["step"]), edits, str(record["hash"]))
+        if record.get("pool") is None:
+            return found
+        novelty = None if record["novelty"] is None else _numbers(record["novelty"])
+        grown: dict[str, Any] = {"module": int(record["module"]), "batch": int(record["batch"]), "novelty": novelty}
+        return replace(found, pool=str(record["pool"]), **grown)
 
 
 @dataclass(frozen=True)
 class Detection:
-    """A pass over a task's data, the first of it being 0: how novel each batch was to each module of a pool."""
+    """A look at batches of a task, the first of the training being 0: how novel each was to each module of a pool, and
+    the batch by which that grew, if it did."""
 
     task: str
     scan: int
     pool: str
     novelty: tuple[tuple[float, ...], ...]  # by batch and module
-
-    def as_json(self) -> dict[str, Any]:
-        return {**vars(self), "novelty": [list(batch) for batch in self.novelty]}
+    batch: int | None = None
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Detection:
-        """What `as_json` wrote. Raises `KeyError`, `TypeError` or `ValueError` for anything else."""
+        """Raises `KeyError`, `TypeError` or `ValueError` where the record is none."""
         novelty = tuple(_numbers(batch) for batch in record["novelty"])
-        return cls(str(record["task"]), int(record["scan"]), str(record["pool"]), novelty)
+        batch = None if record["batch"] is None else int(record["batch"])
+        return cls(str(record["task"]), int(record["scan"]), str(record["pool"]), novelty, batch)
+
+
+@dataclass(frozen=True)
+class TaskEnd:
+    """What was measured at the end of a task: the accuracy on all tasks so far, if the model has one, and on each."""
+
+    task: str
+    accuracy: float | None
+    accuracies: Mapping[str, float]
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> TaskEnd:
+        """Raises `KeyError`, `TypeError` or `ValueError` where the record is none."""
+        accuracies = dict(zip(record["accuracies"], _numbers(record["accuracies"].values()), strict=True))
+        whole = record.get("accuracy")
+        return cls(str(record["task"]), None if whole is None else float(whole), accuracies)
 
 
 def _numbers(values: Iterable[Any]) -> tuple[float, ...]:
@@ -83,14 +95,19 @@ def _numbers(values: Iterable[Any]) -> tuple[float, ...]:
     return tuple(math.nan if value is None else float(value) for value in values)
 
 
-def read_growths(run: RunDirectory) -> list[Growth]:
-    """The modules that were added, in their order. Raises `ModgraphError`."""
-    return _lines(run.growth, Growth.read)
+def read_edits(run: RunDirectory) -> list[Edited]:
+    """The edits of the graph, in their order. Raises `ModgraphError`."""
+    return _lines(run.growth, Edited.read)
 
 
 def read_detections(run: RunDirectory) -> list[Detection]:
-    """The passes over data that looked for what is new, in their order. Raises `ModgraphError`."""
+    """The looks at batches, in their order. Raises `ModgraphError`."""
     return _lines(run.detections, Detection.read)
+
+
+def read_tasks(run: RunDirectory) -> list[TaskEnd]:
+    """The ends of tasks, in their order. Raises `ModgraphError`."""
+    return _lines(run.tasks, TaskEnd.read)
 
 
 def _lines(path: Path, read: Callable[[Mapping[str, Any]], T]) -> list[T]:
@@ -111,40 +128,29 @@ def _lines(path: Path, read: Callable[[Mapping[str, Any]], T]) -> list[T]:
 
 
 def growth_of(run: RunDirectory) -> dict[str, Any] | None:
-    """How a run's model grew, as `docs/trace.md` says; None where no task of it could grow. Raises `ModgraphError`."""
-    growths, detections = read_growths(run), read_detections(run)
-    if not growths and not detections:
+    """How a run's model grew, as `docs/trace.md` says; None of a run without tasks. Raises `ModgraphError`."""
+    edits, detections, ends = read_edits(run), read_detections(run), read_tasks(run)
+    tasks = list(dict.fromkeys(each.task for log in (ends, detections, edits) for each in log))
+    if not tasks:
         return None
     began = run.read_graph()
-    tasks = _tasks(run, growths, detections)
-    pools = {began.pool_of(node).name: _told(began, node, tasks, growths, detections) for node in began.growths()}
-    return {"tasks": tasks, "pools": pools}
-
-
-def _tasks(run: RunDirectory, growths: list[Growth], detections: list[Detection]) -> list[str]:
-    """The tasks as they came."""
-    measured = [str(line["task"]) for line in read_metrics(run) if "task" in line]
-    return list(dict.fromkeys([*measured, *(each.task for each in detections), *(each.task for each in growths)]))
+    pools = {began.pool_of(node).name: _told(began, node, tasks, edits, detections) for node in began.growths()}
+    return {"tasks": tasks, "accuracies": [asdict(each) for each in ends], "pools": pools}
 
 
 def _told(
-    began: Graph, node: GrowthNode, tasks: list[str], growths: list[Growth], detections: list[Detection]
+    began: Graph, node: GrowthNode, tasks: list[str], edits: list[Edited], detections: list[Detection]
 ) -> dict[str, Any]:
     """What is told of one pool: its modules at the end of each task, what was added when, what was detected."""
     pool = began.pool_of(node)
-    own = [each for each in growths if each.pool == pool.name]
+    own = [each for each in edits if each.pool == pool.name]
     added = [sum(each.task == task for each in own) for task in tasks]
     return {
         "modules": [pool.size + sum(added[: at + 1]) for at in range(len(tasks))],
         "threshold": threshold_of(began, node),
-        "added": [
-            {name: value for name, value in each.as_json().items() if name not in ("pool", "edits", "hash")}
-            for each in own
-        ],
+        "added": [{name: getattr(each, name) for name in ADDED} for each in own],
         "detections": [
-            {name: value for name, value in each.as_json().items() if name != "pool"}
-            for each in detections
-            if each.pool == pool.name
+            {name: getattr(each, name) for name in DETECTED} for each in detections if each.pool == pool.name
         ],
     }
 

@@ -1,7 +1,8 @@
 """The files of a run. Needs no torch.
 
 spec.mod  imports.json  ir.json  recipe.yaml  data.json  start.json  run.json  metrics.jsonl  tensorboard/  checkpoints/
-of a model that grows growth.jsonl  detections.jsonl, what its data set keeps, and what was traced: trace.json  trace/
+what its data set keeps, and what was traced of it: trace.json  trace/
+of a continual training: growth.jsonl  detections.jsonl  tasks.jsonl
 
 A run is made in three steps, each whole or not at all: run.json says that it is starting and names every file that will
 be laid out, with its hash; these are written; run.json says that it has started. So whatever cuts a start off leaves
@@ -85,18 +86,23 @@ class RunDirectory:
         return self.path / "metrics.jsonl"
 
     @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
     def growth(self) -> Path:
-        """What was added to its model, where a training did that."""
+        """The edits of its graph, a line each."""
         return self.path / "growth.jsonl"
 
     @property
     def detections(self) -> Path:
-        """How novel the data of its tasks were to the model."""
+        """How novel batches were in which a continual training looked for what is new."""
         return self.path / "detections.jsonl"
 
     @property
-    def tensorboard(self) -> Path:
-        return self.path / "tensorboard"
+    def tasks(self) -> Path:
+        """What was measured at the end of each task."""
+        return self.path / "tasks.jsonl"
 
     @property
     def checkpoints(self) -> Path:

@@ -71,7 +71,7 @@ def _draw_detections(sheet: Sheet, top: float, pool: Told) -> None:
         axes.plot(np.arange(len(values)), values, linewidth=1, marker=marker, label=f"module {module}")
     if pool["threshold"] is not None:
         axes.axhline(pool["threshold"], color="black", linestyle=":", linewidth=1, label="threshold")
-    grown = [at for each in pool["added"] if (at := _batch_of(each, scans, starts)) is not None]
+    grown = [start + each["batch"] for each, start in zip(scans, starts, strict=False) if each["batch"] is not None]
     if grown:
         above = axes.get_xaxis_transform()
         axes.plot(grown, [0.95] * len(grown), "v", color="black", transform=above, label="one is added", clip_on=False)
@@ -98,16 +98,3 @@ def _by_module(scans: Sequence[Told]) -> list[NDArray[np.float64]]:
     batches = [[np.nan if each is None else each for each in batch] for scan in scans for batch in scan["novelty"]]
     modules = max(map(len, batches))
     return list(np.array([batch + [np.nan] * (modules - len(batch)) for batch in batches]).T)
-
-
-def _batch_of(added: Told, scans: Sequence[Told], starts: Sequence[int]) -> int | None:
-    """Where among the batches of all passes the one is that a module was added by."""
-    for scan, start in zip(scans, starts, strict=False):
-        novelty = scan["novelty"]
-        if (
-            scan["task"] == added["task"]
-            and added["batch"] < len(novelty)
-            and novelty[added["batch"]] == added["novelty"]
-        ):
-            return start + int(added["batch"])
-    return None

@@ -14,7 +14,7 @@ import pytest
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import replayed, to_json
-from modgraph.store.growth import growth_of, read_detections, read_growths, threshold_of
+from modgraph.store.growth import growth_of, read_detections, read_edits, threshold_of
 from modgraph.store.opened import Kind, opened
 from modgraph.store.run_directory import RunDirectory
 from tests.grown_runs import POOLS, TASKS, grown_run
@@ -41,15 +41,11 @@ def answer(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) ->
 
 def test_replaying_the_log_on_the_first_graph_gives_the_last(run: Path) -> None:
     directory = RunDirectory(run)
-    growths = read_growths(directory)
     graph = directory.read_graph()
-    for growth in growths:
-        graph = replayed(graph, growth.edits)
-        assert graph.hash() == growth.hash
+    for edited in read_edits(directory):
+        graph = replayed(graph, edited.edits)
+        assert graph.hash() == edited.hash
     assert graph == directory.graph_now()
-    assert [type(each).read(json.loads(json.dumps(each.as_json()))) for each in growths] == growths
-    detections = read_detections(directory)
-    assert [type(each).read(each.as_json()) for each in detections] == detections
 
 
 def test_a_run_tells_its_modules_by_task_and_what_they_were_added_for(run: Path) -> None:
@@ -59,7 +55,8 @@ def test_a_run_tells_its_modules_by_task_and_what_they_were_added_for(run: Path)
     assert {name: pool["modules"] for name, pool in told["pools"].items()} == {POOLS[0]: [2, 2], POOLS[1]: [2, 3]}
     assert {pool["threshold"] for pool in told["pools"].values()} == {2.0}
     (added,) = told["pools"][POOLS[1]]["added"]
-    assert (added["task"], added["module"], added["novelty"], added["batch"]) == ("third", 2, [2.5, 3.5], 4)
+    assert (added["task"], added["module"], added["novelty"], added["batch"]) == ("third", 2, (2.5, 3.5), 4)
+    assert [each["accuracies"] for each in told["accuracies"]] == [{"second": 0.5}, {"second": 0.5, "third": 0.75}]
     assert [(each["task"], each["scan"]) for each in told["pools"][POOLS[0]]["detections"]] == [
         ("second", 0),
         ("second", 1),
@@ -187,6 +184,8 @@ def test_the_page_of_a_grown_run_shows_both_graphs_and_marks_what_was_added(run:
     table = section["content"][0]
     assert table["header"] == ["modules after task", *TASKS]
     assert table["rows"] == [[POOLS[0], 2, 2], [POOLS[1], 2, 3], ["all", 4, 5]]
+    (accuracy,) = [each for each in section["content"] if each["title"] == "test accuracy"]
+    assert accuracy["rows"] == [["second", 0.5, None, 0.5], ["third", 0.5, 0.75, 0.5]]
     charts = [each for each in section["content"] if each["kind"] == "curves"]
     assert [[line["name"] for line in each["series"]] for each in charts] == [
         ["module 0", "module 1", "threshold"],
@@ -198,7 +197,7 @@ def test_the_page_of_a_grown_run_shows_both_graphs_and_marks_what_was_added(run:
 
 def test_a_trace_tells_growth_and_draws_it(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summary = json.loads(answer(capsys, "trace", run, "-o", tmp_path / "x.png", "--view", "growth", "--json"))
-    assert summary["growth"] == growth_of(RunDirectory(run))
+    assert summary["growth"] == json.loads(json.dumps(growth_of(RunDirectory(run))))
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     assert (run / "trace/growth.png").exists()
     assert main(["trace", str(run), "--html", str(tmp_path / "x.html")]) == 0
