@@ -1,4 +1,4 @@
-"""Messages about export (MG7xx)."""
+"""Messages about export (MG7xx, MG840)."""
 
 from __future__ import annotations
 
@@ -134,4 +134,13 @@ class NothingToRound(Diagnostic):
     code = "MG712"
     message = 'the model "{model}" has no weights that int8 could round'
     help = "export it without --int8"
+    model: str
+
+
+class NoNovelty(Diagnostic):
+    """What a model is to tell of novelty is what its routers record of it."""
+
+    code = "MG840"
+    message = 'no router of "{model}" records a novelty'
+    help = "record one where the router is defined, such as: record gates, novelty = z; or leave out --novelty"
     model: str

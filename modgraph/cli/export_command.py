@@ -20,6 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", metavar="RUN")
     parser.add_argument("-o", "--output", metavar="model.onnx", required=True)
     parser.add_argument("--routing", action="store_true", help="the routers' records as further outputs")
+    parser.add_argument("--novelty", action="store_true", help="what routers record of novelty as further outputs")
     parser.add_argument("--int8", action="store_true", help="weights of eight bits; says what that changes")
     add_force(parser)
 
@@ -37,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
         run.model(),
         options.output,
         routing=options.routing,
+        novelty=options.novelty,
         int8=options.int8,
         examples=None if first is None else first.read(slice(EXAMPLES)),
         tests=tests,

@@ -87,7 +87,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
             report.add(errors.NoOutput(span=model.name_span, name=model.name))
         _warn_of_unused(scope, context)
         check_moves(model.body, graph, report)
-        find_weaknesses(graph, context.declared, report)
+        find_weaknesses(graph, context.declared, context.may_grow, report)
     return graph
 
 

@@ -187,6 +187,8 @@ def _of_constants(op: type[Op], given: list[CallArgument]) -> bool:
 
 def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
     found = site.scope.find(name)
+    if isinstance(found, Poison):
+        return POISON
     if found is not None or is_router(name) or site.scope.find_router(name) is not None:
         what = described(found) if found is not None else f'the router "{name}"'
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from modgraph.diagnostics import Report, Span
@@ -21,16 +21,17 @@ class Needed:
     results: set[Result]
 
 
-def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], report: Report) -> None:
+def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
     """Warn of weights that no output and no loss depends on, and of routers that may come to use few modules.
 
-    `declared` says where routers are declared, by path.
+    `declared` says where routers are declared, by path. Modules along the `growing` axes, by name, come one after
+    another, each to be learned alone: they compete with none.
     """
     outputs, losses = set(graph.outputs.values()), set(graph.losses.values())
     for name, span in _dead(_needed_by(outputs | losses, graph)).items():
         report.add(errors.Dead(span=span, name=name))
     if graph.losses:
-        _find_unbalanced(graph, declared, report)
+        _find_unbalanced(graph, declared, growing, report)
 
 
 def _needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
@@ -85,9 +86,9 @@ def _has_weights(pool: PoolNode) -> bool:
     return any(node.op.all_weights() for region in pool.regions for node in region.graph.of_kind(OpNode))
 
 
-def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], report: Report) -> None:
+def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
     """Warn of routers that want a balance loss and have none: no loss depends on what they record."""
-    balanced = {*_recorded(_needed_by(set(graph.losses.values()), graph)), *_ruled(graph)}
+    balanced = {*_recorded(_needed_by(set(graph.losses.values()), graph)), *_ruled(graph), *_along(growing, graph)}
     routers = {router.name: router for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
     wanting: dict[Declared, list[str]] = {}
     for router in routers.values():
@@ -116,6 +117,14 @@ def _ruled(graph: Graph) -> Iterator[str]:
         decided = {result for slot, result in graph.inputs(route.name).items() if slot != "tokens"}
         if decided & needed and states & graph.ancestors([route.name]):
             yield graph.router_of(route).name
+
+
+def _along(axes: Set[str], graph: Graph) -> Iterator[str]:
+    """The routers that decide for modules along some axes."""
+    for part in graph.parts():
+        for route in part.graph.of_kind(RouteNode):
+            if part.graph.pool_of(route).axis.name in axes:
+                yield part.graph.router_of(route).name
 
 
 def _balance_for(router: Declared) -> str:

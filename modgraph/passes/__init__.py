@@ -4,6 +4,7 @@ from modgraph.passes.determinize import Determinize
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower, NoSuchLowering, choices
+from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 from modgraph.passes.pipelines import INFERENCE, PIPELINES, TRAINING, apply_passes, up_to
 from modgraph.passes.reassociate import images, reassociated
 
@@ -15,10 +16,13 @@ __all__ = [
     "InferenceOnly",
     "Lower",
     "NoSuchLowering",
+    "NoveltyAsOutputs",
     "Pass",
+    "WithoutNovelty",
     "apply_passes",
     "choices",
     "images",
+    "novelties",
     "reassociated",
     "up_to",
 ]

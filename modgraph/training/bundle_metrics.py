@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from modgraph.backends.errors import BadBundle
-from modgraph.backends.onnx import deterministic, hash_of_weights
+from modgraph.backends.onnx import exportable, hash_of_weights
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
 from modgraph.data.declaration import refuse_labels_beyond
@@ -32,8 +32,8 @@ def bundle_of(run: Run, path: str, check: bool = True) -> Bundle:
         manifest = (bundle := Bundle(path, check=check)).manifest
     except BundleError as error:
         raise ModgraphError([BadBundle.of(error)]) from error
-    model = deterministic(run.model())
-    if not is_of(manifest, model.graph):
+    model = next((each for each in exportable(run.model()) if is_of(manifest, each.graph)), None)
+    if model is None:
         raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="another model")])
     if manifest.get("weights") != hash_of_weights(model):
         raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="other weights")])

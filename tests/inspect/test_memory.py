@@ -103,6 +103,9 @@ def test_a_route_keeps_what_it_says_in_every_form(text: str, form: str) -> None:
 OFFICIAL = {"bias": True, "update": "normalised", "residual": True, "over": "batch", "uncertainty": 1.0}
 SMALL_GMOE = {"dim": 48, "depth": 3, "heads": 4, "sparse": [1, 2], "size": 64, "patch": 16, "classes": 10}
 CODE = {"gating": "linear", "k": 2, "capacity": 1.5, "load": "code"}
+SMALL_SEMA = {
+    "dim": 48, "depth": 3, "heads": 4, "adapters": [1, 2, 1], "expands": [1, 2], "hidden": 16, "size": 64,
+}  # fmt: skip
 SPECS: list[tuple[str, dict[str, Any]]] = [
     ("smn", {}),
     ("smn", {"modules": 8, **OFFICIAL}),
@@ -115,6 +118,9 @@ SPECS: list[tuple[str, dict[str, Any]]] = [
     ("modular_networks_images", {"size": 16}),
     ("modular_networks_lm", {}),
     ("modular_networks_lm", {"vocabulary": 50, "slots": 2, "modules": 15}),
+    ("sema", SMALL_SEMA),
+    ("sema", {**SMALL_SEMA, "variant": "convpass", "gating": "top_1", "normed": True}),
+    ("sema_backbone", {}),
 ]
 
 

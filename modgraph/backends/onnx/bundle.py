@@ -13,7 +13,7 @@ import onnx
 import torch
 from modgraph_runtime.integrity import MANIFEST_KEY, MANIFEST_KEYS, trailer
 
-from modgraph.backends.errors import NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
+from modgraph.backends.errors import NoNovelty, NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.change import Change, Test, change
 from modgraph.backends.onnx.description import Description
 from modgraph.backends.onnx.examples import Arrays, Examples
@@ -25,7 +25,16 @@ from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, Node, OpNode, ScanNode
-from modgraph.passes import INFERENCE, apply_passes, choices
+from modgraph.passes import (
+    INFERENCE,
+    InferenceOnly,
+    NoveltyAsOutputs,
+    Pass,
+    WithoutNovelty,
+    apply_passes,
+    choices,
+    novelties,
+)
 
 LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
 
@@ -64,6 +73,7 @@ def export(
     path: str | Path,
     *,
     routing: bool = False,
+    novelty: bool = False,
     int8: bool = False,
     examples: Arrays | None = None,
     tests: Mapping[str, Test] | None = None,
@@ -72,15 +82,16 @@ def export(
 ) -> Report:
     """Write a verified bundle, and its manifest beside it as `<stem>.json`.
 
-    `routing` adds the routers' records as outputs, named `<route>.<record>`. `examples` are arrays by input name to
-    verify on (random ones otherwise); `description` gives `classes` by target, `preprocessing` by input, and by
-    input of tokens the `words` that ids stand for. `int8` rounds weights to eight bits after the verification, and
-    measures on `tests` (the examples otherwise) what that changes. What modgraph did not write is overwritten only with
-    `force`. Raises `ModgraphError`, and then leaves what was there before.
+    `routing` adds the routers' records as outputs, named `<route>.<record>`; `novelty` those of novelty, as outputs
+    named `<record>.<route>`; without either, what only they need is left out. `examples` are arrays by input name to
+    verify on (random ones otherwise); `description` gives `classes` by target, `preprocessing` by input, and by input
+    of tokens the `words` that ids stand for. `int8` rounds weights to eight bits after the verification, and measures
+    on `tests` (the examples otherwise) what that changes. What modgraph did not write is overwritten only with `force`.
+    Raises `ModgraphError`, and then leaves what was there before.
     """
     target, _ = files_of_bundle(path)
     _check_place(target, force)
-    inference = deterministic(model)
+    inference = deterministic(model, _before(model, routing, novelty))
     _check_model(inference)
     described = Description.of(description, model.graph)
     tried = Examples.of(inference.graph, examples)
@@ -114,12 +125,29 @@ def _write(target: Path, content: bytes, manifest: str, check: Callable[[str], o
         _make_room(beside)
 
 
-def deterministic(model: Model) -> Model:
-    """The model for inference: a pure function of one example, with the same weights."""
+def _before(model: Model, routing: bool, novelty: bool) -> tuple[Pass, ...]:
+    """What is done with records of novelty. Raises `ModgraphError` where they are wanted and there are none."""
+    if not novelty:
+        return () if routing else (InferenceOnly(), WithoutNovelty())
+    if not novelties(model.graph):
+        raise ModgraphError([NoNovelty(model=model.graph.name)])
+    return (NoveltyAsOutputs(),)
+
+
+def exportable(model: Model) -> list[Model]:
+    """The models for inference that a bundle may be of, by what it does with records of novelty."""
+    novel = bool(novelties(model.graph))
+    ways = ((False, False), (True, False), (False, True)) if novel else ((True, False),)
+    return [deterministic(model, _before(model, routing, novelty)) for routing, novelty in ways]
+
+
+def deterministic(model: Model, before: tuple[Pass, ...] = ()) -> Model:
+    """The model for inference: a pure function of one example, with the same weights; its graph after some passes
+    before."""
     if not isinstance(model, Model):
         raise TypeError(f"export takes a model that modgraph built, not {type(model).__name__}")
     with torch.device("meta"):
-        inference = Model(apply_passes(model.graph, INFERENCE))
+        inference = Model(apply_passes(model.graph, (*before, *INFERENCE)))
     inference.to_empty(device="cpu")
     weights = model.state_dict()
     inference.load_state_dict({name: weights[name] for name in inference.state_dict()})
