@@ -161,7 +161,7 @@ block expert(dim) {
 }
 model growing(first=1, sizes=[1, 2], dim=6) {
   input  x: float[5, dim]
-  target label: class[3]
+  target label: class[kind=3]
   repeat blocks[i] in 0..len(sizes) {
     pool   adapter[sizes[i]] = expert(dim)
     pool   descriptor[adapter] = linear(2) -> linear(dim)
@@ -170,7 +170,7 @@ model growing(first=1, sizes=[1, 2], dim=6) {
     grow adapter by r when (r.distance -> batch_mean -> min(axis=-1)) > 2 where i >= first
     loss novelty[i] = r.distance -> mean(axis=-1)
   }
-  logits = x -> mean -> linear(3)
+  logits = x -> mean -> linear(kind)
   output logits
   loss cross_entropy(logits, label)
   loss 0.01 * importance(r)

@@ -8,6 +8,7 @@ from modgraph.ir.graph import Graph, Part
 from modgraph.ir.module_axes import module_axes
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, TargetNode
 from modgraph.ir.rewrite import rewritten
+from modgraph.ops import Op
 from modgraph.types import Axis, Misfit
 
 
@@ -32,7 +33,8 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
             case PoolNode() if node.axis == before:
                 return replace(node, size=node.size + by, grown=max(0, node.grown + by))
             case OpNode():
-                return replace(node, op=node.op.with_extent(before.name, longer.size))
+                op = node.op.with_extent(before.name, longer.size)
+                return replace(node, op=_weighing(op, node, part, before, by))
             case InputNode() | TargetNode():
                 (type_,) = node.types
                 type_ = type_.with_shape([longer if a == before else a for a in type_.shape])
@@ -43,6 +45,20 @@ def grow(graph: Graph, axis: str, by: int) -> Graph:
                 return node
 
     return rewritten(graph, grown)
+
+
+def _weighing(op: Op, node: OpNode, part: Part, classes: Axis, by: int) -> Op:
+    """A comparison of labels whose classes have weights: those that are added count 1."""
+    setting = op.compares.class_weights if op.compares is not None else None
+    given: tuple[float, ...] = getattr(op, setting) if setting is not None else ()
+    if op.compares is None or setting is None or not given:
+        return op
+    label = part.graph.type_of(part.graph.inputs(node.name)[op.compares.target])
+    if label.classes != classes:
+        return op
+    if any(weight != 1 for weight in given[len(given) + min(0, by) :]):
+        raise Misfit(f"{node.name} weighs the classes that would be lost")
+    return replace(op, **{setting: (*given, *[1.0] * by)[: len(given) + by]})
 
 
 def growing_axis(graph: Graph, name: str) -> Axis:

@@ -89,4 +89,4 @@ class Defined(Router):
 
 def _records(recorded: tuple[str, ...]) -> Iterator[Record]:
     for name, role in zip(recorded[::2], recorded[1::2], strict=False):
-        yield Record(name, "...", ROLES[role])
+        yield Record(name, "...", ROLES.get(role, Role.OTHER))  # `bind_pool` refuses what is no role

@@ -16,7 +16,7 @@ from modgraph.inspect.memory import TrainingStep, memory_of
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json, weights_of
 from modgraph.program import loads
 from tests.assault.vocabulary import SMALL
-from tests.examples import GRU, SEQUENCE, TRANSFORMER, TWO_SCANS
+from tests.examples import GRU, NOVEL, SEQUENCE, TRANSFORMER, TWO_SCANS
 
 PART = 1000
 MOST_NUMBERS = 100_000  # of weights of a model that is built
@@ -47,7 +47,7 @@ Path = tuple[Any, ...]
 @cache
 def records() -> list[Any]:
     """The graphs of sound specs as JSON."""
-    graphs = [loads(text).ir for text in (*SMALL, TRANSFORMER, SEQUENCE, GRU, TWO_SCANS)]
+    graphs = [loads(text).ir for text in (*SMALL, TRANSFORMER, SEQUENCE, GRU, TWO_SCANS, NOVEL)]
     return [json.loads(json.dumps(to_json(graph))) for graph in graphs]
 
 

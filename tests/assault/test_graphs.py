@@ -22,7 +22,7 @@ def test_damaged_graphs_are_unreadable_or_usable() -> None:
 
 
 LYING = """model lying(n=2) {
-  input  x: float[time, 4]  input start: float[4]  target y: class[time, 3]
+  input  x: float[time, 4]  input start: float[4]  target y: class[time, kind=3]
   module enc = linear(4) -> tanh
   pool   p[n] = linear(4) -> relu
   router r = noisy_top_k(1)
@@ -31,7 +31,8 @@ LYING = """model lying(n=2) {
     g = g + (h -> p by r)
     yield g
   } as s
-  z = (x -> enc, s) -> concat -> linear(3)
+  z = (x -> enc, s) -> concat -> linear(kind)
+  grow p by r when (z -> batch_mean -> max(axis=kind)) > 1
   output z
   loss cross_entropy(z, y)
   loss 0.1 * importance(r)

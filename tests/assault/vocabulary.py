@@ -10,9 +10,15 @@ from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.prelude import definitions
 from modgraph.syntax import keywords
-from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
+from tests.examples import GRU, NOVEL, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 
-LARGE = [path.read_text() for path in sorted(Path("specs").glob("*.mod"))] + [TRANSFORMER, SEQUENCE, GRU, TWO_SCANS]
+LARGE = [path.read_text() for path in sorted(Path("specs").glob("*.mod"))] + [
+    TRANSFORMER,
+    SEQUENCE,
+    GRU,
+    TWO_SCANS,
+    NOVEL,
+]
 SMALL = [*OP_EXAMPLES.values(), *ROUTER_EXAMPLES.values(), *ROUTERS_IN_SCAN.values()]
 SPECS = LARGE + SMALL
 

@@ -103,3 +103,16 @@ def test_an_imported_block_is_known_by_its_parameters(tmp_path: Path) -> None:
     source = Source(str(tmp_path / "m.mod"), text.replace("|", ""))
     found = complete(analyse(source), text.index("|"))
     assert {"inner=", "kind="} <= {each.text for each in found}
+
+
+def test_an_axis_with_a_name_has_a_page_and_a_definition() -> None:
+    text = (
+        "model m() { input x: float[4] target y: class[kind=3] weight w: float[kind, 4] = zeros "
+        "z = x -> linear(kind) output z }"
+    )
+    analysis = analyse(Source("m.mod", text))
+    for use in (text.index("kind="), text.index("kind, 4"), text.index("kind) output")):
+        assert hover(analysis, use) == "`axis kind=3`"
+        span = definition(analysis, use)
+        assert span is not None and span.start == text.index("kind=3")
+    assert "kind" in offered(text.replace("linear(kind)", "linear(|)"))

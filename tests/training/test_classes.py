@@ -12,12 +12,13 @@ from modgraph.backends.torch import build
 from modgraph.data import Arrays
 from modgraph.data.declaration import check, refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Freeze, Grow, module_axes, replayed
+from modgraph.ir import Freeze, Grow, Shrink, comparisons, module_axes, replayed
 from modgraph.metrics.evaluation import measure
 from modgraph.program import loads
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.run import started
 from modgraph.training.stages import staged, take_weights
+from modgraph.types import Misfit
 from tests.elaboration.test_named_axes import ALONG, graph_of
 from tests.training.test_state import stop_before, written
 
@@ -60,6 +61,16 @@ def test_of_a_frozen_model_only_the_rows_of_new_classes_learn(tmp_path: Path) ->
         now = after[name][:3] if name in along else after[name]
         assert now.equal(value)
     assert after["z.linear2.weight"].shape == (4, 6)
+
+
+def test_classes_that_are_added_count_as_much_as_any() -> None:
+    graph = loads(SPEC.replace("(z, y)", "(z, y, class_weights=[2, 1, 3])")).ir
+    grown = Grow("kind", 2).applied(graph)
+    (compared,) = comparisons(grown)
+    assert compared.class_weights == (2, 1, 3, 1, 1)
+    assert replayed(grown, Grow("kind", 2).undone(graph)) == graph
+    with pytest.raises(Misfit, match="would be lost"):
+        Shrink("kind").applied(graph)
 
 
 def arrays(labels: list[int]) -> Arrays:

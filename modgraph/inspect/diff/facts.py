@@ -87,9 +87,11 @@ def declared(entry: Entry) -> type[Declaration] | None:
 
 
 def names_axes(kind: str, is_: str, setting: str) -> bool:
-    """Whether a setting of an op or router has names of axes."""
-    known = _settings(kind, is_).get(setting)
-    return known is not None and bool(known.bounds.get("axis") or str in known.items)
+    """Whether a setting of an op or router has names of axes: also of one whose extent another setting is."""
+    settings = _settings(kind, is_)
+    known = settings.get(setting)
+    of_extent = any(each.bounds.get("extent") == setting for each in settings.values())
+    return known is not None and bool(known.bounds.get("axis") or str in known.items or of_extent)
 
 
 def _label(name: str) -> str:

@@ -26,6 +26,7 @@ from modgraph.ir import (
     RouteNode,
     RouterNode,
     ScanNode,
+    TargetNode,
     weights_of,
 )
 from modgraph.routers.defined import Defined
@@ -94,6 +95,9 @@ class _Builder:
                 return replace(plain, detail=f"{graph.pool_of(node).name} by {graph.router_of(node).name}")
             case ScanNode():
                 return self.scan(node, plain)
+            case TargetNode() if node.grown:
+                notes = (f"the last {node.grown} classes were added to a trained model",)
+                return replace(plain, detail=str(node.types[0]), notes=notes)
             case OutputNode():
                 return replace(plain, detail=node.label if node.label != node.name else "")
             case _:
