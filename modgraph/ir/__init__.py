@@ -5,7 +5,7 @@ from modgraph.ir.comparisons import Compared, comparisons
 from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
-from modgraph.ir.grow import grow
+from modgraph.ir.grow import class_axes, grow
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json, hash_of_stored
@@ -68,6 +68,7 @@ __all__ = [
     "alike",
     "below",
     "bind_route",
+    "class_axes",
     "comparisons",
     "drawn_by",
     "edit_from_json",

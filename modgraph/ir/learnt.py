@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.module_axes import module_axes
-from modgraph.ir.node import LossNode, Node, OpNode, Result, ScanNode
+from modgraph.ir.node import LossNode, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.ir.rewrite import rewritten
 from modgraph.ir.weights import below, node_weights, weights_of
 
@@ -14,7 +14,7 @@ from modgraph.ir.weights import below, node_weights, weights_of
 def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
     """The names of the weights that results are computed from, as far as a gradient may flow."""
     found: set[str] = set()
-    for name in _behind(graph, {result.node for result in results}):
+    for name in _behind(graph, results):
         node = graph[name]
         if isinstance(node, ScanNode):
             found |= weights_behind(node.region.graph, node.region.results)
@@ -66,18 +66,31 @@ def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
     return rewritten(graph, kept)
 
 
-def _behind(graph: Graph, names: Iterable[str]) -> set[str]:
-    """The nodes that a gradient may reach from some of a graph, those included, and what they use."""
-    found, pending = set(names), list(names)
+def _behind(graph: Graph, results: Iterable[Result]) -> set[str]:
+    """The nodes that a gradient may reach from some results, those that compute them included, and what they use."""
+    pending = list(results)
+    seen, found = set(pending), set[str]()
     while pending:
-        node = graph[pending.pop()]
-        new = {source for source in _read(graph, node) if source not in found}
-        found |= new
+        result = pending.pop()
+        node, shown = graph[result.node], _shown(graph, result)
+        if shown is None:
+            found |= {node.name, *graph.uses(node.name).values()}
+        new = {source for source in (_read(graph, node) if shown is None else (shown,)) if source not in seen}
+        seen |= new
         pending += new
     return found
 
 
-def _read(graph: Graph, node: Node) -> Iterable[str]:
+def _shown(graph: Graph, result: Result) -> Result | None:
+    """What a result is, of a route that only shows what others have computed."""
+    node = graph[result.node]
+    if not isinstance(node, RouteNode) or graph.router_of(node).router.computes:
+        return None
+    slot = ("value", *graph.router_of(node).router.record_names)[result.index]
+    return graph.inputs(node.name)[slot]
+
+
+def _read(graph: Graph, node: Node) -> Iterable[Result]:
     if isinstance(node, OpNode) and (node.op.stops_gradient or node.op.is_array or node.op.remembers):
         return ()
-    return (*(result.node for result in graph.inputs(node.name).values()), *graph.uses(node.name).values())
+    return graph.inputs(node.name).values()

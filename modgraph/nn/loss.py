@@ -32,11 +32,15 @@ def _of_positions(real: Tensor | None) -> Tensor | None:
 class CrossEntropy(nn.Module):
     """−w[label] log softmax(logits)[label]: logits [B, ..., C], label [B, ...].
 
-    The label `ignore` does not count: an example's mean is over its other labels, zero if there are none.
+    The label `ignore` does not count: an example's mean is over its other labels, zero if there are none. Classes
+    before `since` have no share, and no label that counts is one of them.
     """
 
-    def __init__(self, weights: tuple[float, ...] = (), ignore: int | None = None, reduce: str = "mean") -> None:
+    def __init__(
+        self, weights: tuple[float, ...] = (), ignore: int | None = None, reduce: str = "mean", since: int = 0
+    ) -> None:
         super().__init__()
+        self.since = since
         self.weights = weights
         self.ignore = ignore
         self.reduce = reduce
@@ -45,8 +49,11 @@ class CrossEntropy(nn.Module):
         label = label.long()
         counts = torch.ones_like(label, dtype=torch.bool) if self.ignore is None else label != self.ignore
         weight = logits.new_tensor(self.weights) if self.weights else None
-        known = label * counts
-        loss = F.cross_entropy(cleared(logits, real).movedim(-1, 1), known, weight, reduction="none")
+        known = (label * counts).clamp(min=self.since)
+        logits = cleared(logits, real)
+        if self.since:
+            logits = F.pad(logits[..., self.since :], (self.since, 0), value=-math.inf)
+        loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
         if self.ignore is None or loss.dim() == 1 or self.reduce == "sum":
             return per_example(loss * counts, _of_positions(real), self.reduce)
         mask = _of_positions(real)

@@ -22,8 +22,8 @@ SQUARED_ERROR = Measure("mse")  # of numbers
 class Comparison:
     """Which operands of an op are the prediction and the target, and what is measured of them.
 
-    `ignore` and `class_weights` name the settings that say which label does not count and how much each class does, of
-    an op that has them.
+    `ignore`, `class_weights` and `since` name the settings that say which label does not count, how much each class
+    does, and which is the first that has a share, of an op that has them.
     """
 
     prediction: str
@@ -31,3 +31,4 @@ class Comparison:
     measures: tuple[Measure, ...]
     ignore: str | None = None
     class_weights: str | None = None
+    since: str | None = None

@@ -38,7 +38,8 @@ def averaged(use: Use, x: Value) -> Value:
 class CrossEntropy(_Likelihood):
     """−w[label] log softmax(logits)[label], averaged over an example's positions, padding left out.
 
-    `class_weights` w, one for each class, are 1 unless given; a label that equals `ignore` does not count.
+    `class_weights` w, one for each class, are 1 unless given; a label that equals `ignore` does not count. Classes
+    before `since` have no share, as if their logits were −∞.
     """
 
     name = "cross_entropy"
@@ -46,11 +47,18 @@ class CrossEntropy(_Likelihood):
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)
-    compares = Comparison("logits", "label", (ACCURACY, PERPLEXITY), ignore="ignore", class_weights="class_weights")
-    module = TorchModule("modgraph.nn.CrossEntropy", weights="class_weights", ignore="ignore", reduce="reduce")
+    compares = Comparison(
+        "logits", "label", (ACCURACY, PERPLEXITY), ignore="ignore", class_weights="class_weights", since="since"
+    )
+    module = TorchModule(
+        "modgraph.nn.CrossEntropy", weights="class_weights", ignore="ignore", reduce="reduce", since="since"
+    )
 
     def on_tape(self, use: Use, logits: Value, label: Value) -> tuple[Value, ...]:
-        log_p = use.tape.function(use.cleared(logits), "result")
+        logits = use.cleared(logits)
+        if self.since:
+            logits = use.tape.make(logits.count, logits)
+        log_p = use.tape.function(logits, "result")
         picked = use.tape.make(use.lead, log_p, keeps=[log_p], keeps_more=use.lead * INDEX)
         counted = use.tape.make(use.lead, picked, keeps_more=use.lead * FLAG)
         return (averaged(use, counted),)
@@ -58,9 +66,12 @@ class CrossEntropy(_Likelihood):
     class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
     ignore: int | None = setting(None, doc="a label that does not count; it need not be a class")
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
+    since: int = setting(0, min=0, doc="the first class that has a share; a continual training masks old ones so")
 
     def check(self, axes: Axes) -> None:
         classes, logits = axes["classes"], axes.fixed("C")
+        if self.since >= logits:
+            raise Misfit(f"none of {logits} classes would have a share", f"the last one is since={logits - 1}")
         if self.class_weights and len(self.class_weights) != logits:
             raise Misfit(f"{len(self.class_weights)} weights for {logits} classes", "give one weight for each class")
         if classes.size != logits:

@@ -134,6 +134,18 @@ def _in_run(found: Opened) -> Opened:
     return replace(found, graph=placed, source=source, moved=moves_in(file))
 
 
+def spec_of_run(directory: RunDirectory, parameters: Mapping[str, Any]) -> Graph | None:
+    """The graph that the spec of a run gives with some parameters, None where it gives none. Raises `ModgraphError`."""
+    report = Report()
+    source = read(directory.spec, report)
+    file = None if source is None else parse(source, report)
+    if file is None:
+        return None
+    imports = Imports(directory.path, report, directory.read_imports())
+    found = elaborate(file, dict(parameters), report, imports=imports)
+    return None if report.errors else found
+
+
 def _placed(graph: Graph, spec: Graph) -> Graph:
     """A graph whose nodes know the places of those of their names in a spec's."""
     places: dict[str, Span | None] = {node.name: node.span for part in spec.parts() for node in part.graph}

@@ -105,12 +105,16 @@ class Course(ABC):
     def take_up(self, training: Training) -> None:  # noqa: B027 - most have nothing to do
         """Before a training goes on from a checkpoint: cut back logs of the course to it."""
 
-    def results(self, at: Facts) -> dict[str, Any]:
-        """What the training has come to, by name, beside the metrics of its model."""
+    def describe(self) -> str:
+        """A line for the user when a training begins, or nothing."""
+        return ""
+
+    def results(self, training: Training) -> dict[str, Any]:
+        """What a training that has ended has come to, by name, beside the metrics of its model."""
         return {}
 
     def record(self, training: Training) -> dict[str, Any]:
-        """What the record of the run keeps of the end."""
+        """What else the record of the run keeps of the end."""
         return {}
 
 

@@ -101,9 +101,10 @@ class Engine:
 
     def model_now(self) -> Model:
         """The model of the graph with the weights as they are, in evaluation mode."""
-        model = build(self.graph, self.train.seed)
-        model.load_state_dict(self.state.weights)
-        return model.to(self.processes.device).eval()
+        model, weights = build(self.graph, self.train.seed), self.state.weights
+        precision = next(each.dtype for each in weights.values() if each.is_floating_point())
+        model.to(self.processes.device, precision).load_state_dict(weights)
+        return model.eval()
 
     def on_rank_zero(self, compute: Callable[[], T]) -> T:
         """What one process computes, for all of them. Raises in all the `ModgraphError` that it raises."""
@@ -189,8 +190,8 @@ class Engine:
 
     def run(self) -> None:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
-        if self.state.learner.describe():
-            self.say(self.state.learner.describe())
+        for line in filter(None, (self.course.describe(), self.state.learner.describe())):
+            self.say(line)
         log = Log(self.directory, since=self.progress.step) if self.processes.is_rank_zero else None
         try:
             self._train(log)

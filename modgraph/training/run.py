@@ -175,7 +175,7 @@ def _engine(
 
 def course_of(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Course:
     """The phases of a training of a graph, as its algorithm says. Raises `ModgraphError`."""
-    return train.algorithm.course(CourseSetup(graph, splits, train.epochs, train.batch, train.seed))
+    return train.algorithm.course(CourseSetup(graph, splits, train.epochs, train.batch, train.seed, train.by))
 
 
 @contextmanager
@@ -200,7 +200,7 @@ def finish(engine: Engine) -> dict[str, Any]:
     processes.fabric.barrier()
     run = load_run(engine.directory.path)
     model = run.model(processes.device)
-    metrics: dict[str, Any] = {"epochs": engine.epoch, "steps": engine.step, **engine.course.results(engine.at)}
+    metrics: dict[str, Any] = {"epochs": engine.epoch, "steps": engine.step, **engine.course.results(engine)}
     if engine.train.best is not None:
         metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
     tests = unseen(run.splits())

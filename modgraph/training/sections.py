@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import modgraph.training.continual  # noqa: F401 - an algorithm too
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, Report
 from modgraph.files import exists
@@ -97,6 +98,17 @@ class Train(Section):
         doc="of the arithmetic; bfloat16 keeps weights in float32",
     )
     threads: int = setting(1, min=1, max=1024, doc="processor threads; the last bits of a sum depend on them")
+
+    def contradiction(self) -> str | None:
+        if self.algorithm.one_phase:
+            return None
+        weighed = [name for name, each in (self.labels or {}).items() if each.weights is not None]
+        if self.best is not None or self.early_stop is not None:
+            asked = "best" if self.best is not None else "early_stop"
+            return f"has {asked}, and {self.algorithm.name} trains in many phases, none of which stands for all"
+        if weighed:
+            return f"has weights of classes for {weighed[0]}, whose number changes with {self.algorithm.name}"
+        return None
 
 
 def mapping_of(tree: Branch, name: str, report: Report) -> Branch:

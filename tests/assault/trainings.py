@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 
 from modgraph.cli import main
 from modgraph.files import is_partial
+from tests import continual_runs
 
 PLAIN = """
 model plain() {
@@ -73,6 +74,10 @@ def vectors(folder: Path) -> dict[str, Any]:
     return numbers(folder, lambda x: x[:, :2] * 0.5)
 
 
+def tasks(folder: Path) -> dict[str, Any]:
+    return continual_runs.data_section(folder)
+
+
 def images(folder: Path) -> dict[str, Any]:
     for at, domain in enumerate("abc"):
         for kind in range(2):
@@ -89,6 +94,7 @@ TRAININGS = {
     "em": Training(DRAWN, {**OFTEN, "algorithm": {"name": "em", "samples": 3, "m_steps": 2}}, vectors),
     "reinforce": Training(DRAWN, {**OFTEN, **BEST, "algorithm": "reinforce"}, vectors),
     "start": Training(PLAIN, {**OFTEN, "optimizer": {"name": "sgd", "momentum": 0.9}}, classes, start="backprop"),
+    "continual": Training(continual_runs.SPEC, continual_runs.train_section(expand="always"), tasks),
     "groups": Training(IMAGES, {**OFTEN, **BEST, "by": "domain", "batch": 3}, images),
 }
 

@@ -64,3 +64,31 @@ def test_a_graph_with_one_loss_moves_the_states_that_go_with_it() -> None:
     assert set(moved_states(first)) == {"centre.value", "steps.value"}
     assert set(moved_states(second)) == {"error.value", "steps.value"}
     assert [*first.losses, *second.losses] == [*graph.losses]
+
+
+SHOWN = """
+router r() for p, q {
+  input x: float[tokens, dim]
+  gates = x -> linear(p) -> softmax
+  error = (x -> q) - (x -> new_axis(p, at=-2)) -> mean(axis=-1)
+  record gates, error: other
+  y = x -> p by gates
+  output y
+}
+model m() {
+  input x: float[5, 4]
+  pool  p[2] = linear(4)
+  pool  q[p] = linear(4)
+  router e = r
+  y = x -> p by e(q)
+  output y
+  loss error = e.error -> mean(axis=-1) -> mean(axis=-1)
+  loss value = y -> mean -> mean(axis=-1)
+}
+"""
+
+
+def test_what_a_router_shows_is_computed_from_what_it_shows_alone() -> None:
+    graph = modgraph.loads(SHOWN).ir
+    found = {name: {each.split(".")[0] for each in weights_behind(graph, [of])} for name, of in graph.losses.items()}
+    assert found == {"loss.error": {"q"}, "loss.value": {"p", "e"}}

@@ -13,6 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from modgraph.training.continual.journal import Journal
+from tests import continual_runs
 from tests.small_runs import begin, go_on
 
 SPEC = """
@@ -115,3 +117,13 @@ def test_all_processes_stop_where_the_loss_of_one_is_no_number(routed: Path, tmp
     assert done.returncode == 1, done.stderr
     assert "error[MG604]: the loss is nan at step" in done.stderr
     assert "Traceback" not in done.stderr.split("torch/distributed")[0]
+
+
+@pytest.mark.slow
+def test_a_model_grows_alike_in_two_processes(tmp_path: Path) -> None:
+    spec = continual_runs.laid_out(tmp_path)
+    begin(spec, tmp_path / "one", train__precision="float64")
+    with_two(spec, "--out", tmp_path / "two", "-s", "train.precision=float64")
+    close(tmp_path / "two", tmp_path / "one")
+    hashes = [[line["hash"] for line in Journal(tmp_path / run / "growth.jsonl").records()] for run in ("one", "two")]
+    assert hashes[0] == hashes[1] and len(hashes[0]) == 5

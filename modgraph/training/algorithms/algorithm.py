@@ -41,12 +41,14 @@ class CourseSetup:
     epochs: int
     batch: int
     seed: int
+    by: str | None = None
 
 
 class Algorithm(Named):
     """How weights are learnt from a spec's losses."""
 
     registry: ClassVar[Registry[Algorithm]] = Registry("algorithm")
+    one_phase: ClassVar[bool] = True  # of which there can be a best epoch, and an early stop
 
     def tried_at_once(self, batch: int) -> int:
         """How many examples it runs at once, beside the steps of so many, without gradients."""
