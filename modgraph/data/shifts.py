@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from modgraph.declare import Registry, setting
 from modgraph.recipes.schema import Named
 
+ROUNDING = 1e-6  # of a place among pixels
 Images = NDArray[np.float32]  # [B, C, H, W], from 0 for black to 1 for white
 
 
@@ -50,10 +53,29 @@ class Rotated(Shift):
     angle: float = setting(90.0, doc="in degrees, against the clock")
 
     def shifted(self, light: Images, examples: NDArray[np.int64]) -> Images:
-        from scipy.ndimage import rotate
-
-        turned: Images = rotate(light, self.angle, axes=(3, 2), reshape=False, order=1)
+        turned, pixels = np.zeros_like(light), light.reshape(*light.shape[:2], -1)
+        for source, weight in _neighbours(light.shape[2], light.shape[3], self.angle):
+            turned += (pixels[..., source] * weight).reshape(light.shape)
         return turned
+
+
+@lru_cache(maxsize=8)
+def _neighbours(height: int, width: int, angle: float) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """For each pixel of a turned image [H·W], the four around the place it comes from, and what each counts."""
+    middle = np.array([height - 1, width - 1])[:, None] / 2
+    cosine, sine = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    turn = np.array([[cosine, sine], [-sine, cosine]])
+    place = turn @ (np.indices((height, width)).reshape(2, -1) - middle) + middle
+    most = np.array([height - 1, width - 1])[:, None]
+    inside = ((place > -ROUNDING) & (place < most + ROUNDING)).all(0)
+    first = np.clip(np.floor(place + ROUNDING).astype(np.int64), 0, most)
+    part = np.clip(place - first, 0, 1)
+    found = []
+    for down, right in np.ndindex(2, 2):
+        row, column = np.minimum(first + np.array([[down], [right]]), most)
+        share = np.where([[down], [right]], part, 1 - part).prod(0)
+        found.append((row * width + column, (share * inside).astype(np.float32)))
+    return found
 
 
 class Noisy(Shift):

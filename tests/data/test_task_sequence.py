@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from scipy.ndimage import rotate
 
 import modgraph
 from modgraph.cli import main
@@ -122,6 +123,36 @@ def test_images_turn_as_pillow_turns_them(angle: float) -> None:
         for plane, turned in zip(image, found, strict=True):
             expected = np.asarray(Image.fromarray(plane).rotate(angle, Image.Resampling.BILINEAR))
             np.testing.assert_allclose(turned[2:-2, 2:-2], expected[2:-2, 2:-2], atol=1e-4)
+
+
+@given(st.integers(1, 7), st.integers(1, 7), st.floats(-400, 400))
+def test_images_turn_as_scipy_turns_them_whatever_their_size(height: int, width: int, angle: float) -> None:
+    images = np.random.default_rng(0).random((2, 2, height, width), np.float32)
+    expected = rotate(images.astype(np.float64), angle, axes=(3, 2), reshape=False, order=1)
+    far = np.abs(shifted(Rotated(angle=angle), images) - expected) > 1e-5
+    places = np.argwhere(far.any((0, 1)))
+    edge = [abs(v - b) < 1e-5 for p in places for v, b in _sources(p, height, width, angle)]
+    assert not far.any() or any(edge)  # a place on the very edge is in or out by its last bit
+
+
+def _sources(place: Any, height: int, width: int, angle: float) -> list[tuple[float, float]]:
+    """The place that a pixel comes from, each coordinate with both ends of its axis."""
+    middle = np.array([height - 1, width - 1]) / 2
+    row, column = place - middle
+    c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+    source = (c * row + s * column + middle[0], -s * row + c * column + middle[1])
+    return [(v, b) for v, n in zip(source, (height, width), strict=True) for b in (0, n - 1)]
+
+
+def test_a_quarter_turn_moves_pixels_as_they_are() -> None:
+    assert np.array_equal(shifted(Rotated(), LIGHT), np.rot90(LIGHT, axes=(2, 3)))
+    assert np.array_equal(shifted(Rotated(angle=-180.0), LIGHT), LIGHT[:, :, ::-1, ::-1])
+
+
+def test_labels_of_a_growing_axis_of_classes_are_not_bounded() -> None:
+    text = "model m() { input image: float[1, 8, 8] target label: class[kind=2] output image }"
+    splits = sequence(a=task(1, 2), b=task(3, 4), c=task(5)).splits(modgraph.loads(text).ir)
+    assert splits["train"].values["label"].max() == 4
 
 
 def test_noise_is_a_function_of_seed_and_example() -> None:

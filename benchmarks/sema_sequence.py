@@ -1,0 +1,101 @@
+"""How SEMA learns one task after another, next to not growing, growing at every task, and one adapter that goes on.
+
+    python benchmarks/sema_sequence.py --out runs/sema                        # 3 backbones, 12 sequences
+    python benchmarks/sema_sequence.py --out runs/sema --seeds 1 --methods SEMA "no expansion"
+    python benchmarks/sema_sequence.py --out runs/clothes --recipes fashion   # Fashion-MNIST, where it is installed
+
+For each seed a backbone is trained first, from which all methods start; `-s` is for what comes after. Finished runs are
+not repeated, interrupted ones are taken up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from runs import add_settings, percent, settings_of, train
+
+from modgraph.inspect.cost import cost_of
+from modgraph.store.growth import growth_of
+from modgraph.store.run_directory import RunDirectory
+
+SPEC, BACKBONE = Path("specs/sema.mod"), Path("specs/sema_backbone.mod")
+RECIPES = {
+    "digits": (Path("specs/sema_digits.yaml"), Path("specs/sema_backbone.yaml")),
+    "fashion": (Path("specs/sema_fashion.yaml"), Path("specs/sema_backbone_fashion.yaml")),
+}
+ADAPTERS = ("blocks.*.adapter.*", "blocks.*.mixture.*")
+METHODS: dict[str, dict[str, Any]] = {
+    "SEMA": {},
+    "no expansion": {"train.algorithm.expand": "never"},
+    "expansion at every task": {"train.algorithm.expand": "always"},
+    "one fine-tuned adapter": {"train.algorithm.expand": "never", "train.algorithm.learns": ADAPTERS},
+}
+MEASURED = {"Ā": "average_accuracy", "A_N": "last_accuracy", "forgetting": "forgetting"}
+
+
+def trained(out: Path, seed: int, method: str, recipes: tuple[Path, Path], given: dict[str, Any]) -> dict[str, float]:
+    """The metrics of a method's run from the backbone of a seed; what is not there yet is trained."""
+    backbone = out / f"backbone-{seed}"
+    train(BACKBONE, recipes[1], {"train.seed": seed}, backbone)
+    settings = {**METHODS[method], "start.run": str(backbone.absolute()), "train.seed": seed, **given}
+    found = train(SPEC, recipes[0], settings, run_of(out, method, seed))
+    print(f"{method}, seed {seed}: A_N {found['last_accuracy']:.3f}", file=sys.stderr, flush=True)
+    return found
+
+
+def run_of(out: Path, method: str, seed: int) -> Path:
+    return out / f"{method.replace(' ', '-')}-{seed}"
+
+
+def accuracies(runs: dict[str, list[dict[str, float]]], out: Path, seeds: Sequence[int]) -> Iterator[str]:
+    """What each method came to: accuracies and forgetting in %, and how many adapters the blocks have that may grow."""
+    yield f"| method | {' | '.join(MEASURED)} | adapters |"
+    yield "|---|" + "---|" * (len(MEASURED) + 1)
+    for method, metrics in runs.items():
+        cells = [percent([each[name] for each in metrics]) for name in MEASURED.values()]
+        yield f"| {method} | {' | '.join(cells)} | {', '.join(adapters(run_of(out, method, seed)) for seed in seeds)} |"
+
+
+def adapters(run: Path) -> str:
+    """How many there are in the end in each block that may grow, as 1+2+1."""
+    growth = growth_of(RunDirectory(run))
+    assert growth is not None, "it has been trained on tasks"
+    return "+".join(str(pool["modules"][-1]) for pool in growth["pools"].values())
+
+
+def sizes(runs: dict[str, list[dict[str, float]]], out: Path, seeds: Sequence[int]) -> Iterator[str]:
+    """How many parameters each method's models have at first and in the end, in the mean over seeds."""
+    yield "| method | parameters at first | in the end | added |"
+    yield "|---|---|---|---|"
+    for method in runs:
+        directories = [RunDirectory(run_of(out, method, seed)) for seed in seeds]
+        first = [cost_of(each.read_graph()).parameters for each in directories]
+        last = [cost_of(each.graph_now()).parameters for each in directories]
+        before, after = (sum(each) / len(each) for each in (first, last))
+        yield f"| {method} | {before:,.0f} | {after:,.0f} | {after - before:+,.0f} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("runs/sema"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="which seeds, as 0 1 2")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--recipes", choices=RECIPES, default="digits", help="of the backbone and of the sequence")
+    add_settings(parser)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    recipes, given = RECIPES[options.recipes], settings_of(options)
+    runs = {
+        method: [trained(options.out, seed, method, recipes, given) for seed in options.seeds]
+        for method in options.methods
+    }
+    for table in (accuracies, sizes):
+        print("\n".join(table(runs, options.out, options.seeds)), end="\n\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
