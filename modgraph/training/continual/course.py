@@ -46,6 +46,7 @@ class ContinualCourse(Course):
     planned: tuple[PlannedPhase, ...]
     batch: int
     seed: int
+    notes: tuple[str, ...] = ()  # of what will not happen, though one may expect it
 
     @classmethod
     def of(cls, settings: Continual, setup: CourseSetup) -> ContinualCourse:
@@ -53,7 +54,7 @@ class ContinualCourse(Course):
         tasks = Tasks.of(setup.splits, settings.by, list(labels_of(setup.graph)))
         _check_names(settings.learns, setup.graph)
         planned = tuple(_planned(settings, setup))
-        return cls(settings, tasks, planned, setup.batch, setup.seed)
+        return cls(settings, tasks, planned, setup.batch, setup.seed, tuple(_notes(settings, setup.graph)))
 
     # ------------------------------------------------------------ turns
 
@@ -198,7 +199,7 @@ class ContinualCourse(Course):
         return {"grown": found}
 
     def describe(self) -> str:
-        return f"{len(self.tasks)} tasks by {self.settings.by}: {listed(self.tasks.names)}"
+        return "\n".join((f"{len(self.tasks)} tasks by {self.settings.by}: {listed(self.tasks.names)}", *self.notes))
 
 
 def _planned(settings: Continual, setup: CourseSetup) -> Iterator[PlannedPhase]:
@@ -213,6 +214,19 @@ def _planned(settings: Continual, setup: CourseSetup) -> Iterator[PlannedPhase]:
                 suggestion = did_you_mean(pattern, known, "its losses are called: {known}")
                 raise ModgraphError([NoSuchLoss(phase=name, pattern=pattern, suggestion=suggestion)])
         yield PlannedPhase(name, phase.losses, phase.epochs or setup.epochs, phase.lr)
+
+
+def _notes(settings: Continual, graph: Graph) -> Iterator[str]:
+    """What of a continual training a spec leaves out."""
+    if settings.expand != NEVER and not graph.growths():
+        yield "note: the spec has no grow … when, so that no pool grows"
+    for target in labels_of(graph):
+        axis = graph.target_types[target].classes
+        if axis is not None and not axis.name:
+            yield (
+                f"note: the classes of {target} have no name, so that none are added, and rows of old ones learn with the"
+                f" new where train.algorithm.learns names them; or declare {target}: class[kind={axis.size}]"
+            )
 
 
 def _check_names(learns: Sequence[str], graph: Graph) -> None:
