@@ -19,8 +19,8 @@ MULTIPLY: Any = ARITHMETIC["*"]
 def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, site: Site) -> Any:
     """A named instance: its nodes stand below this statement, its weights below the module."""
     site.context.used.add(module.path)
-    if site.region:
-        advice = "write the ops in the pool, where each module has weights of its own"
+    if site.region and not module.inside:
+        advice = "declare it in a block that the pool is made of, where each module has one of its own"
         site.tell(errors.NotInRegion(span=span, what=f'the shared module "{module.path}"', way_out=advice))
         return POISON
     site.context.enter(span)

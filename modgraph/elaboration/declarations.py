@@ -33,7 +33,7 @@ from modgraph.vocabulary import find_router, router_meant
 
 def declare_module(statement: ast.Module, site: Site) -> None:
     template = _template(statement.value, f'{statement.keyword} "{statement.name}"', site)
-    _declare(statement, ModuleEntity, (template, site.scope.frozen), site)
+    _declare(statement, ModuleEntity, (template, site.scope.frozen, site.region), site)
 
 
 def declare_pool(statement: ast.Pool, site: Site) -> None:
@@ -177,7 +177,7 @@ def _declare(statement: Any, kind: Any, facts: tuple[Any, ...], site: Site) -> N
     path = site.scope.weights_below(statement.name)
     block = site.call.name if site.call is not None else None
     declared = Declared(statement.name, statement.span, block, block is not None and site.scan is not None)
-    if site.context.declared.setdefault(path, declared) != declared:
+    if not site.region and site.context.declared.setdefault(path, declared) != declared:
         site.tell(errors.DuplicateName(span=statement.span, name=path))
         site.scope.declare(statement.name, POISON)
         return

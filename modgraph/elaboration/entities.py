@@ -115,11 +115,12 @@ class Template(Entity):
 
 @dataclass(frozen=True)
 class ModuleEntity(Entity):
-    """A named instance: one set of weights, wherever it is used."""
+    """A named instance: one set of weights, wherever it is used; `inside` a pool's module, one for each of these."""
 
     path: str
     template: Any
     frozen: bool
+    inside: bool
     span: Span = field(compare=False)
 
 

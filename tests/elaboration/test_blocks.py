@@ -242,3 +242,43 @@ def test_files_outside_the_specs_folder_are_not_read_unnoticed(tmp_path: Path) -
     (tmp_path / "b.mod").write_text("block b() { input x: float[5, 4] output x }")
     (tmp_path / "inner/m.mod").write_text(f'import b from "../b.mod" {in_model("y = x -> b output y")}')
     assert [warning.code for warning in load(tmp_path / "inner/m.mod").warnings] == ["MG403"]
+
+
+CONVOLVED = """block convolved(dim, width, rows) {
+  input x: float[1 + rows * rows, dim]
+  module seen = conv(width, kernel=3, padding=1) -> relu
+  first, rest = x -> linear(width, name="down") -> transpose -> split([1, rows * rows])
+  alone = first -> unmerge([1, 1]) -> seen -> merge
+  together = rest -> unmerge([rows, rows]) -> seen -> merge
+  y = (alone, together) -> concat -> transpose -> linear(dim, name="up")
+  output y
+}
+model m() {
+  input x: float[10, 4]
+  pool p[2] = convolved(4, 3, 3)
+  y = x -> p
+  output y
+}
+"""
+
+
+def test_a_module_in_a_pool_is_one_for_each_of_its_modules_whatever_sizes_it_is_used_at() -> None:
+    program = loads(CONVOLVED)
+    of_one = {name: shape for name, shape in weights(program).items() if name.startswith("p.1.")}
+    assert of_one == {
+        "p.1.convolved.down.weight": (3, 4),
+        "p.1.convolved.down.bias": (3,),
+        "p.1.convolved.seen.conv.weight": (3, 3, 3, 3),
+        "p.1.convolved.seen.conv.bias": (3,),
+        "p.1.convolved.up.weight": (4, 3),
+        "p.1.convolved.up.bias": (4,),
+    }
+    model = program.build().double()
+    x = torch.randn(2, 10, 4, dtype=torch.float64)
+    expected = []
+    for part in (model.get_submodule(f"p.{module}.convolved") for module in range(2)):
+        down, conv, up = (part.get_submodule(name) for name in ("down", "seen.conv", "up"))
+        inner = down(x).transpose(1, 2)
+        images = inner[..., :1].unflatten(-1, (1, 1)), inner[..., 1:].unflatten(-1, (3, 3))
+        expected.append(up(torch.cat([conv(each).relu().flatten(2) for each in images], -1).transpose(1, 2)))
+    assert torch.allclose(model(x), torch.stack(expected, 1), atol=1e-12)

@@ -27,9 +27,10 @@ class Expert(Namespace):
         self.steps: list[Step] = []
         made: dict[str, nn.Module] = {}
         for node in region.graph.of_kind(OpNode):
-            if node.owner not in made:
-                made[node.owner] = self.put(node.owner, expert_module(region.graph, node, shared))
-            self.ops[node.name] = made[node.owner]
+            name = node.owner if node.op.all_weights() else node.name
+            if name not in made:
+                made[name] = self.put(name, expert_module(region.graph, node, shared))
+            self.ops[node.name] = made[name]
         self.steps.extend(plan(region.graph, self.ops, alike(region.graph)))
 
     def forward(self, x: Tensor) -> Tensor:
