@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.inspect.page import Content, Curve, Curves, Heatmap, Section, Table, Text
 
-MOST_TASKS = 5  # whose first batch is named
+MOST_LETTERS = 48  # below a chart
 
 Told = Mapping[str, Any]  # what is told of a run's growth, or of one pool
 
@@ -74,6 +74,6 @@ def _detections(name: str, pool: Told) -> Iterator[Content]:
     curves = [Curve(line, points) for line, points in lines.items()]
     if pool["threshold"] is not None:
         curves.append(Curve("threshold", [(0, pool["threshold"]), (at - 1, pool["threshold"])]))
-    tasks = "; ".join(f"{task} from {start}" for task, start in [*begins.items()][:MOST_TASKS])
-    more = "; …" if len(begins) > MOST_TASKS else ""
-    yield Curves(curves, f"{name}: novelty at detection", f"batch of all passes ({tasks}{more})")
+    tasks = "; ".join(f"{task} from {start}" for task, start in begins.items())
+    tasks = tasks if len(tasks) <= MOST_LETTERS else f"{tasks[: MOST_LETTERS - 1]}…"
+    yield Curves(curves, f"{name}: novelty at detection", f"batch of all looks ({tasks})")

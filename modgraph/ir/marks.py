@@ -64,9 +64,13 @@ def _learned(graph: Graph) -> Iterator[Learned]:
 
 def _in_pool(pool: PoolNode) -> Iterator[Learned]:
     for at, region in enumerate(pool.regions):
-        modules = [f"{pool.name}.{module}" for module in (range(pool.size) if pool.alike else (at,))]
+        modules = [str(module) for module in (range(pool.size) if pool.alike else (at,))]
         for node in region.graph.of_kind(OpNode):
-            names = [name for module in modules for name in _names(node, below(module, node.owner))]
+            names = [
+                below(f"{pool.name}.{holder}.{node.owner}", weight.name)
+                for weight in node.op.all_weights()
+                for holder in (["shared"] if weight.shared and pool.alike else modules)
+            ]
             if names:
                 yield f"{pool.name}/{at}/{node.name}", node, names
 

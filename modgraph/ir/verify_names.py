@@ -8,8 +8,9 @@ from typing import Any
 
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.invalid import ask
-from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode
+from modgraph.ir.node import InputNode, Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, TargetNode
 from modgraph.ops import Op
+from modgraph.types import Axis
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,30 @@ def verify_names(graph: Graph) -> None:
     outputs: dict[str, OutputNode] = {}
     for end in graph.of_kind(OutputNode):
         ask(outputs.setdefault(end.label, end) is end, f"another output is called {end.label}", end.name, "label")
+    _verify_axes(graph)
     verify_owners(owner for part in graph.parts() for owner in owners_of(part))
+
+
+def _verify_axes(graph: Graph) -> None:
+    """An axis that has a name and a size is as long wherever it is given: by a pool, an input or a target."""
+    known: dict[str, int] = {}
+    for node in graph:
+        match node:
+            case PoolNode():
+                axes: tuple[Axis | None, ...] = (node.axis,)
+            case InputNode() | TargetNode():
+                axes = (*node.types[0].shape, node.types[0].classes)
+            case _:
+                continue
+        for axis in axes:
+            if axis is not None and axis.name and axis.size is not None:
+                size = known.setdefault(axis.name, axis.size)
+                ask(size == axis.size, f"{axis.name} is {size} elsewhere, not {axis.size}", node.name, _field(node))
+
+
+def _field(node: Node) -> str:
+    """The field of a node that says how long an axis is."""
+    return "size" if isinstance(node, PoolNode) else "types"
 
 
 def owners_of(part: Part) -> Iterator[Owner]:

@@ -146,7 +146,7 @@ class NewAxis(Op):
     module = TorchModule("modgraph.nn.NewAxis", "place", "length")
     affine = True
 
-    length: int = setting(1, min=1, extent="axis", doc="how long it is; of a pool, how many it has")
+    length: int = setting(1, min=1, extent="axis", doc="how long it is; of a pool or a named axis, its own")
     axis: str = setting("", axis=True, doc="what it is called")
     at: int | None = setting(None, max=-1, doc=PLACE)
 

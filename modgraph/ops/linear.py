@@ -17,7 +17,8 @@ ACTIVATIONS = {"relu": "result", "gelu": "operand", "tanh": "result", "silu": "o
 class Linear(Op):
     """Map the last axis by a learned matrix: y = x Wᵀ + b.
 
-    `linear(expert)` of a pool has as many results as there are modules, along the pool's axis: scores.
+    `linear(expert)` of a pool has as many results as there are modules, along the pool's axis: scores. `linear(kind)`
+    of an axis that a type declares, `class[kind=10]`, is as long as that, and along it.
     """
 
     name = "linear"
@@ -33,7 +34,9 @@ class Linear(Op):
     affine = True
     gathers = True
 
-    width: int = setting(min=1, extent="named", doc="length of the result's last axis; of a pool, how many it has")
+    width: int = setting(
+        min=1, extent="named", doc="length of the result's last axis; of a pool or a named axis, its own"
+    )
     bias: bool = setting(True, doc="add a learned vector")
     named: str = setting("", doc="what that axis is called")
 

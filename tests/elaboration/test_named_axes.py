@@ -232,6 +232,21 @@ def test_a_name_that_cannot_be_is_told_with_a_way_out(text: str) -> None:
     assert words in str(caught.value)
 
 
+def test_a_stored_axis_of_two_lengths_is_refused() -> None:
+    record = to_json(graph_of())
+    (entry,) = (node for node in record["nodes"] if node["name"] == "each")
+    record["nodes"].remove(entry)
+    entry["types"][0]["size"] = 4
+    record["nodes"] = [
+        node
+        for node in record["nodes"]
+        if "each" not in str(node.get("inputs")) and node["name"] != "loss.cross_entropy2"
+    ]
+    record["nodes"].append(entry)
+    with pytest.raises(UnreadableGraph, match="kind is 3 elsewhere, not 4"):
+        from_json(record)
+
+
 @pytest.mark.parametrize(("name", "grown", "reason"), [("label", 3, "from 0 to 2"), ("x", 1, "not known here")])
 def test_a_stored_target_that_lies_is_refused(name: str, grown: int, reason: str) -> None:
     record = to_json(graph_of())
