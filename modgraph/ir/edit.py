@@ -91,13 +91,15 @@ class Shrink(Edit):
 @dataclass(frozen=True)
 class Freeze(Edit):
     """All that is learned stays as it is from here on, and nothing counts as added; but for weights whose names are
-    those of `but`, where `*` stands for any letters."""
+    those of `but`, where `*` stands for any letters, and what was added to the pools and targets in `keeps`."""
 
     kind = "freeze"
     but: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
 
     def applied(self, graph: Graph) -> Graph:
-        return marked(graph, lambda place, names: not self._spares(names), {})
+        kept = {name: count for name, count in added(graph).items() if name in self.keeps}
+        return marked(graph, lambda place, names: not self._spares(names), kept)
 
     def _spares(self, names: Iterable[str]) -> bool:
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.but)
@@ -106,14 +108,15 @@ class Freeze(Edit):
         return (Mark.of(before),)
 
     def __str__(self) -> str:
-        return f"freeze all but {', '.join(self.but)}" if self.but else "freeze all"
+        spared = [*self.but, *(f"what was added to {name}" for name in self.keeps)]
+        return f"freeze all but {', '.join(spared)}" if spared else "freeze all"
 
     def told(self, before: Graph) -> str:
         after = Mark.of(self.applied(before))
         return f"{self}: {after.told(before)}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"edit": self.kind, "but": [*self.but]}
+        return {"edit": self.kind, "but": [*self.but], "keeps": [*self.keeps]}
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,6 @@ def _counts(value: Any) -> tuple[tuple[str, int], ...]:
 READERS: dict[str, Callable[[Fields], Edit]] = {
     Grow.kind: _sized(Grow),
     Shrink.kind: _sized(Shrink),
-    Freeze.kind: lambda fields: Freeze(fields.read("but", _texts)),
+    Freeze.kind: lambda fields: Freeze(fields.read("but", _texts), fields.read("keeps", _texts)),
     Mark.kind: lambda fields: Mark(frozenset(fields.read("frozen", _texts)), fields.read("grown", _counts)),
 }

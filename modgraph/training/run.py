@@ -175,7 +175,7 @@ def _engine(
 
 def course_of(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> Course:
     """The phases of a training of a graph, as its algorithm says. Raises `ModgraphError`."""
-    return train.algorithm.course(CourseSetup(graph, splits, train.epochs, train.batch, train.seed, train.by))
+    return train.algorithm.course(CourseSetup(graph, splits, train.epochs, train.batch, train.seed))
 
 
 @contextmanager

@@ -43,8 +43,9 @@ def graphs_and_edits(draw: st.DrawFn) -> tuple[Graph, list[Edit]]:
     name = draw(st.sampled_from(sorted(SPECS)))
     weights = sorted({weight.name for weight in weights_of(graph_of(name))})
     patterns = st.lists(st.sampled_from([*weights, "*", "*.bias", "logits.*"]), max_size=2).map(tuple)
+    keeps = st.lists(st.sampled_from(SPECS[name][1]), max_size=2).map(tuple)
     grow = st.builds(Grow, st.sampled_from(SPECS[name][1]), st.integers(1, 2))
-    edits = draw(st.lists(grow | st.builds(Freeze, patterns), min_size=1, max_size=4))
+    edits = draw(st.lists(grow | st.builds(Freeze, patterns, keeps), min_size=1, max_size=4))
     return graph_of(name), [*edits]
 
 

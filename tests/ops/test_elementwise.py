@@ -177,5 +177,5 @@ def test_logic_of_values_is_written_otherwise(wrong: str, help_: str) -> None:
 def test_where_is_a_word_like_any_other_but_behind_the_condition_of_grow() -> None:
     with pytest.raises(ModgraphError) as told:
         modgraph.loads("model m() { input x: float[3] grow p by r when (x > 1, x, x) -> where where true output x }")
-    assert [each.code for each in told.value.diagnostics] == ["MG109"]
+    assert [each.code for each in told.value.diagnostics] == ["MG201", "MG201", "MG251"]
     modgraph.loads("model m() { input x: float[3] where = where(x > 1, x, 1 - x) output where }")

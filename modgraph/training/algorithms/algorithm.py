@@ -41,7 +41,6 @@ class CourseSetup:
     epochs: int
     batch: int
     seed: int
-    by: str | None = None
 
 
 class Algorithm(Named):

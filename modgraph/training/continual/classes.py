@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from modgraph.ir import Graph, comparisons
-from modgraph.ir.edit import Edit, Freeze, Grow, Mark
+from modgraph.ir import Graph, TargetNode, comparisons
+from modgraph.ir.edit import Edit, Freeze, Grow
 from modgraph.training.continual.tasks import Tasks
 
 
@@ -27,10 +27,8 @@ def growth_of_classes(graph: Graph, tasks: Tasks, task: int) -> tuple[Grow, ...]
 
 
 def merge(graph: Graph, learns: tuple[str, ...]) -> tuple[Edit, ...]:
-    """The edits that freeze what was added to pools, while classes that were added go on learning."""
-    frozen = Freeze(learns)
-    classes = tuple(each for each in Mark.of(graph).grown if each[0] not in graph.pools())
-    return (Mark(Mark.of(frozen.applied(graph)).frozen, classes),) if classes else (frozen,)
+    """The edit that freezes what was added to pools, while classes that were added go on learning."""
+    return (Freeze(learns, keeps=tuple(target.name for target in graph.of_kind(TargetNode) if target.grown)),)
 
 
 def first_of_task(graph: Graph, tasks: Tasks, task: int) -> dict[str, int]:

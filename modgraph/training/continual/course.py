@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from modgraph.diagnostics import ModgraphError, did_you_mean, listed
-from modgraph.ir import Graph, learnt_weights, weights_of
+from modgraph.diagnostics import ModgraphError, listed
+from modgraph.ir import Graph, learnt_weights
 from modgraph.ir.edit import Edit, Freeze, Grow, replayed
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.continual.accuracies import average_accuracy, forgetting, last_accuracy
 from modgraph.training.continual.classes import first_of_task, growth_of_classes, labels_of, merge
 from modgraph.training.continual.detection import Look, look
-from modgraph.training.continual.errors import NoLossLeft, NoSuchLoss, NoSuchWeight
+from modgraph.training.continual.errors import NoLossLeft
 from modgraph.training.continual.evaluation import examples, measured, modules, record_of, shown
 from modgraph.training.continual.grown_spec import grown_parameters
 from modgraph.training.continual.journal import Journal
-from modgraph.training.continual.masking import PREFIX, learnt_from, losses_called
+from modgraph.training.continual.masking import learnt_from, losses_called
+from modgraph.training.continual.plan import PlannedPhase, check_names, notes_of, planned_phases
 from modgraph.training.continual.position import DETECT, DONE, LEARN, Position
 from modgraph.training.continual.section import ALWAYS, NEVER, Continual
 from modgraph.training.continual.tasks import Tasks
 from modgraph.training.course import Course, Facts, Phase, Training, Turn
-
-
-@dataclass(frozen=True)
-class PlannedPhase:
-    """What is learnt at one time in every task: some losses, for so many epochs, at a rate, or the optimizer's."""
-
-    name: str
-    losses: tuple[str, ...]
-    epochs: int
-    lr: float | None
 
 
 @dataclass(frozen=True)
@@ -46,14 +36,15 @@ class ContinualCourse(Course):
     planned: tuple[PlannedPhase, ...]
     batch: int
     seed: int
+    notes: tuple[str, ...] = ()  # of what will not happen, though one may expect it
 
     @classmethod
     def of(cls, settings: Continual, setup: CourseSetup) -> ContinualCourse:
         """Raises `ModgraphError` where the spec or the data are not for it."""
         tasks = Tasks.of(setup.splits, settings.by, list(labels_of(setup.graph)))
-        _check_names(settings.learns, setup.graph)
-        planned = tuple(_planned(settings, setup))
-        return cls(settings, tasks, planned, setup.batch, setup.seed)
+        check_names(settings.learns, setup.graph)
+        planned = tuple(planned_phases(settings, setup))
+        return cls(settings, tasks, planned, setup.batch, setup.seed, tuple(notes_of(settings, setup.graph)))
 
     # ------------------------------------------------------------ turns
 
@@ -198,27 +189,4 @@ class ContinualCourse(Course):
         return {"grown": found}
 
     def describe(self) -> str:
-        return f"{len(self.tasks)} tasks by {self.settings.by}: {listed(self.tasks.names)}"
-
-
-def _planned(settings: Continual, setup: CourseSetup) -> Iterator[PlannedPhase]:
-    """The phases of every task. Raises `ModgraphError` where one names no loss of the spec."""
-    if not settings.phases:
-        yield PlannedPhase("all", ("*",), setup.epochs, None)
-        return
-    for name, phase in settings.phases.items():
-        for pattern in phase.losses:
-            if not losses_called(setup.graph, [pattern]):
-                known = [loss.removeprefix(PREFIX) for loss in setup.graph.losses]
-                suggestion = did_you_mean(pattern, known, "its losses are called: {known}")
-                raise ModgraphError([NoSuchLoss(phase=name, pattern=pattern, suggestion=suggestion)])
-        yield PlannedPhase(name, phase.losses, phase.epochs or setup.epochs, phase.lr)
-
-
-def _check_names(learns: Sequence[str], graph: Graph) -> None:
-    """Raises `ModgraphError` where a pattern names no weight of a graph."""
-    known = [weight.name for weight in weights_of(graph)]
-    for pattern in learns:
-        if not any(fnmatchcase(name, pattern) for name in known):
-            suggestion = did_you_mean(pattern, known, "its weights are called: {known}")
-            raise ModgraphError([NoSuchWeight(pattern=pattern, suggestion=suggestion)])
+        return "\n".join((f"{len(self.tasks)} tasks by {self.settings.by}: {listed(self.tasks.names)}", *self.notes))
