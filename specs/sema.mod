@@ -17,20 +17,18 @@ block lora(dim, width) {
   output y
 }
 
-# Convpass (Jie and Deng, 2022), an adapter of images. The class token, in front of rows × rows patches, is an image of
-# its own: it lies below the others, with nothing around it.
+# Convpass (Jie and Deng, 2022), an adapter of images: tokens side by side see each other, rows × rows of them. The class
+# token, in front, is an image of its own.
 block convpass(dim, width, rows) {
-  require rows > 1
   input x: float[1 + rows * rows, dim]
   weight bias: float[dim] = zeros
-  constant gap: float[width, rows] = 0
-  constant rest: float[width, rows - 1] = 0
+  module local = conv(width, kernel=3, padding=1)
 
   token, patches = x -> linear(width, name="down") -> gelu -> transpose -> split([1, rows * rows])
-  laid = (patches, gap, token, rest) -> concat -> unmerge([rows + 2, rows])
-  seen = laid -> conv(width, kernel=3, padding=1, name="conv") -> merge -> gelu
-  patches, gap, token, rest = seen -> split([rows * rows, rows, 1, rows - 1])
-  y = ((token, patches) -> concat -> transpose -> linear(dim, bias=false, name="up", init=zeros)) + bias
+  token = token -> unmerge([1, 1]) -> local -> merge
+  patches = patches -> unmerge([rows, rows]) -> local -> merge
+  y = ((token, patches) -> concat -> gelu -> transpose -> linear(dim, bias=false, name="up", init=zeros))
+      + bias
   output y
 }
 

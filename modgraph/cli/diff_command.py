@@ -15,7 +15,8 @@ from modgraph.cli.lengths import add_lengths, read_lengths
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.diff import Comparison, Paint, Side, as_json, coloured, compared, plain, text_of
-from modgraph.passes import INFERENCE, apply_passes
+from modgraph.ir import Graph
+from modgraph.passes import apply_passes, pipeline_behind
 from modgraph.store.opened import Kind, Opened, kind_of, opened
 from modgraph.store.records import json_text
 
@@ -86,15 +87,17 @@ def comparison(before: Opened, after: Opened, lengths: Mapping[str, int]) -> Com
     A bundle holds the graph of inference: what is compared with one is brought there first.
     """
     for_inference = before.kind is not after.kind and Kind.BUNDLE in (before.kind, after.kind)
-    sides = [_side(each, for_inference) for each in (before, after)]
+    sides = [_side(each, other.graph if for_inference else None) for each, other in ((before, after), (after, before))]
     notes = [_brought(each) for each in (before, after) if for_inference and each.kind is not Kind.BUNDLE]
     found = compared(sides[0], sides[1], after.moved, lengths, notes=tuple(notes))
     return replace(found, values=values_of(before, after, found.weights))
 
 
-def _side(found: Opened, for_inference: bool) -> Side:
-    graph = apply_passes(found.graph, INFERENCE) if for_inference and found.kind is not Kind.BUNDLE else found.graph
-    return Side(str(found.path), found.kind, graph)
+def _side(found: Opened, bundle: Graph | None) -> Side:
+    """One of the two; what stands beside a bundle's graph is brought to what a bundle of it would tell."""
+    if bundle is None or found.kind is Kind.BUNDLE:
+        return Side(str(found.path), found.kind, found.graph)
+    return Side(str(found.path), found.kind, apply_passes(found.graph, pipeline_behind(bundle)))
 
 
 def _brought(found: Opened) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modgraph.inspect.diff import Fate, Trained, Values, Weight
 from modgraph.ir import Graph, weights_of
-from modgraph.passes import INFERENCE, apply_passes
+from modgraph.passes import apply_passes, pipeline_behind
 from modgraph.store.opened import Kind, Opened
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Val
         return Values()
     if Kind.BUNDLE not in kinds:
         return _by_name(_weights_of(before), _weights_of(after), weights)
-    hashes = [_hash_of(each) for each in (before, after)]
+    hashes = [_hash_of(each, other.graph) for each, other in ((before, after), (after, before))]
     if None in hashes:
         return NONE_YET
     return Values(Trained.EQUAL if hashes[0] == hashes[1] else Trained.DIFFERENT)
@@ -68,15 +68,15 @@ def _goes_on(old: ndarray, new: ndarray) -> bool:
     return _equal(old, new[tuple(map(slice, old.shape))].copy())
 
 
-def _hash_of(found: Opened) -> str | None:
-    """The hash of the weights that inference needs, None of a run without any."""
+def _hash_of(found: Opened, bundle: Graph) -> str | None:
+    """The hash of the weights that a bundle such as the other has, None of a run without any."""
     if found.kind is Kind.BUNDLE:
         return str(found.manifest["weights"])
     from modgraph.store.weight_values import hash_of_values
 
     weights = _weights_of(found)
-    return None if weights is None else hash_of_values({name: weights[name] for name in _needed(found.graph)})
+    return None if weights is None else hash_of_values({name: weights[name] for name in _needed(found.graph, bundle)})
 
 
-def _needed(graph: Graph) -> list[str]:
-    return [weight.name for weight in weights_of(apply_passes(graph, INFERENCE))]
+def _needed(graph: Graph, bundle: Graph) -> list[str]:
+    return [weight.name for weight in weights_of(apply_passes(graph, pipeline_behind(bundle)))]

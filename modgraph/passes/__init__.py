@@ -5,13 +5,25 @@ from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower, NoSuchLowering, choices
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
-from modgraph.passes.pipelines import INFERENCE, PIPELINES, TRAINING, apply_passes, up_to
+from modgraph.passes.pipelines import (
+    INFERENCE,
+    PIPELINES,
+    TRAINING,
+    WITH_NOVELTY,
+    WITHOUT_NOVELTY,
+    apply_passes,
+    export_pipeline,
+    pipeline_behind,
+    up_to,
+)
 from modgraph.passes.reassociate import images, reassociated
 
 __all__ = [
     "INFERENCE",
     "PIPELINES",
     "TRAINING",
+    "WITHOUT_NOVELTY",
+    "WITH_NOVELTY",
     "Determinize",
     "InferenceOnly",
     "Lower",
@@ -21,8 +33,10 @@ __all__ = [
     "WithoutNovelty",
     "apply_passes",
     "choices",
+    "export_pipeline",
     "images",
     "novelties",
+    "pipeline_behind",
     "reassociated",
     "up_to",
 ]

@@ -10,10 +10,27 @@ from modgraph.passes.determinize import Determinize
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
+from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 
 TRAINING: tuple[Pass, ...] = (Lower(),)
 INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
+WITHOUT_NOVELTY: tuple[Pass, ...] = (InferenceOnly(), WithoutNovelty(), *INFERENCE)
+WITH_NOVELTY: tuple[Pass, ...] = (NoveltyAsOutputs(), *INFERENCE)
 PIPELINES: Mapping[str, tuple[Pass, ...]] = MappingProxyType({"training": TRAINING, "inference": INFERENCE})
+
+
+def export_pipeline(routing: bool, novelty: bool) -> tuple[Pass, ...]:
+    """What makes the graph of a bundle: with what routers record of novelty as outputs, among what they record, or
+    without it."""
+    if novelty:
+        return WITH_NOVELTY
+    return INFERENCE if routing else WITHOUT_NOVELTY
+
+
+def pipeline_behind(bundle: Graph) -> tuple[Pass, ...]:
+    """What has made the graph of a bundle."""
+    told = novelties(bundle)
+    return export_pipeline(bool(told), bool(told.keys() & bundle.outputs.keys()))
 
 
 def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:

@@ -106,8 +106,8 @@ class Sema:
                 return self._mapped(f"{name}.up", self._mapped(f"{name}.down", x))
         down = gelu(self._mapped(f"{name}.down", x))
         rows = round(sqrt(len(x) - 1))
-        token = self._convolved(f"{name}.conv", down[:1].reshape(1, 1, -1)).reshape(1, -1)
-        patches = self._convolved(f"{name}.conv", down[1:].reshape(rows, rows, -1)).reshape(rows * rows, -1)
+        token = self._convolved(f"{name}.local.conv", down[:1].reshape(1, 1, -1)).reshape(1, -1)
+        patches = self._convolved(f"{name}.local.conv", down[1:].reshape(rows, rows, -1)).reshape(rows * rows, -1)
         up = gelu(np.concatenate([token, patches])) @ self.weights[f"{name}.up.weight"].T
         return up + self.weights[f"{name}.bias"]
 

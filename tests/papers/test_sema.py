@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 from modgraph_runtime import Bundle
 from torch import Tensor
 
 import modgraph
 from modgraph.backends.onnx import exportable
 from modgraph.backends.torch import Model, build
+from modgraph.cli import main
+from modgraph.inspect.cost import cost_of
 from modgraph.ir import Grow, moved_states, weights_of
-from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes
+from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
+from modgraph.store.opened import opened
 from modgraph.training.start.weight_map import read_map
 from tests.papers.sema_in_numpy import Sema
 from tests.training.timm_vit import PARAMETERS, SIZE, timm_forward, timm_tensors
@@ -244,6 +249,8 @@ def test_without_it_descriptors_are_left_out() -> None:
     described = {name for name in model.state_dict() if ".descriptor." in name or ".record." in name}
     assert routing.state_dict().keys() == novelty.state_dict().keys() == model.state_dict().keys()
     assert plain.state_dict().keys() == model.state_dict().keys() - described
+    for each in (plain, routing, novelty):
+        assert apply_passes(model.graph, pipeline_behind(each.graph)) == each.graph
     image = images_of(2).float()
     torch.testing.assert_close(plain(image), model.float().eval()(image))
     for each in (WithoutNovelty(), NoveltyAsOutputs()):
@@ -286,3 +293,34 @@ def test_timms_weights_fill_the_backbone_and_adapters_start_as_nothing(settings:
     model.load_state_dict({name: each.reshape(model.state_dict()[name].shape) for name, each in weights.items()}, False)
     image = torch.randn(2, 3, SIZE, SIZE)
     torch.testing.assert_close(model(image), timm_forward(tensors, image), atol=1e-4, rtol=1e-4)
+
+
+# ---------------------------------------------------------------- trained
+
+
+def test_it_grows_where_a_task_is_shifted_and_tells_so_when_it_is_exported(tmp_path: Path) -> None:
+    """The recipe of the digits, made small: five kinds, two of them inverted, and another two inverted."""
+    recipe = yaml.safe_load(Path("specs/sema_digits.yaml").read_text())
+    del recipe["start"]
+    sizes = {"dim": 16, "depth": 2, "heads": 2, "width": 2, "adapters": [1, 1], "expands": [1], "hidden": 4}
+    recipe["model"] |= {**sizes, "classes": 3, "size": 8, "patch": 4}
+    tasks = {"first": [0, 1, 2], "new": [0, 1], "known": [3, 4]}
+    recipe["data"]["tasks"] = {
+        name: {"classes": each, "shift": "none" if name == "first" else "inverted"} for name, each in tasks.items()
+    }
+    recipe["data"]["of"] = {"name": "digits", "limit": 700}
+    phases = recipe["train"]["algorithm"]["phases"]
+    phases["functional"]["epochs"], phases["descriptors"]["epochs"] = 1, 8
+    (tmp_path / "r.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))
+    run, bundle = tmp_path / "run", tmp_path / "m.onnx"
+    assert main(["train", SPEC, "--recipe", str(tmp_path / "r.yaml"), "--out", str(run)]) == 0
+    grown = [json.loads(line) for line in (run / "growth.jsonl").read_text().splitlines()]
+    assert [(each["task"], each["pool"]) for each in grown if "pool" in each] == [("new", "blocks.1.adapter")]
+    assert main(["export", str(run), "-o", str(bundle), "--novelty"]) == 0
+    assert main(["diff", str(run), str(bundle)]) == main(["eval", str(run), "--bundle", str(bundle)]) == 0
+    images = digits()[:200].float().numpy()
+    name = "novelty.blocks.1.x2.adapter"
+    known, unknown = (Bundle(bundle).run({"image": each})[name].mean(0) for each in (images, 1 - images))
+    assert known[0] < 2 < known[1] and unknown[1] < 2 < unknown[0]
+    spec = modgraph.load(SPEC, **{**recipe["model"], "classes": 7, "adapters": [1, 2]})
+    assert cost_of(opened(str(run), {}).graph).parameters == spec.cost().parameters

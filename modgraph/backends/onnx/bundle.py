@@ -27,12 +27,12 @@ from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replaci
 from modgraph.ir import Graph, Node, OpNode, ScanNode
 from modgraph.passes import (
     INFERENCE,
-    InferenceOnly,
-    NoveltyAsOutputs,
+    WITH_NOVELTY,
+    WITHOUT_NOVELTY,
     Pass,
-    WithoutNovelty,
     apply_passes,
     choices,
+    export_pipeline,
     novelties,
 )
 
@@ -91,7 +91,9 @@ def export(
     """
     target, _ = files_of_bundle(path)
     _check_place(target, force)
-    inference = deterministic(model, _before(model, routing, novelty))
+    if novelty and not novelties(model.graph):
+        raise ModgraphError([NoNovelty(model=model.graph.name)])
+    inference = deterministic(model, export_pipeline(routing, novelty))
     _check_model(inference)
     described = Description.of(description, model.graph)
     tried = Examples.of(inference.graph, examples)
@@ -125,29 +127,18 @@ def _write(target: Path, content: bytes, manifest: str, check: Callable[[str], o
         _make_room(beside)
 
 
-def _before(model: Model, routing: bool, novelty: bool) -> tuple[Pass, ...]:
-    """What is done with records of novelty. Raises `ModgraphError` where they are wanted and there are none."""
-    if not novelty:
-        return () if routing else (InferenceOnly(), WithoutNovelty())
-    if not novelties(model.graph):
-        raise ModgraphError([NoNovelty(model=model.graph.name)])
-    return (NoveltyAsOutputs(),)
-
-
 def exportable(model: Model) -> list[Model]:
     """The models for inference that a bundle may be of, by what it does with records of novelty."""
-    novel = bool(novelties(model.graph))
-    ways = ((False, False), (True, False), (False, True)) if novel else ((True, False),)
-    return [deterministic(model, _before(model, routing, novelty)) for routing, novelty in ways]
+    pipelines = (WITHOUT_NOVELTY, INFERENCE, WITH_NOVELTY) if novelties(model.graph) else (INFERENCE,)
+    return [deterministic(model, each) for each in pipelines]
 
 
-def deterministic(model: Model, before: tuple[Pass, ...] = ()) -> Model:
-    """The model for inference: a pure function of one example, with the same weights; its graph after some passes
-    before."""
+def deterministic(model: Model, pipeline: tuple[Pass, ...] = INFERENCE) -> Model:
+    """The model for inference: a pure function of one example, with the same weights."""
     if not isinstance(model, Model):
         raise TypeError(f"export takes a model that modgraph built, not {type(model).__name__}")
     with torch.device("meta"):
-        inference = Model(apply_passes(model.graph, (*before, *INFERENCE)))
+        inference = Model(apply_passes(model.graph, pipeline))
     inference.to_empty(device="cpu")
     weights = model.state_dict()
     inference.load_state_dict({name: weights[name] for name in inference.state_dict()})
