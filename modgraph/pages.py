@@ -37,7 +37,9 @@ def page_of_opened(shown: Opened) -> str:
         sections += sections_of(trace.content, pictures, trace.stale)
     loads = {} if trace is None else loads_of(trace.content)
     *earlier, now = _panes(shown, shown.run)
-    return page_of(shown.graph.name, [*earlier, replace(now, loads=loads, notes=_notes(shown, trace))], sections)
+    return page_of(
+        shown.graph.name, [*earlier, replace(now, loads=loads, notes=_notes(shown, shown.run, trace))], sections
+    )
 
 
 def _panes(shown: Opened, run: RunDirectory) -> list[Pane]:
@@ -64,7 +66,12 @@ def in_notebook(page: str) -> str:
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{content}"></iframe>'
 
 
-def _notes(shown: Opened, trace: StoredTrace | None) -> list[str]:
+def _notes(shown: Opened, run: RunDirectory, trace: StoredTrace | None) -> list[str]:
+    grown = " ".join(f"-s {name}={value}" for name, value in (run.read_record().get("grown") or {}).items())
+    return [f"the grown model is the spec with {grown}"] * bool(grown) + _notes_of_trace(shown, trace)
+
+
+def _notes_of_trace(shown: Opened, trace: StoredTrace | None) -> list[str]:
     if trace is None and not shown.graph.records():
         return []
     if trace is None:

@@ -99,7 +99,8 @@ class Freeze(Edit):
 
     def applied(self, graph: Graph) -> Graph:
         kept = {name: count for name, count in added(graph).items() if name in self.keeps}
-        return marked(graph, lambda place, names: not self._spares(names), kept)
+        before = frozen_places(graph)  # which no pattern makes learn again
+        return marked(graph, lambda place, names: place in before or not self._spares(names), kept)
 
     def _spares(self, names: Iterable[str]) -> bool:
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.but)

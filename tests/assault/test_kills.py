@@ -102,6 +102,20 @@ def test_a_training_that_was_killed_ends_as_if_it_had_not_been() -> None:
         assert pool.submit(kill_a_few).result() > 0
 
 
+def kill_one_that_grows() -> int:
+    """Four runs, each killed five times."""
+    moments = random.Random(7)
+    with case("continual") as training:
+        return sum(training.kill_at([moments.random() for _ in range(5)]) for _ in range(4))
+
+
+@pytest.mark.slow
+def test_twenty_kills_of_a_training_that_grows() -> None:
+    """Weights and logs end the same, the growth log among them."""
+    with ProcessPoolExecutor(1, get_context("forkserver")) as pool:
+        assert pool.submit(kill_one_that_grows).result() >= 12
+
+
 # ------------------------------------------------------------ exports
 
 

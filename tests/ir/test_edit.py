@@ -49,6 +49,11 @@ def graphs_and_edits(draw: st.DrawFn) -> tuple[Graph, list[Edit]]:
     return graph_of(name), [*edits]
 
 
+def test_what_is_frozen_stays_so_whatever_is_spared() -> None:
+    before = Freeze(("*.bias",)).applied(graph_of("novel"))
+    assert Freeze(("*",)).applied(before) == before
+
+
 @given(graphs_and_edits())
 @settings(max_examples=15, deadline=None)
 def test_what_is_undone_was_never_done(case: tuple[Graph, list[Edit]]) -> None:

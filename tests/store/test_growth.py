@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import shutil
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from modgraph.backends.torch import build
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import replayed, to_json
+from modgraph.ir import Graph, Grow, replayed, to_json
+from modgraph.store.checkpoint import newest_checkpoint, write_checkpoint
 from modgraph.store.growth import growth_of, read_detections, read_edits, threshold_of
 from modgraph.store.opened import Kind, opened
 from modgraph.store.run_directory import RunDirectory
-from tests.grown_runs import POOLS, TASKS, grown_run
-from tests.small_runs import forget_digests
+from tests.continual_runs import SPEC, laid_out
+from tests.small_runs import begin, forget_digests
+
+POOL, DESCRIPTOR = "layer.1.adapter", "layer.1.descriptor"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return grown_run(tmp_path_factory.mktemp("grown"))
+    """A run that learnt three tasks; in the second one module was added, and every checkpoint is there."""
+    folder = tmp_path_factory.mktemp("grown")
+    metrics = begin(laid_out(folder), folder / "run", train__keep=1000)
+    assert metrics[f"modules.{POOL}"] == 2
+    return folder / "run"
 
 
 def checkpoints(run: Path) -> list[Path]:
     return sorted((run / "checkpoints").glob("*.json"))
+
+
+def at_growth(run: Path) -> tuple[Path, Path]:
+    """The checkpoints before and after the pool grew."""
+    return next(pair for pair in pairwise(checkpoints(run)) if len({modules(opened(each).graph) for each in pair}) > 1)
+
+
+def modules(graph: Graph) -> int:
+    return graph.pools()[POOL].size
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> str:
@@ -39,7 +57,21 @@ def answer(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) ->
 # ---------------------------------------------------------------- logs
 
 
-def test_replaying_the_log_on_the_first_graph_gives_the_last(run: Path) -> None:
+def test_a_run_tells_its_modules_by_task_and_what_they_were_added_for(run: Path) -> None:
+    told = growth_of(RunDirectory(run))
+    assert told is not None
+    assert told["tasks"] == ["a", "b", "c"]
+    assert [[*each["accuracies"]] for each in told["accuracies"]] == [["a"], ["a", "b"], ["a", "b", "c"]]
+    ((name, pool),) = told["pools"].items()
+    assert (name, pool["modules"], pool["threshold"]) == (POOL, [1, 2, 2], 3.0)
+    (added,), (first, second) = pool["added"], pool["detections"]
+    assert (added["task"], added["module"], added["batch"]) == ("b", 1, first["batch"])
+    assert first["novelty"][first["batch"]] == added["novelty"]
+    assert (second["task"], second["batch"]) == ("c", None)
+    assert all(min(batch) <= 3 for batch in second["novelty"])
+
+
+def test_the_edits_that_are_read_lead_from_the_first_graph_to_the_last(run: Path) -> None:
     directory = RunDirectory(run)
     graph = directory.read_graph()
     for edited in read_edits(directory):
@@ -48,27 +80,10 @@ def test_replaying_the_log_on_the_first_graph_gives_the_last(run: Path) -> None:
     assert graph == directory.graph_now()
 
 
-def test_a_run_tells_its_modules_by_task_and_what_they_were_added_for(run: Path) -> None:
-    told = growth_of(RunDirectory(run))
-    assert told is not None
-    assert told["tasks"] == list(TASKS)
-    assert {name: pool["modules"] for name, pool in told["pools"].items()} == {POOLS[0]: [2, 2], POOLS[1]: [2, 3]}
-    assert {pool["threshold"] for pool in told["pools"].values()} == {2.0}
-    (added,) = told["pools"][POOLS[1]]["added"]
-    assert (added["task"], added["module"], added["novelty"], added["batch"]) == ("third", 2, (2.5, 3.5), 4)
-    assert [each["accuracies"] for each in told["accuracies"]] == [{"second": 0.5}, {"second": 0.5, "third": 0.75}]
-    assert [(each["task"], each["scan"]) for each in told["pools"][POOLS[0]]["detections"]] == [
-        ("second", 0),
-        ("second", 1),
-        ("third", 0),
-    ]
-
-
 def test_a_condition_that_is_no_comparison_with_a_number_has_no_threshold(tmp_path: Path) -> None:
-    from tests.examples import NOVEL
-
-    text = NOVEL.replace("(r.distance -> batch_mean -> min(axis=-1)) > 2", "r.distance -> batch_mean -> min(axis=-1)")
-    (tmp_path / "m.mod").write_text(text)
+    (tmp_path / "m.mod").write_text(
+        SPEC.replace("(r.far -> batch_mean -> min(axis=-1)) > 3", "min(batch_mean(r.far), axis=-1)")
+    )
     graph = opened(tmp_path / "m.mod").graph
     assert [threshold_of(graph, node) for node in graph.growths()] == [None]
 
@@ -88,26 +103,22 @@ def test_a_damaged_line_is_told_and_one_without_an_end_is_not(run: Path, tmp_pat
 
 
 def test_a_checkpoint_opens_with_its_graph_and_the_places_in_its_spec(run: Path) -> None:
-    sizes = []
-    for record in checkpoints(run):
-        for path in (record, record.with_suffix(".safetensors")):
-            found = opened(path)
-            assert found.kind is Kind.CHECKPOINT
-        sizes.append([pool.size for name, pool in found.graph.pools().items() if name in POOLS])
-        assert found.source is not None
-        assert all(node.span is not None for node in found.graph)
-    assert sizes == [[1, 2], [2, 2], [2, 3]]
+    for path, size in zip(at_growth(run), (1, 2), strict=True):
+        for each in (path, path.with_suffix(".safetensors")):
+            found = opened(each)
+            assert (found.kind, modules(found.graph)) == (Kind.CHECKPOINT, size)
+            assert found.source is not None
+            assert all(node.span is not None for node in found.graph)
     first = opened(run / "ir.json")
     assert (first.kind, first.source is not None) == (Kind.GRAPH, True)
     assert first.graph == opened(checkpoints(run)[0]).graph
 
 
 def test_a_checkpoint_opens_without_its_run_and_one_without_a_graph_with_it(run: Path, tmp_path: Path) -> None:
-    for path in checkpoints(run)[1:2]:
-        shutil.copy(path, tmp_path)
-        alone = opened(tmp_path / path.name)
-        assert alone.graph == opened(path).graph
-        assert (alone.source, alone.run) == (None, None)
+    path = at_growth(run)[1]
+    alone = opened(shutil.copy(path, tmp_path))
+    assert alone.graph == opened(path).graph
+    assert (alone.source, alone.run) == (None, None)
     older = shutil.copytree(run, tmp_path / "older")
     forget_digests(older)
     assert opened(checkpoints(older)[-1]).graph == opened(run / "ir.json").graph
@@ -116,29 +127,52 @@ def test_a_checkpoint_opens_without_its_run_and_one_without_a_graph_with_it(run:
 def test_diff_of_two_checkpoints_says_the_edit_and_that_old_weights_are_as_they_were(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before, after = checkpoints(run)[1:]
+    before, after = at_growth(run)
     told = json.loads(answer(capsys, "diff", before, after.with_suffix(".safetensors"), "--json", code=2))
     assert (told["before"]["kind"], told["after"]["kind"]) == ("checkpoint", "checkpoint")
     assert not told["added"] and not told["removed"]
     sizes = {each["after"]: a for each in told["changed"] for a in each["attributes"] if a["name"] == "size"}
-    assert {name: (a["before"], a["after"]) for name, a in sizes.items()} == {
-        "blocks.1.adapter": (2, 3),
-        "blocks.1.descriptor": (2, 3),
-    }
-    assert not told["values"]["different"]
-    reshaped = [each["after"] for each in told["weights"]["reshaped"]["list"]]
-    assert told["values"]["longer"] == reshaped == ["blocks.1.r.scores.linear.weight", "blocks.1.r.scores.linear.bias"]
-    assert "of 2 reshaped, 2 have every old value" in answer(capsys, "diff", before, after, code=2)
+    assert {name: (a["before"], a["after"]) for name, a in sizes.items()} == {POOL: (1, 2), DESCRIPTOR: (1, 2)}
+    reshaped = {each["after"] for each in told["weights"]["reshaped"]["list"]}
+    assert {"head.weight", "layer.1.r.gates.linear.weight"} <= reshaped
     assert "(graph) → " in answer(capsys, "diff", run / "ir.json", run, code=2)
     assert answer(capsys, "diff", run, checkpoints(run)[-1])
 
 
+def test_diff_of_two_checkpoints_says_which_weights_have_learnt_since(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = json.loads(answer(capsys, "diff", at_growth(run)[1], checkpoints(run)[-1], "--json", code=2))
+    new = ("layer.1.adapter.1.", "layer.1.descriptor.1.", "layer.1.r.", "head.")
+    assert told["values"]["different"]
+    assert all(name.startswith(new) for name in told["values"]["different"])
+
+
+def test_diff_tells_of_longer_weights_whether_their_old_values_are_there(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    last = newest_checkpoint(run / "checkpoints")
+    assert last is not None and last.graph is not None
+    graph = Grow(POOL).applied(last.graph)
+    weights = build(graph, 0).state_dict()
+    for name, old in last.weights.items():
+        weights[name][tuple(map(slice, old.shape))] = old
+    longer = {name for name, old in last.weights.items() if old.shape != weights[name].shape}
+    weights["layer.1.r.gates.linear.bias"][0] += 1
+    grown = write_checkpoint(tmp_path, replace(last, step=last.step + 1, weights=weights, optimizer={}, graph=graph))
+    told = json.loads(answer(capsys, "diff", checkpoints(run)[-1], grown, "--json", code=2))
+    assert not told["values"]["different"]
+    assert {*told["values"]["longer"]} == longer - {"layer.1.r.gates.linear.bias"}
+    said = answer(capsys, "diff", checkpoints(run)[-1], grown, code=2)
+    assert f"of {len(longer)} reshaped, {len(longer) - 1} have every old value" in said
+
+
 def test_show_and_cost_take_checkpoints_and_runs(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parameters = []
-    for path in checkpoints(run):
-        assert "pool[2]" in answer(capsys, "show", path)
+    for path in at_growth(run):
+        assert f"pool[{modules(opened(path).graph)}]" in answer(capsys, "show", path)
         parameters.append(json.loads(answer(capsys, "cost", path, "--json"))["parameters"])
-    assert [after - before for before, after in itertools.pairwise(parameters)] == [84, 84]
+    assert parameters[0] < parameters[1]
     (tmp_path / "printed.json").write_text(answer(capsys, "show", run, "--format", "json"))
     assert opened(tmp_path / "printed.json").graph == opened(run).graph
     assert json.loads((tmp_path / "printed.json").read_text()) == to_json(opened(run).graph)
@@ -175,23 +209,18 @@ def test_the_page_of_a_grown_run_shows_both_graphs_and_marks_what_was_added(run:
     assert main(["visualize", str(run), "-o", str(tmp_path / "run.html")]) == 0
     data = page_data(tmp_path / "run.html")
     assert [pane["label"] for pane in data["panes"]] == ["as it began", "as it is now"]
+    assert "the grown model is the spec with -s layers=[1, 2] -s classes=6" in " ".join(data["panes"][1]["notes"])
     marks = data["panes"][1]["marks"]
-    assert {id for id in marks if marks[id]["lines"] and "size" in marks[id]["lines"][0]} == {
-        f"blocks.{block}.{pool}" for block in (0, 1) for pool in ("adapter", "descriptor")
-    }
-    assert not any("frozen" in line and "size" not in line for id in ("logits.linear",) for line in marks.get(id, []))
+    assert marks.keys() >= {POOL, DESCRIPTOR, "head", "y"}
+    assert not marks.keys() & {"layer.0.adapter", "layer.0.h.linear", "layer.1.h.linear"}  # which are frozen
     (section,) = [each for each in data["sections"] if each["title"] == "Growth"]
-    table = section["content"][0]
-    assert table["header"] == ["modules after task", *TASKS]
-    assert table["rows"] == [[POOLS[0], 2, 2], [POOLS[1], 2, 3], ["all", 4, 5]]
-    (accuracy,) = [each for each in section["content"] if each["title"] == "test accuracy"]
-    assert accuracy["rows"] == [["second", 0.5, None, 0.5], ["third", 0.5, 0.75, 0.5]]
-    charts = [each for each in section["content"] if each["kind"] == "curves"]
-    assert [[line["name"] for line in each["series"]] for each in charts] == [
-        ["module 0", "module 1", "threshold"],
-        ["module 0", "module 1", "module 2", "threshold"],
-    ]
-    assert main(["visualize", str(checkpoints(run)[1]), "-o", str(tmp_path / "one.html")]) == 0
+    tables = [each for each in section["content"] if each["kind"] == "table"]
+    assert tables[0]["header"] == ["modules after task", "a", "b", "c"]
+    assert tables[0]["rows"] == [[POOL, 1, 2, 2], ["all", 1, 2, 2]]
+    assert [row[0] for row in tables[2]["rows"]] == ["a", "b", "c"]
+    (chart,) = [each for each in section["content"] if each["kind"] == "curves"]
+    assert [line["name"] for line in chart["series"]] == ["module 0", "module 1", "threshold"]
+    assert main(["visualize", str(at_growth(run)[1]), "-o", str(tmp_path / "one.html")]) == 0
     assert len(page_data(tmp_path / "one.html")["panes"]) == 1
 
 

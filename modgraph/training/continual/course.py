@@ -10,6 +10,7 @@ from typing import Any
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import Graph, learnt_weights
 from modgraph.ir.edit import Edit, Freeze, Grow, replayed
+from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.continual.accuracies import average_accuracy, forgetting, last_accuracy
 from modgraph.training.continual.classes import first_of_task, growth_of_classes, labels_of, merge
@@ -184,7 +185,7 @@ class ContinualCourse(Course):
         began = training.directory.read_graph()
         found = grown_parameters(training.directory, began, training.graph)
         if found:
-            values = " ".join(f"-s {name}={value}" for name, value in found.items())
+            values = " ".join(f"-s {name}={json_text(value, separators=(',', ':'))}" for name, value in found.items())
             training.say(f"the grown model is this spec with {values}")
         return {"grown": found}
 
