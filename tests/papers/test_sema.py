@@ -227,22 +227,6 @@ def test_images_of_the_kind_that_was_learned_do_not_fire_and_shifted_ones_do() -
 # ---------------------------------------------------------------- bundles
 
 
-def test_a_bundle_tells_of_novelty_where_it_is_asked_to(tmp_path: Path) -> None:
-    model = model_of(keeps=6, depth=2, adapters=[1, 2], expands=[1]).eval()
-    _move(model, images_of(6), moved_states(model.graph))
-    model, images = model.float(), images_of(4, seed=1).float()
-    report = modgraph.export(model, tmp_path / "m.onnx", novelty=True)
-    assert all(not modules for modules in report.verified.unreached.values())
-    bundle = Bundle(tmp_path / "m.onnx")
-    assert [*bundle.outputs] == ["logits", "novelty.blocks.1.x3.adapter"] and not bundle.routing
-    found, expected = bundle.run({"image": images.numpy()}), model.compute({"image": images}, False, routing=True)
-    np.testing.assert_allclose(found["logits"], expected.outputs["logits"].detach(), rtol=1e-3, atol=1e-4)
-    novelty = expected.routing["blocks.1.x3.adapter.novelty"].detach()
-    assert (novelty > 0.1).any()
-    np.testing.assert_allclose(found["novelty.blocks.1.x3.adapter"], novelty, rtol=1e-3)
-    assert bundle.manifest["hash"] in [each.graph.hash() for each in exportable(model)]
-
-
 def test_without_it_descriptors_are_left_out() -> None:
     model = model_of()
     plain, routing, novelty = exportable(model)
