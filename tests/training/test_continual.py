@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import modgraph
 from modgraph.backends.torch import build
+from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Grow, edit_from_json, module_axes, replayed, weights_of
 from modgraph.nn import CrossEntropy
@@ -23,6 +24,7 @@ from modgraph.store.checkpoint import Checkpoint, read_checkpoint
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training import load_run
 from modgraph.training.continual import accuracies as measures
+from modgraph.training.continual.detection import look
 from modgraph.training.continual.journal import Journal, replayed_graph
 from modgraph.training.recipe import read_recipe
 from modgraph.training.run import finish, resumed
@@ -157,6 +159,39 @@ def test_a_pool_grows_where_no_module_knows_a_batch(novel: Path) -> None:
     ]
     assert grew and all(min(line["novelty"][-1]) > 3 for line in grew)
     assert all(min(batch) <= 3 for line in looks if line["batch"] is None for batch in line["novelty"])
+
+
+PADDED = """
+router far() for p {
+  input x: float[tokens, dim]
+  distance = x -> abs -> linear(p)
+  record gates = distance -> softmax, distance: novelty
+  y = x -> p by (distance -> softmax)
+  output y
+}
+model padded() {
+  input x: float[time, 3]
+  pool p[2] = linear(3)
+  router r = far
+  y = x -> p by r
+  output y
+  grow p by r when (r.distance -> batch_mean -> max(axis=-1)) > 1000
+}
+"""
+
+
+def test_novelty_is_a_mean_over_what_is_no_padding() -> None:
+    graph = modgraph.loads(PADDED).ir
+    model, x = build(graph), np.random.default_rng(0).standard_normal((8, 5, 3)).astype(np.float32)
+    lengths = np.array([5, 1, 2, 3, 4, 5, 1, 2])
+    x[np.arange(5) >= lengths[:, None]] = np.inf
+    (name,) = graph.length_inputs().values()
+    found = look(model, Arrays({"x": x, name: lengths}), ["p.growth"], batch=8, seed=0, number=0)
+    weight = {n: each.detach().numpy() for n, each in model.named_parameters() if n.startswith("r.")}
+    real = np.abs(x[np.arange(5) < lengths[:, None]])
+    expected = (real @ weight["r.distance.linear.weight"].T + weight["r.distance.linear.bias"]).mean(0)
+    assert found.grows is None
+    assert found.novelty["p.growth"] == [pytest.approx(expected, rel=1e-5)]
 
 
 def test_nothing_grows_but_classes_where_nothing_is_to(tmp_path: Path) -> None:

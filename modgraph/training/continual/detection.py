@@ -15,6 +15,7 @@ from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import Role
 from modgraph.ir import Graph, GrowthNode, Result
 from modgraph.metrics.evaluation import placed
+from modgraph.nn.padding import cleared, valid_along
 
 Novelty = list[list[float]]  # [batches, modules]: the mean of a batch
 
@@ -71,7 +72,9 @@ def _of_batch(
     left = iter(found[len(nodes) :])
     says = {node.name: bool(value.flatten()[0] != 0) for node, value in zip(nodes, found, strict=False)}
     means = {
-        node.name: _mean([next(left) for _ in several]) for node, several in zip(nodes, records, strict=True) if several
+        node.name: _mean([_over_batch(model.graph, each, next(left), values) for each in several])
+        for node, several in zip(nodes, records, strict=True)
+        if several
     }
     return says, means
 
@@ -83,7 +86,16 @@ def novelty_records(graph: Graph, growth: GrowthNode) -> Collection[Result]:
     return [] if record is None else graph.records_of(router.name, record.name)
 
 
+def _over_batch(graph: Graph, record: Result, value: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+    """The mean of each module over a batch and its senders, padding left out: [M]."""
+    lengths, axes = graph.length_inputs(), enumerate(graph.type_of(record).shape, start=1)
+    told = {at: batch[lengths[axis.name]] for at, axis in axes if axis.is_padded and lengths[axis.name] in batch}
+    real = valid_along(value, told)
+    counted = torch.ones_like(value) if real is None else real.expand_as(value)
+    every = tuple(range(value.dim() - 1))
+    return cleared(value.double(), real).sum(every) / counted.sum(every)
+
+
 def _mean(values: Sequence[Tensor]) -> list[float]:
-    """The mean of each module over a batch, its senders and the routes of a router."""
-    means = [value.reshape(-1, value.shape[-1]).double().mean(0) for value in values]
-    return [float(each) for each in torch.stack(means).mean(0)]
+    """The mean of each module over the routes of a router."""
+    return [float(each) for each in torch.stack(list(values)).mean(0)]
