@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from modgraph.inspect.diff import Fate, Weight
+from modgraph.ir import Graph
+from modgraph.ir.edit import Mark
 from modgraph.store.checkpoint import Checkpoint, OptimizerState
 from modgraph.training.progress import Progress
 from modgraph.training.stages import FACT
@@ -25,6 +27,33 @@ class Edit:
 
     weights: tuple[Weight, ...]
     names: Mapping[str, str]
+
+
+def frozen_alike(graph: Graph, began: Graph, now: Graph, names: Mapping[str, str]) -> Graph:
+    """A graph in which that is frozen, too, which a training has frozen in its own since it began.
+
+    `names` are those of nodes here, by theirs. What a pool or a label has more than was old there counts as added.
+    """
+    then, own = Mark.of(now), Mark.of(graph)
+    since = {_renamed(place, names) for place in then.frozen - Mark.of(began).frozen}
+    if not since:
+        return graph
+    grown, sizes = dict(then.grown), _sizes(graph)
+    old = {names.get(name, name): size - grown.get(name, 0) for name, size in _sizes(now).items()}
+    added = {name: sizes[name] - old[name] for name in sizes.keys() & old.keys() if sizes[name] > old[name]}
+    return Mark(own.frozen | since, tuple(sorted({**dict(own.grown), **added}.items()))).applied(graph)
+
+
+def _sizes(graph: Graph) -> dict[str, int]:
+    """How many modules each pool has, and how many classes a label."""
+    labels = {name: type_.size for name, type_ in graph.target_types.items() if type_.classes is not None}
+    return {name: pool.size for name, pool in graph.pools().items()} | {k: v for k, v in labels.items() if v}
+
+
+def _renamed(place: str, names: Mapping[str, str]) -> str:
+    """A place under its new name; one in a pool's module is called `pool/0/linear`."""
+    node, slash, inside = place.partition("/")
+    return names.get(node, node) + slash + inside
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,7 @@ class Engine:
         with refusing_damage(checkpoint):
             self.progress = Progress.read(checkpoint)
             self.phase = replace(self.course.phase(self.at, self.graph), goes_on=True)
+        self.order = self._order()
         self.state = train_state(self.graph, self.train, self.phase, self.processes, checkpoint, same_phase=False)
         try:
             self.state.learner.restore(kept, facts, complete=False)

@@ -24,7 +24,7 @@ from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.augment import check_augmented
-from modgraph.training.carried import Carried, Edit, carried, renamed
+from modgraph.training.carried import Carried, Edit, carried, frozen_alike, renamed
 from modgraph.training.course import Course
 from modgraph.training.engine import Engine
 from modgraph.training.held_out import with_validation
@@ -68,6 +68,7 @@ def migrated(
     if recipe.data == run.recipe.data:
         run.refuse_changed(run.splits(), run.fingerprints, way_out)
     same = type(recipe.train.optimizer) is type(run.recipe.train.optimizer)
+    graph = frozen_alike(program.ir, run.began_with, checkpoint.graph or run.began_with, edit.names)
 
     def carry(engine: Engine) -> Carried:
         with refusing_damage(checkpoint):
@@ -77,7 +78,7 @@ def migrated(
         _refuse_other_epochs(engine, way_out)
         return told if remembers else replace(told, forgotten=True)
 
-    with _begun(program, recipe, directory, carry) as engine:
+    with _begun(replace(program, ir=graph), recipe, directory, carry) as engine:
         yield engine
 
 

@@ -11,6 +11,8 @@ from safetensors.numpy import load_file
 
 from modgraph.cli import main
 from modgraph.training.run import finish, started
+from modgraph.training.stored_run import load_run
+from tests import continual_runs
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at, laid_out
 
 EXPERTS = """
@@ -160,3 +162,21 @@ def test_a_migration_that_was_cut_off_can_be_done_again(
 
 def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_what_a_training_froze_stays_frozen_and_the_rest_goes_on_as_it_would_have(tmp_path: Path) -> None:
+    spec = continual_runs.laid_out(tmp_path, expand="always")
+    whole, broken, grown = tmp_path / "whole", tmp_path / "broken", tmp_path / "grown"
+    with started(str(spec), None, {}, str(whole)) as engine:
+        finish(engine)
+    with pytest.raises(KeyboardInterrupt), started(str(spec), None, {}, str(broken)) as engine:
+        interrupt_at(engine, 13)
+        finish(engine)
+    now = load_run(broken).newest()
+    sizes = [now.graph.pools()[f"layer.{i}.adapter"].size for i in range(2)] if now.graph else []
+    assert sizes == [1, 2], "it has grown once"
+    settings = ["-s", "layers=[1,2]", "-s", "classes=4"]
+    assert main(["migrate", str(broken), "--to", str(spec), "--out", str(grown), *settings]) == 0
+    go_on(grown)
+    expected, found = newest(whole), newest(grown)
+    assert expected.keys() == found.keys() and all(np.array_equal(found[name], expected[name]) for name in expected)
