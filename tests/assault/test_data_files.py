@@ -29,7 +29,7 @@ from PIL import Image
 from safetensors.torch import save
 
 import modgraph
-from modgraph.data.cifar10 import RECORD, read_records
+from modgraph.data.cifar10 import RECORDS
 from modgraph.data.declaration import check
 from modgraph.data.idx import read_idx
 from modgraph.data.image_files import read_image
@@ -153,7 +153,9 @@ def samples() -> dict[str, tuple[Sample, ...]]:
         parts = {name: archive.read(name) for name in archive.namelist()}
     pickled = next(name for name in parts if name.endswith("data.pkl"))
     pixels = rng.integers(0, 255, 24, dtype=np.uint8).tobytes()
-    records = b"".join(bytes([label]) + rng.integers(0, 255, RECORD - 1, dtype=np.uint8).tobytes() for label in (0, 9))
+    records = b"".join(
+        bytes([label]) + rng.integers(0, 255, RECORDS.size - 1, dtype=np.uint8).tobytes() for label in (0, 9)
+    )
     pngs = (image("PNG"), image("PNG", mode="P", transparency=3), image("PNG", mode="I;16"), image("PNG", mode="LA"))
     text = "in the beginning\nwas the word — and ünïcode\n".encode()
     record = {"format": 1, "splits": {"train": {"examples": 5, "sha256": "ab" * 32}}}
@@ -189,7 +191,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.npz": lambda path: check(read_npz(path, {"x", "words", "time_length", "y"}), GRAPH, "data"),
     "x.idx": lambda path: read_idx(path, 3),
     "x.idx.gz": lambda path: read_idx(path, 3),
-    "x.bin": read_records,
+    "x.bin": RECORDS.read,
     "x.png": lambda path: read_image(path, 4, 4),
     "x.jpg": lambda path: read_image(path, 4, 4),
     "x.txt": words_of_file,
