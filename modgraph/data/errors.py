@@ -33,7 +33,8 @@ class LabelsBeyond(Diagnostic):
     code = "MG258"
     message = 'array "{target}" holds the class {label}, and the model has {classes}'
     help = (
-        "give the spec as many classes as the data has, or learn them task by task: -s train.algorithm.name=continual"
+        "give the spec as many classes as are learnt at once, of several tasks those of the first; tasks follow each "
+        "other with -s train.algorithm.name=continual"
     )
     target: str
     label: int

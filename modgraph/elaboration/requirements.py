@@ -88,13 +88,18 @@ def _broken(condition: ast.Expression, names: list[str], site: Site) -> errors.N
         left, right = condition.left, condition.right
         if operator in BOUNDS and not isinstance(left, ast.Name):
             left, right, operator = right, left, MIRRORED[operator]
-        if isinstance(left, ast.Name):
+        made = not isinstance(right, ast.Name) and any(name in names for name in _names(right))
+        if isinstance(left, ast.Name) and not made:  # of a parameter: each of the two may be what is wrong
             value, bound = site.evaluate(left), site.evaluate(right)
             problem, advice = _out_of_bounds(left.name, value, operator, bound)
             return errors.NotRequired(span=span, callee=callee, name=left.name, problem=problem, way_out=advice)
     written = condition.span.source.text[condition.span.start : condition.span.end]
     shown = ", ".join(f"{name}={shown_briefly(site.scope.find(name))}" for name in names) or "not so"
-    facts: Any = {"problem": f"must be such that {written}, and is {shown}", "way_out": f"change it until {written}"}
+    is_, it = ("are", "one of them") if len(names) > 1 else ("is", "it")
+    facts: Any = {
+        "problem": f"must be such that {written}, and {is_} {shown}",
+        "way_out": f"change {it} until {written}",
+    }
     return errors.NotRequired(span=span, callee=callee, name=" and ".join(names) or "this", **facts)
 
 

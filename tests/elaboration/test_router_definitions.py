@@ -183,7 +183,7 @@ REFUSED = {
     "share=0": "share of asking must be more than 0, not 0.0|choose a number above 0",
     "share=2.0": "share of asking must be at most 1, not 2.0|write share=1",
     "k=3": "k of asking must be at most 2, not 3|write k=2",
-    "k=9": "k and deep of asking must be such that k + 1 < 5 or deep, and is k=9, deep=false",
+    "k=9": "k and deep of asking must be such that k + 1 < 5 or deep, and are k=9, deep=false",
     "k=1.5": "k of asking must be a whole number, not 1.5|its default is k=1",
 }
 
