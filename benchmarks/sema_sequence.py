@@ -16,11 +16,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from runs import add_settings, percent, settings_of, train
 
+from modgraph.data.batches import batch_of
 from modgraph.inspect.cost import cost_of
 from modgraph.store.growth import growth_of
 from modgraph.store.run_directory import RunDirectory
+from modgraph.training.stored_run import load_run
 
 SPEC, BACKBONE = Path("specs/sema.mod"), Path("specs/sema_backbone.mod")
 RECIPES = {
@@ -53,11 +57,26 @@ def run_of(out: Path, method: str, seed: int) -> Path:
 
 def accuracies(runs: dict[str, list[dict[str, float]]], out: Path, seeds: Sequence[int]) -> Iterator[str]:
     """What each method came to: accuracies and forgetting in %, and how many adapters the blocks have that may grow."""
-    yield f"| method | {' | '.join(MEASURED)} | adapters |"
-    yield "|---|" + "---|" * (len(MEASURED) + 1)
+    yield f"| method | {' | '.join(MEASURED)} | task known | adapters |"
+    yield "|---|" + "---|" * (len(MEASURED) + 2)
     for method, metrics in runs.items():
+        places = [run_of(out, method, seed) for seed in seeds]
         cells = [percent([each[name] for each in metrics]) for name in MEASURED.values()]
-        yield f"| {method} | {' | '.join(cells)} | {', '.join(adapters(run_of(out, method, seed)) for seed in seeds)} |"
+        cells.append(percent([task_known(place) for place in places]))
+        yield f"| {method} | {' | '.join(cells)} | {', '.join(map(adapters, places))} |"
+
+
+@torch.no_grad()
+def task_known(place: Path) -> float:
+    """The mean accuracy on each task, in the end, among its own classes."""
+    run = load_run(place)
+    model, test = run.model(), run.test_data()["test"]
+    found = []
+    for task in test.names_of_groups("task"):
+        batch = batch_of(test, np.flatnonzero(test.groups["task"] == task))
+        logits, classes = model(batch["image"]), batch["label"].unique()
+        found.append((classes[logits[:, classes].argmax(1)] == batch["label"]).float().mean().item())
+    return sum(found) / len(found)
 
 
 def adapters(run: Path) -> str:
