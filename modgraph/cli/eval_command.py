@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
     with threads(run.recipe.train.threads):
         bundle = None if options.bundle is None else _opened(run, options)
         data = run.test_data()
+        _tell_left_out(run, data)
         metrics = _of_model(run, data) if bundle is None else _of_bundle(run, bundle, data)
         found = _details(run, bundle, data) if options.detail else {}
     if options.json:
@@ -48,6 +50,15 @@ def run(options: argparse.Namespace) -> int:
     for split, each in found.items():
         print(f"\n{split}\n{each}")
     return 0
+
+
+def _tell_left_out(run: Run, data: Splits) -> None:
+    """Say which examples are not measured yet."""
+    for split, arrays in data.items():
+        whole = None if run.overrides else (run.fingerprints or {}).get(split)
+        if whole is not None and len(arrays) < whole.examples:
+            left = f"{whole.examples - len(arrays):,} of {whole.examples:,} examples of {split}"
+            print(f"note: {left} are of tasks to come, and left out", file=sys.stderr)
 
 
 def _opened(run: Run, options: argparse.Namespace) -> Bundle:

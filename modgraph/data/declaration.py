@@ -161,14 +161,27 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
 
 def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
     """Raises `ModgraphError` where labels are none of the classes that a graph has now."""
+    for name, classes, beyond in _beyond(arrays, graph):
+        if beyond.any():
+            label = int(arrays.values[name][beyond].min())
+            raise ModgraphError([LabelsBeyond(target=name, label=label, classes=classes)])
+
+
+def of_known_classes(arrays: Arrays, graph: Graph) -> Arrays:
+    """The examples whose labels are all among the classes that a graph has now."""
+    known = np.ones(len(arrays), bool)
+    for _, _, beyond in _beyond(arrays, graph):
+        known &= ~beyond.reshape(len(arrays), -1).any(1)
+    return arrays if known.all() else arrays.take(np.flatnonzero(known))
+
+
+def _beyond(arrays: Arrays, graph: Graph) -> Iterator[tuple[str, int, NDArray[np.bool_]]]:
+    """Of each target whose classes are an axis with a name, how many there are now and which labels lie beyond."""
     ignored = _ignored(graph)
     for name, type_ in graph.target_types.items():
         label = arrays.values.get(name) if type_.of else None
-        if label is None or type_.size is None:
-            continue
-        beyond = label[(label >= type_.size) & (label != ignored.get(name, -1))]
-        if beyond.size:
-            raise ModgraphError([LabelsBeyond(target=name, label=int(beyond.min()), classes=type_.size)])
+        if label is not None and type_.size is not None:
+            yield name, type_.size, (label >= type_.size) & (label != ignored.get(name, -1))
 
 
 def mixed(arrays: Arrays, seed: int = 0) -> Arrays:

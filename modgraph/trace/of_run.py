@@ -33,7 +33,7 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
     model = run.model_of(checkpoint)
     name, arrays = chosen_split(run.splits(), split)
     run.refuse_changed({name: arrays})
-    arrays = first_of(arrays, examples)
+    arrays = first_of(run.so_far({name: arrays})[name], examples)
     records = tuple(record(model, arrays, each) for each in routes)
     description, metrics = run.description(), run.directory.metrics
     classes, compared = description.get("classes", {}), _of_examples(model)

@@ -12,6 +12,7 @@ import torch
 
 from modgraph.backends.torch import Model, build
 from modgraph.data import TRAIN, VALIDATION, Arrays, DataSet
+from modgraph.data.declaration import of_known_classes
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, changes_of, from_json, way_out_of
 from modgraph.diagnostics import ModgraphError
@@ -87,14 +88,20 @@ class Run:
         """The arrays of every split of its data, as they are now."""
         return with_validation(self._data.splits(self.graph), self.recipe.train)
 
+    def so_far(self, splits: Mapping[str, Arrays]) -> dict[str, Arrays]:
+        """Splits, in the middle of a training on several tasks without the classes of those to come."""
+        if self.recipe.train.algorithm.one_phase:
+            return dict(splits)
+        return {name: of_known_classes(arrays, self.graph) for name, arrays in splits.items()}
+
     def test_data(self) -> dict[str, Arrays]:
-        """The arrays of every split that was neither learnt from nor monitored.
+        """The arrays of every split that was neither learnt from nor monitored, of the tasks so far.
 
         Raises `ModgraphError`, also where they have changed since the run began.
         """
         found = unseen(self.splits())
         self.refuse_changed(found, unseen(self.fingerprints or {}))
-        return found
+        return self.so_far(found)
 
     @cached_property
     def fingerprints(self) -> dict[str, Fingerprint] | None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import modgraph
 from modgraph.backends.torch import build
+from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Grow, edit_from_json, module_axes, replayed, weights_of
@@ -27,10 +28,10 @@ from modgraph.training.continual import accuracies as measures
 from modgraph.training.continual.detection import look
 from modgraph.training.continual.journal import Journal, replayed_graph
 from modgraph.training.recipe import read_recipe
-from modgraph.training.run import finish, resumed
+from modgraph.training.run import finish, resumed, started
 from modgraph.training.stages import part_name
 from tests.continual_runs import PHASES, SPEC, laid_out
-from tests.small_runs import begin, dotted
+from tests.small_runs import begin, dotted, interrupt_at
 
 LOGS = ("growth.jsonl", "detections.jsonl", "tasks.jsonl", "metrics.jsonl")
 POOL = "layer.1.adapter"
@@ -378,3 +379,18 @@ def test_a_recipe_reads_back(tmp_path: Path) -> None:
     (tmp_path / "again.yaml").write_text(recipe.to_yaml())
     assert read_recipe(tmp_path / "again.yaml") == recipe
     assert recipe.train.plain()["algorithm"]["phases"]["functional"] == PHASES["functional"]
+
+
+def test_in_the_middle_a_run_is_measured_on_the_tasks_so_far(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, out = laid_out(tmp_path, expand="never"), tmp_path / "run"
+    with (
+        pytest.raises(KeyboardInterrupt),
+        started(str(spec), None, {"data.of.test": str(tmp_path / "tasks.npz")}, str(out)) as engine,
+    ):
+        interrupt_at(engine, 14)
+        finish(engine)
+    assert main(["eval", str(out), "--detail", "--json"]) == 0
+    told, note = capsys.readouterr()
+    assert len(json.loads(told)["test.y.confusion"]) == 4 and "20 of 60 examples of test" in note
