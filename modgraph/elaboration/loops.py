@@ -52,7 +52,8 @@ def _names_well(key: Any) -> bool:
 
 
 def elaborate_if(statement: ast.If, site: Site) -> None:
-    """The branch that the condition, a constant, chooses. What it declares is what its names mean afterwards."""
+    """The branch that the condition, a constant, chooses. What it declares is what its names mean afterwards, and a
+    value that both branches name."""
     condition = site.constant(statement.condition, "a condition")
     bodies = [statement.then] + ([statement.otherwise] if statement.otherwise else [])
     if not isinstance(condition, bool):
@@ -62,18 +63,28 @@ def elaborate_if(statement: ast.If, site: Site) -> None:
             site.tell(errors.Arithmetic(span=statement.condition.span, problem=problem, way_out=advice))
         for body in bodies:
             poison_declared(body, site)
+        for name in _in_both(statement):
+            site.scope.declare(name, POISON)
         return
     taken = statement.then if condition else statement.otherwise
     families = _families(bodies, site)
     scope = site.scope.inside()
     if taken is not None:
         site.within(scope).elaborate(taken)
+    for name in _in_both(statement):
+        if name in scope.names:
+            site.scope.declare(name, scope.names[name])
     for name, members in families.items():
         if name in scope.names and name not in site.scope.names:
             site.scope.declare(name, scope.names[name])
         elif name in scope.names:
             _gather(members, 0, scope.names[name])
     _declare_families(families, site)
+
+
+def _in_both(statement: ast.If) -> frozenset[str]:
+    """The values that both branches name."""
+    return frozenset() if statement.otherwise is None else statement.then.bound & statement.otherwise.bound
 
 
 def elaborate_frozen(statement: ast.Frozen, site: Site) -> None:

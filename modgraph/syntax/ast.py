@@ -289,6 +289,11 @@ class Body(Tree):
         """Names of the modules, pools and routers that it declares, those of bodies within included."""
         return tuple(name for statement in self.statements for name in _declared(statement))
 
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """Names that it gives values, whatever branch is taken in it; those of loops are the rounds' own."""
+        return frozenset(name for statement in self.statements for name in _bound(statement))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Statement):
@@ -422,6 +427,18 @@ def _declared(statement: Statement) -> tuple[str, ...]:
             return statement.then.declared + (statement.otherwise.declared if statement.otherwise is not None else ())
         case _:
             return ()
+
+
+def _bound(statement: Statement) -> frozenset[str]:
+    match statement:
+        case Binding():
+            return frozenset(each.name for each in statement.references if each.index is None)
+        case Frozen():
+            return statement.body.bound
+        case If() if statement.otherwise is not None:
+            return statement.then.bound & statement.otherwise.bound
+        case _:
+            return frozenset()
 
 
 def _axis_words(body: Body) -> Iterator[str]:

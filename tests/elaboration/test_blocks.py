@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -282,3 +283,31 @@ def test_a_module_in_a_pool_is_one_for_each_of_its_modules_whatever_sizes_it_is_
         images = inner[..., :1].unflatten(-1, (1, 1)), inner[..., 1:].unflatten(-1, (3, 3))
         expected.append(up(torch.cat([conv(each).relu().flatten(2) for each in images], -1).transpose(1, 2)))
     assert torch.allclose(model(x), torch.stack(expected, 1), atol=1e-12)
+
+
+BRANCHES = """model m(deep=true, kind=1) {
+  input x: float[4]
+  if deep {
+    h = x -> linear(8) -> relu
+    only = x
+  } else if kind == 1 {
+    frozen {
+      h = x -> linear(5)
+    }
+  } else {
+    h, rest = x -> split(2)
+  }
+  y = h -> linear(2)
+  output y
+}
+"""
+
+
+@pytest.mark.parametrize(("given", "width"), [({}, 8), ({"deep": False}, 5), ({"deep": False, "kind": 2}, 2)])
+def test_a_value_that_all_branches_name_is_there_behind_them(given: dict[str, Any], width: int) -> None:
+    assert weights(loads(BRANCHES, **given))["y.linear.weight"] == (2, width)
+
+
+def test_a_value_that_one_branch_names_is_not_there_behind_it() -> None:
+    assert codes(BRANCHES.replace("y = h", "y = only")) == ["MG201"]
+    assert codes(BRANCHES.replace("if deep {", "if x {")) == ["MG213"], "and nothing follows from a wrong condition"
