@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import read_file
-from modgraph.ir import Edit, Graph, GrowthNode, InvalidGraph, OpNode, edit_from_json
+from modgraph.ir import Edit, Graph, GrowthNode, InvalidGraph, OpNode, edit_from_json, replayed
 from modgraph.ops.compared import Comparison
 from modgraph.store.errors import DamagedGrowth
 from modgraph.store.run_directory import RunDirectory
@@ -98,6 +98,11 @@ def _numbers(values: Iterable[Any]) -> tuple[float, ...]:
 def read_edits(run: RunDirectory) -> list[Edited]:
     """The edits of the graph, in their order. Raises `ModgraphError`."""
     return _lines(run.growth, Edited.read)
+
+
+def replayed_graph(run: RunDirectory) -> Graph:
+    """The first graph of a run after all edits of its log. Raises `ModgraphError`."""
+    return replayed(run.read_graph(), (edit for line in read_edits(run) for edit in line.edits))
 
 
 def read_detections(run: RunDirectory) -> list[Detection]:

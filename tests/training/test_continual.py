@@ -22,11 +22,12 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Grow, edit_from_json, module_axes, replayed, weights_of
 from modgraph.nn import CrossEntropy
 from modgraph.store.checkpoint import Checkpoint, read_checkpoint
+from modgraph.store.growth import replayed_graph
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training import load_run
 from modgraph.training.continual import accuracies as measures
 from modgraph.training.continual.detection import look
-from modgraph.training.continual.journal import Journal, replayed_graph
+from modgraph.training.continual.journal import Journal
 from modgraph.training.recipe import read_recipe
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.stages import part_name

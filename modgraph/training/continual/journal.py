@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from modgraph.files import write_atomically, writing
-from modgraph.ir import Graph
-from modgraph.ir.edit import Edit, edit_from_json, replayed
 from modgraph.store.records import json_text
-from modgraph.store.run_directory import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -39,13 +36,3 @@ class Journal:
         """All lines that are whole."""
         lines = self.path.read_text().splitlines(keepends=True) if self.path.exists() else []
         return [json.loads(line) for line in lines if line.endswith("\n")]
-
-
-def logged_edits(directory: RunDirectory) -> Iterable[Edit]:
-    """The edits by which the graph of a run became what it is, in their order. Raises `InvalidGraph`."""
-    return [edit_from_json(edit) for line in Journal(directory.growth).records() for edit in line["edits"]]
-
-
-def replayed_graph(directory: RunDirectory) -> Graph:
-    """The first graph of a run after all edits of its log. Raises `ModgraphError`."""
-    return replayed(directory.read_graph(), logged_edits(directory))
