@@ -38,54 +38,49 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Grow(Edit):
-    """An axis gets `by` places more: a module for each pool along it, a place in each weight and state."""
+class _Resize(Edit):
+    """An axis gets longer, or shorter, by some places at its end."""
 
-    kind = "grow"
+    sign: ClassVar[int]
     axis: str
     by: int = 1
 
     def applied(self, graph: Graph) -> Graph:
-        return grow(graph, self.axis, self.by)
-
-    def undone(self, before: Graph) -> tuple[Edit, ...]:
-        return (Shrink(self.axis, self.by),)
+        return grow(graph, self.axis, self.sign * self.by)
 
     def __str__(self) -> str:
-        return f"grow {self.axis} by {self.by}"
+        return f"{self.kind} {self.axis} by {self.by}"
 
     def told(self, before: Graph) -> str:
-        return f"{self}: {_resized(before, self.axis, self.by)}"
+        return f"{self}: {_resized(before, self.axis, self.sign * self.by)}"
 
     def as_json(self) -> dict[str, Any]:
         return {"edit": self.kind, "axis": self.axis, "by": self.by}
 
 
 @dataclass(frozen=True)
-class Shrink(Edit):
+class Grow(_Resize):
+    """An axis gets `by` places more: a module for each pool along it, a place in each weight and state."""
+
+    kind = "grow"
+    sign = 1
+
+    def undone(self, before: Graph) -> tuple[Edit, ...]:
+        return (Shrink(self.axis, self.by),)
+
+
+@dataclass(frozen=True)
+class Shrink(_Resize):
     """An axis loses its last places: what undoes that it grew."""
 
     kind = "shrink"
-    axis: str
-    by: int = 1
-
-    def applied(self, graph: Graph) -> Graph:
-        return grow(graph, self.axis, -self.by)
+    sign = -1
 
     def undone(self, before: Graph) -> tuple[Edit, ...]:
         again = Grow(self.axis, self.by)
         if grown_along(before, growing_axis(before, self.axis)) >= self.by:
             return (again,)
         return again, Mark.of(before)
-
-    def __str__(self) -> str:
-        return f"shrink {self.axis} by {self.by}"
-
-    def told(self, before: Graph) -> str:
-        return f"{self}: {_resized(before, self.axis, -self.by)}"
-
-    def as_json(self) -> dict[str, Any]:
-        return {"edit": self.kind, "axis": self.axis, "by": self.by}
 
 
 @dataclass(frozen=True)
