@@ -50,8 +50,7 @@ class Cifar100(DataSet):
     deviation: tuple[float, ...] = setting((0.2673, 0.2564, 0.2762), min=1e-6, doc="by which they are divided then")
 
     def contradiction(self) -> str | None:
-        three = len(self.mean) == len(self.deviation) == 3
-        return None if three else "needs three numbers for mean and three for deviation: red, green, blue"
+        return self.scale().not_of_colours()
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         shape = shape_of_images(graph, channels=3)

@@ -36,8 +36,7 @@ class ClassFolders(DataSet):
     deviation: tuple[float, ...] = setting((0.229, 0.224, 0.225), min=1e-6, doc="by which they are divided then")
 
     def contradiction(self) -> str | None:
-        three = len(self.mean) == len(self.deviation) == 3
-        return None if three else "needs three numbers for mean and three for deviation: red, green, blue"
+        return self.scale().not_of_colours()
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
         shape = shape_of_images(graph, channels=3)

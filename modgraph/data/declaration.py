@@ -84,6 +84,11 @@ class Scale:
     mean: tuple[float, ...] = (0.0,)
     deviation: tuple[float, ...] = (1.0,)
 
+    def not_of_colours(self) -> str | None:
+        """What is wrong with it as the scale of images in colour, as a section of a recipe says it."""
+        three = len(self.mean) == len(self.deviation) == 3
+        return None if three else "needs three numbers for mean and three for deviation: red, green, blue"
+
     def scaled(self, light: NDArray[np.float32]) -> NDArray[np.float32]:
         """Images [B, C, H, W] from 0 to 1, as the numbers of this scale."""
         return (light - _by_channel(self.mean)) / _by_channel(self.deviation)

@@ -154,8 +154,7 @@ def newest(folder: Path, read: Callable[[Path], R], best: bool = False, origin: 
     """The latest whole checkpoint of a folder, or with `best` the one that it calls the best; None if there is none.
 
     A training at work deletes or replaces old ones, perhaps just the one that is read: then its newest is looked for
-    anew. Raises
-    `ModgraphError` if it is damaged, or not of the run that began with the graph whose hash is `origin`.
+    anew. Raises `ModgraphError` if it is damaged, or not of the run that began with the graph whose hash is `origin`.
     """
     while known := _newest_written(folder):
         try:

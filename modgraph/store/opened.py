@@ -123,27 +123,32 @@ def _in_run(found: Opened) -> Opened:
     """The same with the spec of its run, and with the places of its nodes there."""
     if found.run is None:
         return found
-    report = Report()
-    source = read(found.run.spec, report)
-    file = None if source is None else parse(source, report)
-    if file is None:
-        return replace(found, source=source)
-    imports = Imports(found.run.path, report, found.run.read_imports())
-    spec = elaborate(file, found.graph.parameters, report, imports=imports)
-    placed = found.graph if spec is None or report.errors else _placed(found.graph, spec)
-    return replace(found, graph=placed, source=source, moved=moves_in(file))
+    spec = SpecOfRun(found.run)
+    if spec.file is None:
+        return replace(found, source=spec.source)
+    graph = spec.graph(found.graph.parameters)
+    placed = found.graph if graph is None else _placed(found.graph, graph)
+    return replace(found, graph=placed, source=spec.source, moved=moves_in(spec.file))
 
 
-def spec_of_run(directory: RunDirectory, parameters: Mapping[str, Any]) -> Graph | None:
-    """The graph that the spec of a run gives with some parameters, None where it gives none. Raises `ModgraphError`."""
-    report = Report()
-    source = read(directory.spec, report)
-    file = None if source is None else parse(source, report)
-    if file is None:
-        return None
-    imports = Imports(directory.path, report, directory.read_imports())
-    found = elaborate(file, dict(parameters), report, imports=imports)
-    return None if report.errors else found
+class SpecOfRun:
+    """The spec that a run keeps, read once. Raises `ModgraphError`."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        report = Report()
+        self.run = run
+        self.source = read(run.spec, report)
+        self.file = None if self.source is None else parse(self.source, report)
+        self._sound = not report.errors
+
+    def graph(self, parameters: Mapping[str, Any]) -> Graph | None:
+        """The graph that it gives with some parameters, None where it gives none."""
+        if self.file is None or not self._sound:
+            return None
+        report = Report()
+        imports = Imports(self.run.path, report, self.run.read_imports())
+        found = elaborate(self.file, dict(parameters), report, imports=imports)
+        return None if report.errors else found
 
 
 def _placed(graph: Graph, spec: Graph) -> Graph:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from modgraph.diagnostics import ModgraphError, listed
+from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, learnt_weights
 from modgraph.ir.edit import Edit, Freeze, Grow, replayed
 from modgraph.store.records import json_text
@@ -190,4 +190,4 @@ class ContinualCourse(Course):
         return {"grown": found}
 
     def describe(self) -> str:
-        return "\n".join((f"{len(self.tasks)} tasks by {self.settings.by}: {listed(self.tasks.names)}", *self.notes))
+        return "\n".join((str(self.tasks), *self.notes))

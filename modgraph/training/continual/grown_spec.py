@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from modgraph.ir import Graph, class_axes
+from modgraph.ir import Graph
 from modgraph.ir.edit import Grow, Mark, replayed
-from modgraph.store.opened import spec_of_run
+from modgraph.store.opened import SpecOfRun
 from modgraph.store.run_directory import RunDirectory
+from modgraph.training.continual.evaluation import classes
 from modgraph.types import Misfit
 
 Sizes = dict[str, int]  # of axes that can grow, by name
@@ -19,18 +20,19 @@ def grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -> Val
     """The parameters, if there are any, by which the spec of a run gives the graph that the first one has become, but
     for what is frozen in it and counts as added; only those that differ."""
     missing = _difference(sizes_of(began), sizes_of(grown))
-    plain = spec_of_run(directory, began.parameters)
+    spec = SpecOfRun(directory)
+    plain = spec.graph(began.parameters)
     if not missing or plain is None:
         return None
     values, left = dict(began.parameters), dict(missing)
     for name, place in _numbers(values):
-        graph = spec_of_run(directory, _with(began.parameters, name, place, 1))
+        graph = spec.graph(_with(began.parameters, name, place, 1))
         moved = {} if graph is None else _difference(sizes_of(plain), sizes_of(graph))
         by = {left.get(axis) for axis in moved}
         if set(moved.values()) == {1} and len(by) == 1 and None not in by:
             values = _with(values, name, place, by.pop())  # type: ignore[arg-type]
             left = {axis: count for axis, count in left.items() if axis not in moved}
-    found = spec_of_run(directory, values)
+    found = spec.graph(values)
     if left or found is None or not _same(found, plain, missing):
         return None
     return {name: value for name, value in values.items() if value != began.parameters[name]}
@@ -39,7 +41,7 @@ def grown_parameters(directory: RunDirectory, began: Graph, grown: Graph) -> Val
 def sizes_of(graph: Graph) -> Sizes:
     """How long the axes are that can grow: those of pools and of classes, by name."""
     axes = {pool.axis.name: pool.size for pool in graph.pools().values()}
-    return axes | {name: axis.size for name, axis in class_axes(graph).items() if axis.size is not None}
+    return axes | classes(graph)
 
 
 def _difference(before: Sizes, after: Sizes) -> Sizes:

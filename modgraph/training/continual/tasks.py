@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.diagnostics import ModgraphError, did_you_mean, listed
@@ -49,8 +50,15 @@ class Tasks:
 
     def tested(self, task: int) -> Arrays | None:
         """What a task is tested on, if there is any: its examples of the split `test`, or of the first other one."""
-        split = next((name for name in ("test", *self.splits) if name in self._unseen()), None)
-        return None if split is None else self._of(split, task)
+        return None if self._test is None else self._of(self._test, task)
+
+    def tests(self, task: int) -> int:
+        """How many examples a task is tested on."""
+        return 0 if self._test is None else len(self._rows(self._test, task))
+
+    @property
+    def _test(self) -> str | None:
+        return next((name for name in ("test", *self.splits) if name in self._unseen()), None)
 
     def _unseen(self) -> list[str]:
         """The splits with tasks that are neither learnt from nor measured meanwhile."""
@@ -58,11 +66,13 @@ class Tasks:
 
     def _of(self, split: str, task: int) -> Arrays | None:
         """The examples of a task in a split, None where there are none."""
-        arrays = self.splits[split]
-        if self.by not in arrays.groups:
-            return None
-        indices = np.flatnonzero(arrays.groups[self.by] == self.names[task])
-        return arrays.take(indices) if len(indices) else None
+        rows = self._rows(split, task)
+        return self.splits[split].take(rows) if len(rows) else None
+
+    def _rows(self, split: str, task: int) -> NDArray[np.int64]:
+        """Where the examples of a task are in a split."""
+        words = self.splits[split].groups.get(self.by)
+        return np.flatnonzero(words == self.names[task]) if words is not None else np.empty(0, np.int64)
 
     def largest(self, target: str, task: int, ignore: int | None = None) -> int:
         """The largest label of a task, in whatever split."""
@@ -74,9 +84,9 @@ class Tasks:
 
     def _labels(self, split: str, target: str, task: int, ignore: int | None) -> list[int]:
         arrays = self.splits[split]
-        if self.by not in arrays.groups or target not in arrays.values:
+        if target not in arrays.values:
             return []
-        labels = np.unique(arrays.values[target][arrays.groups[self.by] == self.names[task]])
+        labels = np.unique(arrays.values[target][self._rows(split, task)])
         return [int(label) for label in labels if label != ignore]
 
     def __str__(self) -> str:
