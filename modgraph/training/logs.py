@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from modgraph.files import write_atomically, writing
-from modgraph.store.records import json_text
+from modgraph.files import writing
+from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 
 T = TypeVar("T")
@@ -23,8 +20,8 @@ class Log:
     """Writes metrics of a run. `since` is the step it goes on from: what was logged after it is cut away."""
 
     def __init__(self, directory: RunDirectory, since: int) -> None:
-        self.path = directory.metrics
-        write_atomically(self.path, "".join(_kept(self.path, since)).encode())
+        self.lines = Journal(directory.metrics)
+        self.lines.cut("step", since + 1)
         self.folder = directory.tensorboard
         self.since = since
 
@@ -37,11 +34,7 @@ class Log:
 
     def write(self, split: str, epoch: int, step: int, values: dict[str, float], told: Mapping[str, Any]) -> None:
         """A line of a split's metrics; `told` stands in front of them, such as the phase that they are of."""
-        record = {"step": step, "epoch": epoch, "split": split, **told, **values}
-        with writing(self.path), self.path.open("a") as file:
-            file.write(json_text(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        self.lines.add({"step": step, "epoch": epoch, "split": split, **told, **values})
         with writing(self.folder):
             for name, value in values.items():
                 self.events.add_scalar(f"{split}/{name}", value, step)
@@ -59,18 +52,6 @@ class Log:
 def _numbered(name: str) -> bool:
     """Whether a metric is one of many alike, such as the use of each module: the files have them, a line does not."""
     return name.rpartition(".")[2].isdigit()
-
-
-def _kept(path: Path, since: int) -> Iterator[str]:
-    """The lines up to a step; a line that was cut off in the middle is dropped."""
-    if not path.exists():
-        return
-    for line in path.read_text().splitlines(keepends=True):
-        try:
-            if line.endswith("\n") and json.loads(line)["step"] <= since:
-                yield line
-        except (ValueError, KeyError, TypeError):
-            continue
 
 
 def progress(items: Iterator[T], total: int, title: str, quiet: bool = False) -> Iterator[T]:

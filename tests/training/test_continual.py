@@ -23,11 +23,11 @@ from modgraph.ir import Graph, Grow, edit_from_json, module_axes, replayed, weig
 from modgraph.nn import CrossEntropy
 from modgraph.store.checkpoint import Checkpoint, read_checkpoint
 from modgraph.store.growth import replayed_graph
+from modgraph.store.journal import Journal
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training import load_run
 from modgraph.training.continual import accuracies as measures
 from modgraph.training.continual.detection import look
-from modgraph.training.continual.journal import Journal
 from modgraph.training.recipe import read_recipe
 from modgraph.training.run import finish, resumed, started
 from modgraph.training.stages import part_name
@@ -62,7 +62,7 @@ def checkpoints(run: Path) -> list[Checkpoint]:
 
 
 def lines(run: Path, log: str) -> list[dict[str, Any]]:
-    return Journal(run / log).records()
+    return [json.loads(line) for line in (run / log).read_text().splitlines()]
 
 
 def graph_of(checkpoint: Checkpoint) -> Graph:

@@ -13,7 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from modgraph.training.continual.journal import Journal
+from modgraph.store.growth import read_edits
+from modgraph.store.run_directory import RunDirectory
 from tests import continual_runs
 from tests.small_runs import begin, go_on
 
@@ -125,5 +126,5 @@ def test_a_model_grows_alike_in_two_processes(tmp_path: Path) -> None:
     begin(spec, tmp_path / "one", train__precision="float64")
     with_two(spec, "--out", tmp_path / "two", "-s", "train.precision=float64")
     close(tmp_path / "two", tmp_path / "one")
-    hashes = [[line["hash"] for line in Journal(tmp_path / run / "growth.jsonl").records()] for run in ("one", "two")]
+    hashes = [[line.hash for line in read_edits(RunDirectory(tmp_path / run))] for run in ("one", "two")]
     assert hashes[0] == hashes[1] and len(hashes[0]) == 5

@@ -10,6 +10,7 @@ from typing import Any
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, learnt_weights
 from modgraph.ir.edit import Edit, Freeze, Grow, replayed
+from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.continual.accuracies import average_accuracy, forgetting, last_accuracy
@@ -18,7 +19,6 @@ from modgraph.training.continual.detection import Look, look
 from modgraph.training.continual.errors import NoLossLeft
 from modgraph.training.continual.evaluation import examples, measured, modules, record_of, shown
 from modgraph.training.continual.grown_spec import grown_parameters
-from modgraph.training.continual.journal import Journal
 from modgraph.training.continual.masking import learnt_from, losses_called
 from modgraph.training.continual.plan import PlannedPhase, check_names, notes_of, planned_phases
 from modgraph.training.continual.position import DETECT, DONE, LEARN, Position
