@@ -159,9 +159,10 @@ def _may_grow(pool: PoolEntity, router: RouterEntity, statement: ast.Grow, site:
     """Whether a pool's modules may grow by what a router tells, and nothing else says so."""
     others = _pools_along(pool.axis, site.scope)
     first = site.context.growing.get(pool.axis.name)
-    if _is_of_types(pool.axis, site.scope) or any(len(other.templates) > 1 for other in others.values()):
+    of_types = _is_of_types(pool.axis, site.scope)
+    if of_types or any(len(other.templates) > 1 for other in others.values()):
         unlike = "its modules are unlike, so a new one is none of them", "declare it as modules of one kind"
-        reason, way_out = OF_TYPES if _is_of_types(pool.axis, site.scope) else unlike
+        reason, way_out = OF_TYPES if of_types else unlike
         site.tell(errors.CannotGrow(span=statement.span, pool=statement.pool, reason=reason, way_out=way_out))
     elif first is not None:
         notes = (Note(text="they grow by this already", span=first),)

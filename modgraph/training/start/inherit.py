@@ -44,7 +44,7 @@ def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mappi
 
     Raises `ModgraphError` where they do not fit.
     """
-    before = {name: _before(graph, name, own[name]) for name in own}
+    before = {**own, **_before(graph, own)}
     shared = [name for name in own if name in found]
     if not shared:
         reason = f"no tensor has a name of this spec's; the run has {listed(sorted(found))}"
@@ -62,10 +62,9 @@ def inherit_run(graph: Graph, own: Mapping[str, Tensor], path: str, found: Mappi
     return _take_over(graph, {**own, **places}, path, found, {name: Origin(name) for name in shared})
 
 
-def _before(graph: Graph, name: str, own: Tensor) -> Tensor:
-    """The places of a weight that were there before it grew."""
-    of = module_axes(graph).get(name)
-    return own if of is None else own.narrow(of.axis, 0, of.old)
+def _before(graph: Graph, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Of the weights along an axis that grows the places that were there before it did."""
+    return {name: own[name].narrow(of.axis, 0, of.old) for name, of in module_axes(graph).items()}
 
 
 def inherit_file(graph: Graph, own: Mapping[str, Tensor], path: str, weight_map: WeightMap) -> Inherited:
