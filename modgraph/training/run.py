@@ -34,6 +34,7 @@ from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_recipe
+from modgraph.training.scheduled import scheduled
 from modgraph.training.sections import Start, Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.beginning import Beginning
@@ -171,6 +172,7 @@ def _engine(
         check_augmented(graph, recipe.train.augment or {})
         if recipe.train.bucket is not None:
             lengths_of(splits[TRAIN])
+        scheduled(graph, recipe.train.states or {})
         if processes.is_rank_zero:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))
