@@ -173,7 +173,14 @@ def test_names_that_mean_nothing_are_told(folder: Path) -> None:
 
 
 def test_what_needs_no_input_keeps_them() -> None:
-    text = """model m() { input x: float[3] weight w: float[2] output y = x -> linear(2) output w }"""
+    text = """model m() { input x: float[3] weight w: float[2] = zeros output y = x -> linear(2) output w }"""
     graph = apply_passes(modgraph.loads(text, "m.mod").ir, (*without_outputs(["y"]), *INFERENCE))
     assert [*graph.input_types] == ["x"]
     assert [weight.name for weight in weights_of(graph)] == ["w"]
+
+
+def test_arrays_ask_what_is_left_how_many_examples_there_are() -> None:
+    text = """model m() { input hint: token[9] input x: float[3] constant c: float[3] = [1, 0, 2]
+        weight w: float[3] = ones state s: float = ones output y = x * c * w * s output z = hint -> embedding(2) }"""
+    graph = apply_passes(modgraph.loads(text, "m.mod").ir, (*without_outputs(["z"]), *INFERENCE))
+    assert [*graph.input_types] == ["x"]
