@@ -226,7 +226,8 @@ class Engine:
 
     def _close_epoch(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
-        values = {TRAIN: self.state.metrics.values(Means.joined(self.processes.gather(self.means)))}
+        gathered = Means.joined(self.processes.gather(self.means))
+        values = {TRAIN: {**self.state.metrics.values(gathered), **self.state.settings()}}
         if self.phase.validation is not None:
             values[VALIDATION] = self.measured(self.state.model, self.phase.validation)
         improving = measured_metrics(self.graph, self.train, self.phase.splits)
@@ -243,6 +244,7 @@ class Engine:
 
     def _step(self, indices: Tensor) -> None:
         state, step = self.state, self.progress.step
+        state.schedule(*self._place)
         state.learner.prepare(state.model, step)
         state.model.train()
         torch.manual_seed(generator_for(self.train.seed, "noise", step).initial_seed())
@@ -262,10 +264,15 @@ class Engine:
 
     def _rate(self) -> float:
         """The learning rate of this step."""
-        steps = self.order.steps
-        share = self.train.schedule.share(self.progress.step_of_phase, steps * self.phase.epochs, steps)
+        share = self.train.schedule.share(*self._place)
         full: float = self.train.optimizer.arguments()["lr"] if self.phase.lr is None else self.phase.lr
         return full * share
+
+    @property
+    def _place(self) -> tuple[int, int, int]:
+        """The step of the phase, of how many in all, and how many an epoch has: what schedules go by."""
+        steps = self.order.steps
+        return self.progress.step_of_phase, steps * self.phase.epochs, steps
 
     def _told(self, indices: Tensor) -> dict[str, Tensor]:
         """What draws are to take, by the names under which a batch tells it."""
