@@ -129,7 +129,7 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
         return None if branch is None else read_section(section, branch, path, report)
     for option in options:
         if typing.get_origin(option) is Mapping:
-            return _sections(typing.get_args(option)[1], item, path, report)
+            return _by_name(field, typing.get_args(option)[1], item, path, report)
     if isinstance(item, Branch):
         report.add(errors.BadValue(span=item.span, key=path, problem="must be a plain value", meaning="no mapping"))
         return None
@@ -178,16 +178,13 @@ def _mapping(item: Leaf | Branch, section: type[Section], path: str, report: Rep
     return None
 
 
-def _sections(kind: type[Section], item: Leaf | Branch, path: str, report: Report) -> dict[str, Section | None] | None:
-    """Sections of one kind by a name of the user's choice."""
-    branch = _mapping(item, kind, path, report)
-    if branch is None:
+def _by_name(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> dict[str, Any] | None:
+    """Sections or plain values of one kind by a name of the user's choice."""
+    if isinstance(item, Leaf):
+        problem = f"must be a mapping, not {item.value!r}"
+        report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning="a mapping"))
         return None
-    found = {}
-    for name, inner in branch.items.items():
-        each = _mapping(inner, kind, f"{path}.{name}", report)
-        found[name] = None if each is None else read_section(kind, each, f"{path}.{name}", report)
-    return found
+    return {name: _field(field, hint, each, f"{path}.{name}", report) for name, each in item.items.items()}
 
 
 def _section_of(hint: Any) -> type[Section] | None:
