@@ -71,7 +71,8 @@ class Engine:
             course.take_up(self)
 
     def _order(self) -> RandomOrder:
-        return RandomOrder(self.phase.data, self.train.batch, self.train.by, self.train.steps_per_epoch)
+        train = self.train
+        return RandomOrder(self.phase.data, train.batch, train.by, train.steps_per_epoch, bucket=train.bucket)
 
     # ------------------------------------------------------------ what a course may know
 
@@ -253,9 +254,9 @@ class Engine:
             group["lr"] = self._rate()
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(indices, self.train.seed, step) as own:
-            rows = batch_of(self.phase.data, own.numpy())
+            rows = batch_of(self.phase.data, own.numpy(), among=indices.numpy())
             batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
-            found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own)})
+            found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own, batch)})
             measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
             objective = state.learner.objective(losses, found[measured:known], len(indices))
         self._descend(objective, batch, len(indices))
@@ -275,9 +276,9 @@ class Engine:
         steps = self.order.steps
         return self.progress.step_of_phase, steps * self.phase.epochs, steps
 
-    def _told(self, indices: Tensor) -> dict[str, Tensor]:
+    def _told(self, indices: Tensor, batch: Batch) -> dict[str, Tensor]:
         """What draws are to take, by the names under which a batch tells it."""
-        return {name: self.processes.placed(each) for name, each in self.state.learner.told(indices).items()}
+        return {name: self.processes.placed(each) for name, each in self.state.learner.told(indices, batch).items()}
 
     def _augmented(self, batch: Batch, indices: Tensor, step: int) -> Batch:
         """This process's part of a batch, its images moved as they would be in one process."""

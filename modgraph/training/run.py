@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from modgraph.data import TRAIN, Arrays
+from modgraph.data.batches import lengths_of
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import as_json
 from modgraph.diagnostics import ModgraphError
@@ -169,6 +170,8 @@ def _engine(
         processes.on_rank_zero(check)
         check_monitored(graph, recipe.train, splits)
         check_augmented(graph, recipe.train.augment or {})
+        if recipe.train.bucket is not None:
+            lengths_of(splits[TRAIN])
         scheduled(graph, recipe.train.states or {})
         if processes.is_rank_zero:
             stack.enter_context(directory.locked())

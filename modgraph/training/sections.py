@@ -80,6 +80,9 @@ class Train(Section):
         None,
         doc="a grouping of the data, as domain: its groups have equal shares of a step, are held out, are measured",
     )
+    bucket: int | None = setting(
+        None, min=2, max=1_000_000, doc="steps whose examples are dealt to them by length, so that little is padding"
+    )
     seed: int = setting(0, min=0, doc="of weights, order and noise")
     optimizer: Optimizer = DEFAULT_OPTIMIZER()
     schedule: Schedule = DEFAULT_SCHEDULE()
