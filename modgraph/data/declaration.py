@@ -15,7 +15,7 @@ from modgraph.data.errors import DataDoesNotFit, LabelsBeyond
 from modgraph.data.padding import Padding, cut, padding_of, without_rubbish
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, comparisons
+from modgraph.ir import Graph, comparisons, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
