@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.errors import DataDoesNotFit, LabelsBeyond
+from modgraph.data.padding import Padding, cut, padding_of, without_rubbish
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, comparisons
@@ -48,12 +49,14 @@ class Arrays:
 
     `groups` tell examples apart, by the name of a grouping, with a word for each example; `orders` says in which order
     groups come, of groupings where it is not that of their names. What is too large for memory stands in `on_disk`.
+    `padded` says which axes of which arrays hold padding, and the arrays that tell how long each example is.
     """
 
     values: Mapping[str, NDArray[Any]]
     groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
     on_disk: Mapping[str, OnDisk] = field(default_factory=dict)
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    padded: Mapping[str, Padding] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -62,12 +65,32 @@ class Arrays:
         """Some of the examples."""
         groups = {name: words[indices] for name, words in self.groups.items()}
         on_disk = {name: column.take(indices) for name, column in self.on_disk.items()}
-        return Arrays({name: array[indices] for name, array in self.values.items()}, groups, on_disk, self.orders)
+        values = {name: array[indices] for name, array in self.values.items()}
+        return replace(self, values=values, groups=groups, on_disk=on_disk)
 
-    def read(self, indices: NDArray[Any] | slice) -> dict[str, NDArray[Any]]:
-        """Every array of some of the examples. Raises `ModgraphError` where a file cannot be read."""
+    def read(self, indices: NDArray[Any] | slice, among: NDArray[Any] | slice | None = None) -> dict[str, NDArray[Any]]:
+        """Every array of some of the examples, padding cut to the longest of them, or of those `among` which they are.
+
+        Raises `ModgraphError` where a file cannot be read.
+        """
         stored = {name: column.read(indices) for name, column in self.on_disk.items()}
-        return {name: array[indices] for name, array in self.values.items()} | stored
+        longest = self._longest(indices if among is None else among)
+        found = {name: cut(array, self.padded.get(name, ()), longest) for name, array in self.values.items()}
+        return {name: np.ascontiguousarray(array[indices]) for name, array in found.items()} | stored
+
+    def _longest(self, indices: NDArray[Any] | slice) -> dict[str, int]:
+        """How long the longest of some examples is, at least 1, by the array that tells the lengths."""
+        return {name: max(1, int(self.values[name][indices].max(initial=1))) for name in self._lengths}
+
+    @property
+    def _lengths(self) -> list[str]:
+        """The arrays that tell how long examples are."""
+        return sorted({name for padding in self.padded.values() for _, name in padding})
+
+    def lengths(self) -> NDArray[np.int64] | None:
+        """How long each example is, along all its padded axes together; None where none is padded."""
+        told = [self.values[name] for name in self._lengths]
+        return np.sum(told, axis=0) if told else None
 
     def names_of_groups(self, by: str | None) -> list[str]:
         """The groups that the examples belong to, in their order; none if there is no such grouping."""
@@ -141,6 +164,7 @@ class DataSet(Named):
 def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
     wanted = {**graph.input_types, **graph.target_types}
+    arrays = replace(arrays, values=without_rubbish(arrays.values, graph, _ignored(graph)))
     found = []
     checked: dict[str, NDArray[Any]] = {}
     lengths: dict[int | str, tuple[str, int]] = {}
@@ -161,7 +185,7 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     found += [f'array "{name}" of {split} {problem}' for name, problem in _wrong_lengths(checked, wanted, lengths)]
     if found:
         raise ModgraphError([DataDoesNotFit(reason=reason) for reason in found])
-    return replace(arrays, values=checked)
+    return replace(arrays, values=checked, padded=padding_of(graph, checked))
 
 
 def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:

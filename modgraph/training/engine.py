@@ -70,7 +70,8 @@ class Engine:
             course.take_up(self)
 
     def _order(self) -> RandomOrder:
-        return RandomOrder(self.phase.data, self.train.batch, self.train.by, self.train.steps_per_epoch)
+        train = self.train
+        return RandomOrder(self.phase.data, train.batch, train.by, train.steps_per_epoch, bucket=train.bucket)
 
     # ------------------------------------------------------------ what a course may know
 
@@ -226,7 +227,8 @@ class Engine:
 
     def _close_epoch(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
-        values = {TRAIN: self.state.metrics.values(Means.joined(self.processes.gather(self.means)))}
+        gathered = Means.joined(self.processes.gather(self.means))
+        values = {TRAIN: {**self.state.metrics.values(gathered), **self.state.settings()}}
         if self.phase.validation is not None:
             values[VALIDATION] = self.measured(self.state.model, self.phase.validation)
         improving = measured_metrics(self.graph, self.train, self.phase.splits)
@@ -243,6 +245,7 @@ class Engine:
 
     def _step(self, indices: Tensor) -> None:
         state, step = self.state, self.progress.step
+        state.schedule(*self._place)
         state.learner.prepare(state.model, step)
         state.model.train()
         torch.manual_seed(generator_for(self.train.seed, "noise", step).initial_seed())
@@ -250,9 +253,9 @@ class Engine:
             group["lr"] = self._rate()
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(indices, self.train.seed, step) as own:
-            rows = batch_of(self.phase.data, own.numpy())
+            rows = batch_of(self.phase.data, own.numpy(), among=indices.numpy())
             batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
-            found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own)})
+            found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own, batch)})
             measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
             objective = state.learner.objective(losses, found[measured:known], len(indices))
         self._descend(objective, len(indices))
@@ -262,14 +265,19 @@ class Engine:
 
     def _rate(self) -> float:
         """The learning rate of this step."""
-        steps = self.order.steps
-        share = self.train.schedule.share(self.progress.step_of_phase, steps * self.phase.epochs, steps)
+        share = self.train.schedule.share(*self._place)
         full: float = self.train.optimizer.arguments()["lr"] if self.phase.lr is None else self.phase.lr
         return full * share
 
-    def _told(self, indices: Tensor) -> dict[str, Tensor]:
+    @property
+    def _place(self) -> tuple[int, int, int]:
+        """The step of the phase, of how many in all, and how many an epoch has: what schedules go by."""
+        steps = self.order.steps
+        return self.progress.step_of_phase, steps * self.phase.epochs, steps
+
+    def _told(self, indices: Tensor, batch: Batch) -> dict[str, Tensor]:
         """What draws are to take, by the names under which a batch tells it."""
-        return {name: self.processes.placed(each) for name, each in self.state.learner.told(indices).items()}
+        return {name: self.processes.placed(each) for name, each in self.state.learner.told(indices, batch).items()}
 
     def _augmented(self, batch: Batch, indices: Tensor, step: int) -> Batch:
         """This process's part of a batch, its images moved as they would be in one process."""

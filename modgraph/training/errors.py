@@ -45,6 +45,37 @@ class UnknownTarget(Diagnostic):
     suggestion: str
 
 
+class NoSuchState(Diagnostic):
+    """A recipe moves a state along a schedule that the spec does not have; in its name `*` stands for any letters."""
+
+    code = "MG550"
+    message = 'train.states names "{pattern}", which is no state of the spec'
+    help = "{suggestion}"
+    pattern: str
+    suggestion: str
+
+
+class StateWithRule(Diagnostic):
+    """A recipe moves a state along a schedule that a rule of the spec, `next …`, moves already."""
+
+    code = "MG551"
+    message = 'train.states."{pattern}" moves the state "{state}", which has a rule: next {state} = …'
+    help = "leave one of them out: the key of the recipe, or the rule of the spec"
+    pattern: str
+    state: str
+
+
+class StateIsNoNumber(Diagnostic):
+    """A recipe moves a state along a schedule that is an array: a schedule gives a share of one number."""
+
+    code = "MG552"
+    message = 'train.states."{pattern}" moves the state "{state}", which is {type} and no number'
+    help = "declare a number, state scale: float = constant(1), and multiply the array by it"
+    pattern: str
+    state: str
+    type: str
+
+
 class NotAnImage(Diagnostic):
     """A recipe moves images of an input that the spec does not have, or that is not of images, float[C, H, W]."""
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from modgraph.data import Arrays
 from modgraph.data.errors import DataDoesNotFit
+from modgraph.data.padding import real_places
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, length_name, rewritten
+from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, rewritten
 from modgraph.training.errors import UnknownTarget
 from modgraph.training.sections import Labels
 
@@ -30,7 +31,7 @@ def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph
     for name, each in weights.items():
         size = graph.target_types[name].size
         assert size is not None, "a cross-entropy compares with classes"
-        given = balanced(_real(graph, name, train), size) if isinstance(each, str) else each
+        given = balanced(_real(name, train), size) if isinstance(each, str) else each
         if len(given) != size:
             reason = f"train.labels.{name}.weights has {len(given)} numbers for {size} classes"
             raise ModgraphError([DataDoesNotFit(reason=reason, way_out="give one weight for each class, or: balanced")])
@@ -44,16 +45,10 @@ def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
     return tuple(float(counts.sum() / (classes * count)) if count else 0.0 for count in counts)
 
 
-def _real(graph: Graph, target: str, train: Arrays) -> NDArray[Any]:
+def _real(target: str, train: Arrays) -> NDArray[Any]:
     """The labels of a target that are no padding, [S]."""
     label = train.values[target]
-    real = np.ones(label.shape, bool)
-    for at, axis in enumerate(graph.target_types[target].shape, start=1):
-        length = train.values.get(length_name(graph, axis.name)) if axis.is_padded else None
-        if length is not None:
-            positions = np.arange(label.shape[at]).reshape([-1 if each == at else 1 for each in range(label.ndim)])
-            real &= positions < length.reshape(-1, *[1] * (label.ndim - 1))
-    return label[real]
+    return label[real_places(label, train.padded.get(target, ()), train.values)]
 
 
 def _edited(graph: Graph, role: str, values: Mapping[str, Any]) -> Graph:

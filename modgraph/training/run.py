@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from modgraph.data import TRAIN, Arrays
+from modgraph.data.batches import lengths_of
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import as_json
 from modgraph.diagnostics import ModgraphError
@@ -33,6 +34,7 @@ from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_recipe
+from modgraph.training.scheduled import scheduled
 from modgraph.training.sections import Start, Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.beginning import Beginning
@@ -168,6 +170,9 @@ def _engine(
         processes.on_rank_zero(check)
         check_monitored(graph, recipe.train, splits)
         check_augmented(graph, recipe.train.augment or {})
+        if recipe.train.bucket is not None:
+            lengths_of(splits[TRAIN])
+        scheduled(graph, recipe.train.states or {})
         if processes.is_rank_zero:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))

@@ -80,9 +80,13 @@ class Train(Section):
         None,
         doc="a grouping of the data, as domain: its groups have equal shares of a step, are held out, are measured",
     )
+    bucket: int | None = setting(
+        None, min=2, max=1_000_000, doc="steps whose examples are dealt to them by length, so that little is padding"
+    )
     seed: int = setting(0, min=0, doc="of weights, order and noise")
     optimizer: Optimizer = DEFAULT_OPTIMIZER()
     schedule: Schedule = DEFAULT_SCHEDULE()
+    states: Mapping[str, Schedule] | None = None
     clip: float | None = setting(None, min=0, doc="largest norm of the gradient; a larger one is scaled down")
     validation: float = setting(0.0, min=0, max=0.9, doc="share of the training data held out, measured every epoch")
     best: str | None = setting(None, doc="a metric, as validation.accuracy: the run ends with its best epoch's weights")
