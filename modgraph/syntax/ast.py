@@ -290,7 +290,7 @@ class Body(Tree):
 
     @cached_property
     def declared(self) -> tuple[str, ...]:
-        """Names of the inputs, targets, modules, pools and routers that it declares, those of bodies within included."""
+        """Names of the inputs, targets, modules, pools and routers that it declares, in bodies within too."""
         return tuple(name for statement in self.statements for name in _declared(statement))
 
     @cached_property
