@@ -116,7 +116,7 @@ block mt_rmn(tasks, cells=4, hidden=5, layers=[3, 3], widths=[5, 5], policies=[5
       input task[k]: float[time, width]
     }
   }
-  state temperature: float = ones
+  state temperature: float = constant(100)
   if frozen_encoder {
     frozen {
       module encoder = routed_layers(cells, hidden, layers, widths, policies, recursive)
