@@ -1,4 +1,4 @@
-"""Messages about export (MG7xx, MG840)."""
+"""Messages about export (MG7xx, MG840, MG841)."""
 
 from __future__ import annotations
 
@@ -144,3 +144,14 @@ class NoNovelty(Diagnostic):
     message = 'no router of "{model}" records a novelty'
     help = "record one where the router is defined, such as: record gates, novelty = z; or leave out --novelty"
     model: str
+
+
+class UnknownOutput(Diagnostic):
+    """An export of some outputs names them by their labels; a `*` in a name stands for anything."""
+
+    code = "MG841"
+    message = 'the model "{model}" has no output "{name}"'
+    help = "{suggestion}"
+    model: str
+    name: str
+    suggestion: str

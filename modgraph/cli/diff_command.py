@@ -10,13 +10,11 @@ from dataclasses import replace
 
 from modgraph.cli.common import add_force, add_overrides, overrides, read_overrides, warn
 from modgraph.cli.diff_git import Versions
-from modgraph.cli.diff_values import values_of
+from modgraph.cli.diff_values import as_in_bundle, left_out_of, values_of
 from modgraph.cli.lengths import add_lengths, read_lengths
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.diff import Comparison, Paint, Side, as_json, coloured, compared, plain, text_of
-from modgraph.ir import Graph
-from modgraph.passes import apply_passes, pipeline_behind
 from modgraph.store.opened import Kind, Opened, kind_of, opened
 from modgraph.store.records import json_text
 
@@ -87,21 +85,24 @@ def comparison(before: Opened, after: Opened, lengths: Mapping[str, int]) -> Com
     A bundle holds the graph of inference: what is compared with one is brought there first.
     """
     for_inference = before.kind is not after.kind and Kind.BUNDLE in (before.kind, after.kind)
-    sides = [_side(each, other.graph if for_inference else None) for each, other in ((before, after), (after, before))]
-    notes = [_brought(each) for each in (before, after) if for_inference and each.kind is not Kind.BUNDLE]
+    sides = [_side(each, other if for_inference else None) for each, other in ((before, after), (after, before))]
+    pairs = ((before, after), (after, before))
+    notes = [_brought(each, other) for each, other in pairs if for_inference and each.kind is not Kind.BUNDLE]
     found = compared(sides[0], sides[1], after.moved, lengths, notes=tuple(notes))
     return replace(found, values=values_of(before, after, found.weights))
 
 
-def _side(found: Opened, bundle: Graph | None) -> Side:
+def _side(found: Opened, bundle: Opened | None) -> Side:
     """One of the two; what stands beside a bundle's graph is brought to what a bundle of it would tell."""
     if bundle is None or found.kind is Kind.BUNDLE:
         return Side(str(found.path), found.kind, found.graph)
-    return Side(str(found.path), found.kind, apply_passes(found.graph, pipeline_behind(bundle)))
+    return Side(str(found.path), found.kind, as_in_bundle(found.graph, bundle))
 
 
-def _brought(found: Opened) -> str:
-    return f"the {found.kind} {found.path} is compared as it is exported, without what only training needs"
+def _brought(found: Opened, bundle: Opened) -> str:
+    also = "".join(f", nor {name}" for name in left_out_of(bundle) if name in found.graph.outputs)
+    lacks = f"{also}, which the bundle leaves out" if also else ""
+    return f"the {found.kind} {found.path} is compared as it is exported, without what only training needs{lacks}"
 
 
 def _run_for_git(words: list[str]) -> int:

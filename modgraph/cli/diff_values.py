@@ -29,7 +29,7 @@ def values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Val
         return Values()
     if Kind.BUNDLE not in kinds:
         return _by_name(_weights_of(before), _weights_of(after), weights)
-    hashes = [_hash_of(each, other.graph) for each, other in ((before, after), (after, before))]
+    hashes = [_hash_of(each, other) for each, other in ((before, after), (after, before))]
     if None in hashes:
         return NONE_YET
     return Values(Trained.EQUAL if hashes[0] == hashes[1] else Trained.DIFFERENT)
@@ -68,7 +68,7 @@ def _goes_on(old: ndarray, new: ndarray) -> bool:
     return _equal(old, new[tuple(map(slice, old.shape))].copy())
 
 
-def _hash_of(found: Opened, bundle: Graph) -> str | None:
+def _hash_of(found: Opened, bundle: Opened) -> str | None:
     """The hash of the weights that a bundle such as the other has, None of a run without any."""
     if found.kind is Kind.BUNDLE:
         return str(found.manifest["weights"])
@@ -78,5 +78,15 @@ def _hash_of(found: Opened, bundle: Graph) -> str | None:
     return None if weights is None else hash_of_values({name: weights[name] for name in _needed(found.graph, bundle)})
 
 
-def _needed(graph: Graph, bundle: Graph) -> list[str]:
-    return [weight.name for weight in weights_of(apply_passes(graph, pipeline_behind(bundle)))]
+def _needed(graph: Graph, bundle: Opened) -> list[str]:
+    return [weight.name for weight in weights_of(as_in_bundle(graph, bundle))]
+
+
+def as_in_bundle(graph: Graph, bundle: Opened) -> Graph:
+    """A graph brought to what a bundle of it would hold that was exported as another was."""
+    return apply_passes(graph, pipeline_behind(bundle.graph, left_out_of(bundle)))
+
+
+def left_out_of(bundle: Opened) -> list[str]:
+    """The outputs of its model that a bundle leaves out."""
+    return [*bundle.manifest.get("left_out", {}).get("outputs", ())]

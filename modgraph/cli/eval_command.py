@@ -65,7 +65,11 @@ def _opened(run: Run, options: argparse.Namespace) -> Bundle:
     """The bundle to measure, which is one of this run."""
     from modgraph.training.bundle_metrics import bundle_of
 
-    return bundle_of(run, options.bundle, check=not options.unchecked)
+    bundle = bundle_of(run, options.bundle, check=not options.unchecked)
+    left_out = bundle.manifest.get("left_out", {}).get("outputs", ())
+    if left_out:
+        print(f"note: the bundle leaves out {', '.join(left_out)}, and so are their metrics", file=sys.stderr)
+    return bundle
 
 
 def _of_model(run: Run, data: Splits) -> dict[str, float]:

@@ -22,6 +22,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--routing", action="store_true", help="the routers' records as further outputs")
     parser.add_argument("--novelty", action="store_true", help="what routers record of novelty as further outputs")
     parser.add_argument("--int8", action="store_true", help="weights of eight bits; says what that changes")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="these outputs alone, and what they need; * stands for anything",
+    )
     add_force(parser)
 
 
@@ -40,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
         routing=options.routing,
         novelty=options.novelty,
         int8=options.int8,
+        only=options.only,
         examples=None if first is None else first.read(slice(EXAMPLES)),
         tests=tests,
         description=run.description(),

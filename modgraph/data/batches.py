@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import generator_for
 from modgraph.data.declaration import Arrays
-from modgraph.data.errors import UnknownGrouping
+from modgraph.data.errors import NothingToBucket, UnknownGrouping
 from modgraph.diagnostics import ModgraphError, did_you_mean
 
 Batch = dict[str, Tensor]
@@ -21,9 +23,12 @@ Indices = slice | NDArray[Any]
 EXAMPLES = 256  # a batch of an evaluation
 
 
-def batch_of(arrays: Arrays, indices: Indices) -> Batch:
-    """Some examples as tensors. Raises `ModgraphError` where a file cannot be read."""
-    return {name: torch.from_numpy(array) for name, array in arrays.read(indices).items()}
+def batch_of(arrays: Arrays, indices: Indices, among: Indices | None = None) -> Batch:
+    """Some examples as tensors, their padding cut to the longest of them, or of those `among` which they are.
+
+    Raises `ModgraphError` where a file cannot be read.
+    """
+    return {name: torch.from_numpy(array) for name, array in arrays.read(indices, among).items()}
 
 
 def batches(arrays: Arrays, part: int = 0, parts: int = 1) -> Iterator[tuple[slice, Batch]]:
@@ -51,25 +56,45 @@ def indices_by_group(arrays: Arrays, by: str | None) -> list[NDArray[np.int64]]:
 class RandomOrder:
     """Which examples each step of an epoch sees: `batch` of each group, a group that ends beginning anew.
 
-    Without grouping and a number of steps, an epoch is one pass, and its last step may see fewer. It is a function of
-    the seed, of the epoch, and of what it is for.
+    Without grouping and a number of steps, an epoch is one pass, and its last step may see fewer. With a `bucket` of
+    several steps, their examples are dealt to them anew, so that those of a step are of like lengths. It is a function
+    of the seed, of the epoch, and of what it is for.
     """
 
     def __init__(
-        self, arrays: Arrays, batch: int, by: str | None = None, steps: int | None = None, use: str = "order"
+        self,
+        arrays: Arrays,
+        batch: int,
+        by: str | None = None,
+        steps: int | None = None,
+        use: str = "order",
+        bucket: int | None = None,
     ) -> None:
+        """Raises `ModgraphError` where there is no such grouping, or a bucket and no lengths."""
         self.groups = [torch.from_numpy(indices) for indices in indices_by_group(arrays, by)]
         self.batch = batch
         self.use = use
         self.one_pass = by is None and steps is None
         self.steps = steps or math.ceil(len(arrays) / (batch * len(self.groups)))
+        self.bucket = None if bucket is None else Bucket(bucket, lengths_of(arrays))
 
     def draw(self, seed: int, epoch: int, since: int = 0) -> Iterator[Tensor]:
         """The examples of each step of an epoch, from step `since` on, drawn as they are needed."""
+        if self.bucket is None:
+            yield from map(torch.cat, self._drawn(seed, epoch, since))
+            return
+        number, done = divmod(since, self.bucket.steps)
+        drawn = self._drawn(seed, epoch, since - done)
+        while together := list(itertools.islice(drawn, self.bucket.steps)):
+            generator = generator_for(seed, f"{self.use} in a bucket", epoch, number)
+            yield from self.bucket.dealt(together, generator)[done:]
+            number, done = number + 1, 0
+
+    def _drawn(self, seed: int, epoch: int, since: int) -> Iterator[tuple[Tensor, ...]]:
+        """Each group's part of each step."""
         groups = enumerate(self.groups)
         columns = [self._stream(indices, self._generator(seed, epoch, group), since) for group, indices in groups]
-        for step in zip(*columns, strict=True):
-            yield torch.cat(step)
+        return zip(*columns, strict=True)
 
     def _stream(self, indices: Tensor, generator: torch.Generator, since: int) -> Iterator[Tensor]:
         """A group's part of each step, from one random order of the group after another."""
@@ -91,3 +116,34 @@ class RandomOrder:
     def _generator(self, seed: int, epoch: int, group: int) -> torch.Generator:
         """Each group has one of its own, so that none is drawn further ahead than the others need."""
         return generator_for(seed, self.use, epoch, *([group] if group else []))
+
+
+@dataclass(frozen=True, eq=False)
+class Bucket:
+    """So many steps whose examples are dealt to them by their `lengths`."""
+
+    steps: int
+    lengths: Tensor
+
+    def dealt(self, drawn: Sequence[tuple[Tensor, ...]], generator: torch.Generator) -> list[Tensor]:
+        """The same examples in as many steps, each group's dealt by length, in a random order of steps.
+
+        `drawn` has each group's part of each step. Which step is smaller than others is random too.
+        """
+        order = torch.randperm(len(drawn), generator=generator).tolist()
+        columns = [self._by_length([column[at] for at in order]) for column in zip(*drawn, strict=True)]
+        steps = [torch.cat(parts) for parts in zip(*columns, strict=True)]
+        return [steps[at] for at in torch.randperm(len(steps), generator=generator).tolist()]
+
+    def _by_length(self, parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The examples of one group in parts as large, the shortest in the first, those of one length as drawn."""
+        drawn = torch.cat(list(parts))
+        return torch.split(drawn[self.lengths[drawn].argsort(stable=True)], [len(part) for part in parts])
+
+
+def lengths_of(arrays: Arrays) -> Tensor:
+    """How long each example is. Raises `ModgraphError` where all are equally long."""
+    lengths = arrays.lengths()
+    if lengths is None:
+        raise ModgraphError([NothingToBucket()])
+    return torch.from_numpy(lengths)

@@ -38,11 +38,11 @@ class Dealer:
         sizes = [len(each) for of_part in rows for each in of_part]
         words = np.repeat([part.name for part in self.parts], [sum(map(len, of_part)) for of_part in rows])
         taken = arrays.take(indices)
-        dealt = Arrays(
-            {**taken.values, self.target: np.repeat(np.arange(len(sizes)), sizes)},
-            {**taken.groups, TASK: words},
-            taken.on_disk,
-            {**taken.orders, TASK: tuple(part.name for part in self.parts)},
+        dealt = replace(
+            taken,
+            values={**taken.values, self.target: np.repeat(np.arange(len(sizes)), sizes)},
+            groups={**taken.groups, TASK: words},
+            orders={**taken.orders, TASK: tuple(part.name for part in self.parts)},
         )
         return self._shifted(dealt, split, indices)
 

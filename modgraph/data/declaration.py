@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.errors import DataDoesNotFit, LabelsBeyond
+from modgraph.data.padding import Padding, cut, padding_of, without_rubbish
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, comparisons
+from modgraph.ir import Graph, comparisons, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
@@ -48,12 +49,14 @@ class Arrays:
 
     `groups` tell examples apart, by the name of a grouping, with a word for each example; `orders` says in which order
     groups come, of groupings where it is not that of their names. What is too large for memory stands in `on_disk`.
+    `padded` says which axes of which arrays hold padding, and the arrays that tell how long each example is.
     """
 
     values: Mapping[str, NDArray[Any]]
     groups: Mapping[str, NDArray[np.str_]] = field(default_factory=dict)
     on_disk: Mapping[str, OnDisk] = field(default_factory=dict)
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    padded: Mapping[str, Padding] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -62,12 +65,32 @@ class Arrays:
         """Some of the examples."""
         groups = {name: words[indices] for name, words in self.groups.items()}
         on_disk = {name: column.take(indices) for name, column in self.on_disk.items()}
-        return Arrays({name: array[indices] for name, array in self.values.items()}, groups, on_disk, self.orders)
+        values = {name: array[indices] for name, array in self.values.items()}
+        return replace(self, values=values, groups=groups, on_disk=on_disk)
 
-    def read(self, indices: NDArray[Any] | slice) -> dict[str, NDArray[Any]]:
-        """Every array of some of the examples. Raises `ModgraphError` where a file cannot be read."""
+    def read(self, indices: NDArray[Any] | slice, among: NDArray[Any] | slice | None = None) -> dict[str, NDArray[Any]]:
+        """Every array of some of the examples, padding cut to the longest of them, or of those `among` which they are.
+
+        Raises `ModgraphError` where a file cannot be read.
+        """
         stored = {name: column.read(indices) for name, column in self.on_disk.items()}
-        return {name: array[indices] for name, array in self.values.items()} | stored
+        longest = self._longest(indices if among is None else among)
+        found = {name: cut(array, self.padded.get(name, ()), longest) for name, array in self.values.items()}
+        return {name: np.ascontiguousarray(array[indices]) for name, array in found.items()} | stored
+
+    def _longest(self, indices: NDArray[Any] | slice) -> dict[str, int]:
+        """How long the longest of some examples is, at least 1, by the array that tells the lengths."""
+        return {name: max(1, int(self.values[name][indices].max(initial=1))) for name in self._lengths}
+
+    @property
+    def _lengths(self) -> list[str]:
+        """The arrays that tell how long examples are."""
+        return sorted({name for padding in self.padded.values() for _, name in padding})
+
+    def lengths(self) -> NDArray[np.int64] | None:
+        """How long each example is, along all its padded axes together; None where none is padded."""
+        told = [self.values[name] for name in self._lengths]
+        return np.sum(told, axis=0) if told else None
 
     def names_of_groups(self, by: str | None) -> list[str]:
         """The groups that the examples belong to, in their order; none if there is no such grouping."""
@@ -141,27 +164,40 @@ class DataSet(Named):
 def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
     wanted = {**graph.input_types, **graph.target_types}
-    found = []
+    arrays = replace(arrays, values=without_rubbish(arrays.values, graph, _ignored(graph)))
+    found: list[DataDoesNotFit] = []
     checked: dict[str, NDArray[Any]] = {}
     lengths: dict[int | str, tuple[str, int]] = {}
-    ignored = _ignored(graph)
+    ignored, missing = _ignored(graph), with_missing_labels(graph)
     for name, type_ in wanted.items():
         if name in arrays.on_disk and arrays.on_disk[name].shape == type_.dimensions:
             continue
         if name not in arrays.values:
             if type_.dtype != "length":
                 known = ", ".join(sorted(arrays.values)) or "none"
-                found.append(f'{split} has no array "{name}" for {type_}; it has: {known}')
+                found.append(DataDoesNotFit(reason=f'{split} has no array "{name}" for {type_}; it has: {known}'))
             continue
-        problem = _problem(arrays.values[name], type_, name, lengths, ignored.get(name))
+        problem = _problem(arrays.values[name], type_, name, lengths, ignored.get(name), name in missing)
         if problem is not None:
-            found.append(f'array "{name}" of {split} {problem}')
+            reason = f'array "{name}" of {split} {problem}'
+            found.append(_told(reason, name, arrays.values[name], graph))
         else:
             checked[name] = _cast(arrays.values[name], type_)
-    found += [f'array "{name}" of {split} {problem}' for name, problem in _wrong_lengths(checked, wanted, lengths)]
+    wrong = _wrong_lengths(checked, wanted, lengths)
+    found += [DataDoesNotFit(reason=f'array "{name}" of {split} {problem}') for name, problem in wrong]
     if found:
-        raise ModgraphError([DataDoesNotFit(reason=reason) for reason in found])
-    return replace(arrays, values=checked)
+        raise ModgraphError(found)
+    return replace(arrays, values=checked, padded=padding_of(graph, checked))
+
+
+def _told(reason: str, name: str, array: NDArray[Any], graph: Graph) -> DataDoesNotFit:
+    """A message; where labels of a target seem to be missing, with the key of the recipe that says they may be."""
+    may_miss = {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph)
+    missing = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
+    if name not in may_miss or not missing.any():
+        return DataDoesNotFit(reason=reason)
+    way_out = f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
+    return DataDoesNotFit(reason=reason, way_out=way_out)
 
 
 def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
@@ -206,8 +242,10 @@ def _problem(
     name: str,
     lengths: dict[int | str, tuple[str, int]],
     ignored: int | None,
+    missing: bool,
 ) -> str | None:
-    """What is wrong with one array; an axis of any length must have one length everywhere.
+    """What is wrong with one array; an axis of any length must have one length everywhere. Labels that are `missing`
+    are negative, or not a number.
 
     Labels of an axis of classes that has a name are not bounded from above: a training may add classes.
     """
@@ -227,14 +265,15 @@ def _problem(
     if type_.dtype == "float":
         if array.dtype.kind not in "fiub":
             return f"holds {array.dtype}, not numbers"
-        finite = np.isfinite(_cast(array, type_)).all()
+        numbers = _cast(array, type_)
+        finite = np.isfinite(numbers[~np.isnan(numbers)] if missing else numbers).all()
         return None if finite else "holds values that are infinite, not a number or too large for float32"
     if array.dtype.kind not in "iu":
         return f"holds {array.dtype}, not whole numbers"
-    if ignored is not None:
-        array = array[array != ignored]
-        if not array.size:
-            return f"holds nothing but {ignored}, which is ignored"
+    array = array[array >= 0] if missing else array
+    array = array if ignored is None else array[array != ignored]
+    if not array.size:
+        return None if missing else f"holds nothing but {ignored}, which is ignored"
     if type_.size is not None and array.min() < 0 and type_.of:
         return f"holds values from {array.min()}; {type_} allows 0 and more"
     if type_.size is not None and not type_.of and (array.min() < 0 or array.max() >= type_.size):

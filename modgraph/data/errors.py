@@ -136,3 +136,15 @@ class UnknownGrouping(Diagnostic):
     help = "{suggestion}"
     name: str
     suggestion: str
+
+
+class NothingToBucket(Diagnostic):
+    """A recipe asks for batches of like lengths, and the examples are all of one length: no axis of the spec's inputs
+    is of any length, or the data do not tell how long each example is along it."""
+
+    code = "MG544"
+    message = "train.bucket: the data tell no lengths of examples"
+    help = (
+        "leave train.bucket out, or give an input an axis of any length, float[time, 8], and the data its lengths, as "
+        "the array time_length"
+    )

@@ -5,6 +5,7 @@ from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower, NoSuchLowering, choices
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
+from modgraph.passes.outputs import WithoutOutputs, without_outputs
 from modgraph.passes.pipelines import (
     INFERENCE,
     PIPELINES,
@@ -31,6 +32,7 @@ __all__ = [
     "NoveltyAsOutputs",
     "Pass",
     "WithoutNovelty",
+    "WithoutOutputs",
     "apply_passes",
     "choices",
     "export_pipeline",
@@ -39,4 +41,5 @@ __all__ = [
     "pipeline_behind",
     "reassociated",
     "up_to",
+    "without_outputs",
 ]

@@ -11,6 +11,7 @@ from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
+from modgraph.passes.outputs import without_outputs
 
 TRAINING: tuple[Pass, ...] = (Lower(),)
 INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
@@ -19,18 +20,18 @@ WITH_NOVELTY: tuple[Pass, ...] = (NoveltyAsOutputs(), *INFERENCE)
 PIPELINES: Mapping[str, tuple[Pass, ...]] = MappingProxyType({"training": TRAINING, "inference": INFERENCE})
 
 
-def export_pipeline(routing: bool, novelty: bool) -> tuple[Pass, ...]:
-    """What makes the graph of a bundle: with what routers record of novelty as outputs, among what they record, or
-    without it."""
+def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
+    """What makes the graph of a bundle: without some outputs; with what routers record of novelty as outputs, among
+    what they record, or without it."""
     if novelty:
-        return WITH_NOVELTY
-    return INFERENCE if routing else WITHOUT_NOVELTY
+        return (*without_outputs(left_out), *WITH_NOVELTY)
+    return (*without_outputs(left_out), *(INFERENCE if routing else WITHOUT_NOVELTY))
 
 
-def pipeline_behind(bundle: Graph) -> tuple[Pass, ...]:
-    """What has made the graph of a bundle."""
+def pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
+    """What has made the graph of a bundle that leaves some outputs out."""
     told = novelties(bundle)
-    return export_pipeline(bool(told), bool(told.keys() & bundle.outputs.keys()))
+    return export_pipeline(bool(told), bool(told.keys() & bundle.outputs.keys()), left_out)
 
 
 def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:

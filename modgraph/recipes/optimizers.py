@@ -1,4 +1,4 @@
-"""Optimizers and schedules of the learning rate, as sections of a recipe."""
+"""Optimizers and schedules, of the learning rate and of states, as sections of a recipe."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class AdamW(Adam):
 
 
 class Schedule(Named):
-    """The share of the learning rate at each step, a function of the step alone."""
+    """The share of the learning rate, or of a state's start, at each step: a function of the step alone."""
 
     registry: ClassVar[Registry[Schedule]] = Registry("schedule")
     warmup: int = setting(0, min=0, doc="steps over which the rate rises to its full value")
@@ -142,6 +142,7 @@ class Stairs(Schedule):
     name = "stairs"
     every: int = setting(min=1, doc="epochs of one rate")
     factor: float = setting(0.1, min=0, max=1, doc="what the rate is multiplied by then")
+    floor: float = setting(0.0, min=0, max=1, doc="share of the rate that it never goes below")
 
     def after_warmup(self, done: float, epoch: int) -> float:
-        return self.factor ** (epoch // self.every)
+        return max(self.floor, self.factor ** (epoch // self.every))

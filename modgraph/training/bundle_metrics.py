@@ -32,7 +32,8 @@ def bundle_of(run: Run, path: str, check: bool = True) -> Bundle:
         manifest = (bundle := Bundle(path, check=check)).manifest
     except BundleError as error:
         raise ModgraphError([BadBundle.of(error)]) from error
-    model = next((each for each in exportable(run.model()) if is_of(manifest, each.graph)), None)
+    models = exportable(run.model(), manifest.get("left_out", {}).get("outputs", ()))
+    model = next((each for each in models if is_of(manifest, each.graph)), None)
     if model is None:
         raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="another model")])
     if manifest.get("weights") != hash_of_weights(model):

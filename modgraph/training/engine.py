@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch import Model, build, generator_for
+from modgraph.backends.torch.labelled import labelled_examples
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import Batch, RandomOrder, batch_of
 from modgraph.diagnostics import ModgraphError
@@ -26,7 +27,7 @@ from modgraph.store.checkpoint_record import tidy
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.course import Course, Facts, Turn
-from modgraph.training.divergence import check_gradients, check_loss, first_not_finite
+from modgraph.training.divergence import check_gradients, check_loss, wrong_in
 from modgraph.training.errors import Diverged
 from modgraph.training.logs import Log, progress
 from modgraph.training.monitored import check_monitored, measured_metrics
@@ -70,7 +71,8 @@ class Engine:
             course.take_up(self)
 
     def _order(self) -> RandomOrder:
-        return RandomOrder(self.phase.data, self.train.batch, self.train.by, self.train.steps_per_epoch)
+        train = self.train
+        return RandomOrder(self.phase.data, train.batch, train.by, train.steps_per_epoch, bucket=train.bucket)
 
     # ------------------------------------------------------------ what a course may know
 
@@ -226,7 +228,8 @@ class Engine:
 
     def _close_epoch(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
-        values = {TRAIN: self.state.metrics.values(Means.joined(self.processes.gather(self.means)))}
+        gathered = Means.joined(self.processes.gather(self.means))
+        values = {TRAIN: {**self.state.metrics.values(gathered), **self.state.settings()}}
         if self.phase.validation is not None:
             values[VALIDATION] = self.measured(self.state.model, self.phase.validation)
         improving = measured_metrics(self.graph, self.train, self.phase.splits)
@@ -243,6 +246,7 @@ class Engine:
 
     def _step(self, indices: Tensor) -> None:
         state, step = self.state, self.progress.step
+        state.schedule(*self._place)
         state.learner.prepare(state.model, step)
         state.model.train()
         torch.manual_seed(generator_for(self.train.seed, "noise", step).initial_seed())
@@ -250,26 +254,31 @@ class Engine:
             group["lr"] = self._rate()
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(indices, self.train.seed, step) as own:
-            rows = batch_of(self.phase.data, own.numpy())
+            rows = batch_of(self.phase.data, own.numpy(), among=indices.numpy())
             batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
-            found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own)})
+            found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own, batch)})
             measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
             objective = state.learner.objective(losses, found[measured:known], len(indices))
-        self._descend(objective, len(indices))
+        self._descend(objective, batch, len(indices))
         state.move(found[known:])
         self.progress = self.progress.after_step()
         state.metrics.gather(self.means, batch, found[:measured], losses)
 
     def _rate(self) -> float:
         """The learning rate of this step."""
-        steps = self.order.steps
-        share = self.train.schedule.share(self.progress.step_of_phase, steps * self.phase.epochs, steps)
+        share = self.train.schedule.share(*self._place)
         full: float = self.train.optimizer.arguments()["lr"] if self.phase.lr is None else self.phase.lr
         return full * share
 
-    def _told(self, indices: Tensor) -> dict[str, Tensor]:
+    @property
+    def _place(self) -> tuple[int, int, int]:
+        """The step of the phase, of how many in all, and how many an epoch has: what schedules go by."""
+        steps = self.order.steps
+        return self.progress.step_of_phase, steps * self.phase.epochs, steps
+
+    def _told(self, indices: Tensor, batch: Batch) -> dict[str, Tensor]:
         """What draws are to take, by the names under which a batch tells it."""
-        return {name: self.processes.placed(each) for name, each in self.state.learner.told(indices).items()}
+        return {name: self.processes.placed(each) for name, each in self.state.learner.told(indices, batch).items()}
 
     def _augmented(self, batch: Batch, indices: Tensor, step: int) -> Batch:
         """This process's part of a batch, its images moved as they would be in one process."""
@@ -278,21 +287,12 @@ class Engine:
         noise = torch.rand(len(indices), DRAWS, generator=generator_for(self.train.seed, "augment", step))
         return augmented(batch, self.train.augment, noise[slice(*self.processes.own(indices))])
 
-    def _descend(self, losses: Mapping[str, Tensor], examples: int) -> None:
+    def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss or a gradient is no finite number."""
-        loss = torch.stack([self._part(value, examples) for value in losses.values()]).sum()
+        counts = self.processes.totals(labelled_examples(self.state.metrics.labels, batch))
+        parts = [self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()]
+        loss = torch.stack(parts).sum()
         check_loss(self.processes.mean(loss), self.progress.step)
         self.processes.fabric.backward(loss)
         check_gradients(self.state.named, self.progress.step, self.train.clip)
         self.state.stepper.step()
-
-    def _part(self, loss: Tensor, examples: int) -> Tensor:
-        """This process's part of a loss, such that the parts' mean is the loss of the batch: a loss per example is
-        summed over the part; one over the batch is the same in every process."""
-        return loss.sum() * (self.processes.size / examples) if loss.dim() else loss
-
-
-def wrong_in(checkpoint: Checkpoint) -> str | None:
-    """The first tensor of a checkpoint that holds what is no finite number."""
-    state = {f"{key}.{name}": each for name, fields in checkpoint.optimizer.items() for key, each in fields.items()}
-    return first_not_finite(checkpoint.weights) or first_not_finite(state)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from modgraph.data import TRAIN, Arrays
+from modgraph.data.batches import lengths_of
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import as_json
 from modgraph.diagnostics import ModgraphError
@@ -28,11 +29,13 @@ from modgraph.training.carried import Carried, Edit, carried, frozen_alike, rena
 from modgraph.training.course import Course
 from modgraph.training.engine import Engine
 from modgraph.training.held_out import with_validation
-from modgraph.training.labels import ignoring, weighing
+from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
+from modgraph.training.loss_weights import weighing_losses
 from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_recipe
+from modgraph.training.scheduled import scheduled
 from modgraph.training.sections import Start, Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.beginning import Beginning
@@ -89,9 +92,10 @@ def _begun(
     """A new run of a program in its folder, which `first` may give weights to begin with. Raises `ModgraphError`."""
     assert program.source is not None
     labels = recipe.train.labels or {}
-    graph = ignoring(program.ir, labels)
+    graph = weighing_losses(ignoring(program.ir, labels), recipe.train.losses or {})
     splits = with_validation(recipe.data.splits(graph), recipe.train)
     graph = weighing(graph, labels, splits[TRAIN])
+    refuse_unlabelled(graph, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
         inherited = first(engine)
         fingerprints = engine.processes.on_rank_zero(partial(as_json, recipe.data, splits))
@@ -168,6 +172,9 @@ def _engine(
         processes.on_rank_zero(check)
         check_monitored(graph, recipe.train, splits)
         check_augmented(graph, recipe.train.augment or {})
+        if recipe.train.bucket is not None:
+            lengths_of(splits[TRAIN])
+        scheduled(graph, recipe.train.states or {})
         if processes.is_rank_zero:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))

@@ -29,6 +29,7 @@ from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
 from modgraph.training.course import Phase
 from modgraph.training.errors import DoesNotCarryOver, NothingToLearn
 from modgraph.training.processes import Processes
+from modgraph.training.scheduled import ScheduledState, scheduled_states
 from modgraph.training.sections import Train
 from modgraph.training.stages import (
     Staged,
@@ -68,6 +69,7 @@ class TrainState:
     objective: nn.Module
     stepper: Any
     staged: Staged
+    scheduled: tuple[ScheduledState, ...]
 
     @cached_property
     def named(self) -> dict[str, nn.Parameter]:
@@ -86,6 +88,15 @@ class TrainState:
             own, of = self.model.get_buffer(name), self._new_places.get(name)
             place = ... if of is None else (*[slice(None)] * of.axis, slice(of.old, None))
             own[place] = value[place]
+
+    def schedule(self, step: int, steps: int, steps_per_epoch: int) -> None:
+        """Give the states that the recipe moves their values at a step of a phase, of so many in all."""
+        for state in self.scheduled:
+            state.move(self.model, step, steps, steps_per_epoch)
+
+    def settings(self) -> dict[str, float]:
+        """What the states that the recipe moves are now, by the names that metrics have."""
+        return {f"state.{state.name}": state.value(self.model) for state in self.scheduled}
 
     @cached_property
     def _new_places(self) -> dict[str, ModuleAxis]:
@@ -125,6 +136,7 @@ def train_state(
     setup = LearnerSetup(phase.learnt_from(graph), phase.data, train.seed, train.batch, processes.size)
     learner = train.algorithm.learner(setup)
     model = build(learner.graph, seed=train.seed)
+    scheduled = scheduled_states(model, graph, train.states or {})
     cut = staged(model, graph) if checkpoint is None else _cut(model, graph, checkpoint)
     learnt = learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
     trained = _trained(model, cut, learnt)
@@ -136,7 +148,7 @@ def train_state(
     optimizer = resolve(train.optimizer.torch)([{"params": trained}], **train.optimizer.arguments())
     wanted = [*metrics.wanted, *learner.wanted, *moved_states(learner.graph).values()]
     objective, stepper = processes.setup(Objective(model, wanted), optimizer)
-    state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper, cut)
+    state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper, cut, scheduled)
     if checkpoint is not None:
         _take_up(state, checkpoint, same_phase, goes_on=same_phase or phase.goes_on)
     return state

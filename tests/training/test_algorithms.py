@@ -18,12 +18,13 @@ from modgraph import ModgraphError
 from modgraph.backends.torch import Model, build
 from modgraph.cli import main
 from modgraph.data import Arrays
+from modgraph.data.batches import batch_of
 from modgraph.training.algorithms import EM, Backprop, Reinforce
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
 from modgraph.training.algorithms.em import ViterbiEM
 from modgraph.training.run import finish, started
 from tests.children import told_by_a_child
-from tests.small_runs import begin, final_weights, go_on, interrupt_at
+from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at
 from tests.training.modular_in_numpy import (
     LAYERS,
     SLOTS,
@@ -68,7 +69,7 @@ def gradients(learner: Learner, model: Model, places: torch.Tensor) -> tuple[dic
     model.train()
     batch = {name: torch.from_numpy(array[places.numpy()]) for name, array in data().values.items()}
     wanted = (*learner.wanted, *model.graph.losses.values())
-    found = model.results({**batch, **learner.told(places)}, wanted)
+    found = model.results({**batch, **learner.told(places, batch)}, wanted)
     losses = dict(zip(model.graph.losses, found[len(learner.wanted) :], strict=True))
     parts = learner.objective(losses, found[: len(learner.wanted)], len(places))
     sum(each.mean() for each in parts.values()).backward()  # type: ignore[union-attr]
@@ -262,6 +263,24 @@ def test_what_reinforce_keeps_is_taken_up_again(toy: Path, tmp_path: Path) -> No
     assert final_weights(tmp_path / "broken") == final_weights(tmp_path / "whole")
     facts = json.loads(next((tmp_path / "whole/checkpoints").glob("*.json")).read_text())["facts"]
     assert facts["algorithm"]["steps"] > 0
+
+
+def test_batches_of_short_examples_keep_decisions_for_short_examples(toy: Path, tmp_path: Path) -> None:
+    """The table is as wide as the longest example; a batch that is cut reads and writes what it has places for."""
+    overrides = {"train__bucket": 3, "train__epochs": 2}
+    begin(toy, tmp_path / "whole", **overrides)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        started(str(toy), None, dotted(overrides), str(tmp_path / "broken")) as engine,
+    ):
+        rows = np.flatnonzero(engine.phase.data.values["time_length"] <= 2)
+        batch = batch_of(engine.phase.data, rows)
+        told = engine.state.learner.told(torch.from_numpy(rows), batch)
+        assert {each.shape[:2] for each in told.values()} == {(len(rows), 2)}
+        interrupt_at(engine, 5)
+        finish(engine)
+    go_on(tmp_path / "broken")
+    assert final_weights(tmp_path / "broken") == final_weights(tmp_path / "whole")
 
 
 def test_a_checkpoint_without_the_table_is_refused(toy: Path, tmp_path: Path) -> None:

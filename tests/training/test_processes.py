@@ -21,7 +21,10 @@ from tests.small_runs import begin, go_on
 SPEC = """
 model net() {
   input  image: float[1, 8, 8]
+  input  seen: float[time, 3]
   target label: class[10]
+  target size: float[2]
+  state  warmth: float = constant(4)
   pool   expert[3] = linear(24) -> relu -> linear(24)
   pool   other[3] = linear(24)
   router choose = noisy_top_k(2)
@@ -33,9 +36,11 @@ model net() {
   share = taken -> batch_mean(-2)
   next shares = (shares, taken -> mean(axis=-2)) -> keep_recent
   next offset = offset + 0.1 * (((share -> mean(axis=-1)) - share) -> sign)
-  logits = x + (x -> other by ((scores -> softmax) * taken)) -> mean -> linear(10)
+  late = seen + (seen -> normal_noise(0.1)) -> dropout(0.2) -> mean -> linear(10)  # noise as long as the longest
+  logits = late + (x + (x -> other by ((scores -> softmax) * taken)) -> mean -> linear(10))
   output logits
-  loss cross_entropy(logits, label)
+  loss cross_entropy(logits / warmth, label)
+  loss mse(x -> mean -> linear(2), size)
   loss 0.1 * (x -> batch_variance(-2) -> mean(axis=-1))
   loss 0.1 * importance(choose)
   loss 0.1 * load(choose)
@@ -47,12 +52,24 @@ model net() {
 
 @pytest.fixture
 def routed(spec: Path) -> Path:
-    """Noise, dropout, sums and statistics over the batch, a state, a capacity; and a last batch of a single example."""
+    """Noise, dropout, sums and statistics over the batch, a state, a capacity; lengths by which batches are made; and a
+    batch of a single example."""
     spec.write_text(SPEC)
     data = np.load(spec.with_name("digits.npz"))
-    np.savez(spec.with_name("digits.npz"), image=data["image"][:101], label=data["label"][:101])
+    size = np.where(np.arange(101)[:, None] % 7 < 2, [1, np.nan], np.nan)  # some parts of batches have none
+    lengths, seen = np.arange(101) * 7 % 9, data["image"][:101, 0, :, :3]
+    np.savez(
+        spec.with_name("digits.npz"),
+        image=data["image"][:101],
+        label=np.where(np.arange(101) % 3, data["label"][:101], -1),
+        size=size,
+        seen=seen,
+        time_length=np.minimum(lengths, 8),
+    )
     recipe = spec.with_suffix(".yaml")
-    recipe.write_text(recipe.read_text().replace("batch: 50", "batch: 20, clip: 1.0, validation: 0.25"))
+    tasks = "losses: {mse: 0.5}, labels: {label: {missing: true}, size: {missing: true}}, states: {warmth: cosine}"
+    text = recipe.read_text().replace("batch: 50", f"batch: 20, bucket: 2, clip: 1.0, validation: 0.25, {tasks}")
+    recipe.write_text(text)
     return spec
 
 
@@ -102,7 +119,7 @@ def test_two_processes_give_what_one_gives_and_one_goes_on_from_where_they_were(
 def test_all_stop_where_the_data_have_changed(routed: Path, tmp_path: Path) -> None:
     begin(routed, tmp_path / "run", train__epochs=1)
     data = dict(np.load(routed.with_name("digits.npz")))
-    np.savez(routed.with_name("digits.npz"), image=data["image"][::-1], label=data["label"])
+    np.savez(routed.with_name("digits.npz"), **{**data, "image": data["image"][::-1]})
     done = run_two("--resume", tmp_path / "run")
     assert done.returncode == 1
     assert done.stderr.count("error[MG620]: the data of") == 2 * 3  # of each process, for each split

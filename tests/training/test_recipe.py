@@ -21,6 +21,7 @@ train:
   optimizer: {name: adamw, lr: 1e-3}
   early_stop: {at: 0.9}
   labels: {label: {weights: [1, 2.5], ignore: -1}}
+  states: {"*.temperature": {name: stairs, every: 1, factor: 0.5, floor: 0.001}, other: cosine}
 """
 
 
@@ -56,6 +57,7 @@ def test_schedules_follow_their_formulas() -> None:
     assert [Stairs(every=2, factor=0.1).share(step, 24, 6) for step in (0, 11, 12, 23)] == pytest.approx(
         [1, 1, 0.1, 0.1]
     )
+    assert [Stairs(every=1, factor=0.5, floor=0.2).share(step, 24, 6) for step in (0, 6, 12, 18)] == [1, 0.5, 0.25, 0.2]
 
 
 def test_the_resolved_recipe_reads_back_as_the_same(tmp_path: Path) -> None:
@@ -84,6 +86,8 @@ MISTAKES = {
     "train: {schedule: cosin}": ("MG506", 'did you mean "cosine"'),
     "train: {schedule: stairs}": ("MG505", "every"),
     "train: {schedule: {name: cosine, floor: 2}}": ("MG504", "at most 1"),
+    "train: {states: {t: 3}}": ("MG504", "must be a mapping"),
+    "train: {states: {t: {every: 3}}}": ("MG505", "name"),
     "train: {labels: 3}": ("MG504", "must be a mapping"),
     "train: {labels: {label: {weight: balanced}}}": ("MG503", 'did you mean "weights"'),
     "train: {labels: {label: {weights: balance}}}": ("MG504", 'must be one of "balanced"'),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from modgraph.diagnostics import ModgraphError
 from modgraph.ir import grow
 from modgraph.training import load_run
 from modgraph.training.run import started
+from tests import continual_runs
 from tests.small_runs import begin, dotted, final_weights, go_on, interrupt_at, laid_out
 
 SPEC = """
@@ -83,3 +88,131 @@ def test_a_frozen_state_moves_in_its_new_places_alone(spec: Path, tmp_path: Path
             engine._step(torch.arange(20 * at, 20 * at + 20))
         moved = engine.state.weights["load.value"]
         assert moved[:3].tolist() == [0, 0, 0] and moved[3:].any()
+
+
+TEMPERED = """
+router tempered() for expert {
+  input x: float[tokens, dim]
+  input temperature: float
+  gates = (x -> linear(expert)) / temperature -> softmax
+  record gates
+  y = x -> expert by gates
+  output y
+}
+block scaled() {
+  input x: float[tokens, dim]
+  state gain: float = constant(2)
+  y = x * gain
+  output y
+}
+model net() {
+  input  image: float[1, 8, 8]
+  target label: class[10]
+  pool   expert[2] = linear(8)
+  router r = tempered
+  state  temperature: float = constant(100)
+  state  centre: float[64] = zeros
+  state  moved: float = zeros
+  x = image -> flatten
+  next moved = moved + 1
+  h = (x - centre + moved * 0 -> dropout(0.2)) -> scaled -> expert by r(temperature)
+  logits = h * temperature / 100 -> linear(10)
+  output logits
+  loss cross_entropy(logits, label)
+  loss 0.01 * importance(r)
+}
+"""
+STAIRS = {"name": "stairs", "every": 1, "factor": 0.5, "floor": 0.2}
+MOVED = {"temperature": STAIRS, "*.gain": {"name": "linear", "floor": 0.25}}
+
+
+@pytest.fixture
+def tempered(tmp_path: Path) -> Path:
+    spec = laid_out(tmp_path)
+    spec.write_text(TEMPERED)
+    return spec
+
+
+def moving(spec: Path, states: dict[str, Any]) -> Path:
+    """A spec whose recipe moves states."""
+    recipe = spec.with_suffix(".yaml")
+    train = {"epochs": 4, "batch": 50, "optimizer": "adam", "precision": "float64", "states": states}
+    recipe.write_text(json.dumps({"data": {"name": "npz", "train": str(spec.with_name("digits.npz"))}, "train": train}))
+    return spec
+
+
+def test_a_schedule_moves_a_state_and_an_interruption_changes_nothing(tempered: Path, tmp_path: Path) -> None:
+    """480 examples are 10 steps an epoch; what is logged is what the last step of an epoch was made with."""
+    spec = moving(tempered, MOVED)
+    begin(spec, tmp_path / "whole")
+    with started(str(spec), None, {}, str(tmp_path / "cut")) as engine, suppress(KeyboardInterrupt):
+        interrupt_at(engine, 29)
+        engine.run()
+    go_on(tmp_path / "cut")
+    assert final_weights(tmp_path / "cut") == final_weights(tmp_path / "whole")
+    assert (tmp_path / "cut/metrics.jsonl").read_bytes() == (tmp_path / "whole/metrics.jsonl").read_bytes()
+    lines = [json.loads(line) for line in (tmp_path / "whole/metrics.jsonl").read_text().splitlines()]
+    assert [line["state.temperature"] for line in lines] == [100, 50, 25, 20]
+    gains = [2 * (1 - 0.75 * step / 40) for step in (9, 19, 29, 39)]
+    assert [line["state.h.scaled.gain"] for line in lines] == pytest.approx(gains)
+    weights = load_run(tmp_path / "whole").checkpoint().weights
+    assert weights["temperature.value"] == 20
+    assert weights["moved.value"] == 40
+
+
+def test_a_step_is_made_with_its_own_value_and_one_written_into_the_spec_makes_the_same(
+    tempered: Path, tmp_path: Path
+) -> None:
+    """The first step of the second epoch, at a temperature of 50."""
+    written = tmp_path / "written.mod"
+    written.write_text(TEMPERED.replace("temperature: float = constant(100)", "temperature: float = constant(50)"))
+    found = []
+    for spec, states in ((tempered, {"temperature": STAIRS}), (written, {})):
+        with started(str(moving(spec, states)), None, {}, str(tmp_path / spec.stem)) as engine:
+            engine.progress = replace(engine.progress, step=10, epoch=1)
+            engine._step(torch.arange(20))
+            found.append(engine.state.weights)
+    for name, weight in found[0].items():
+        assert torch.equal(weight, found[1][name]), name
+
+
+def test_in_a_later_phase_a_schedule_begins_anew(tmp_path: Path) -> None:
+    """Also of a state that is frozen by then: it is a setting of the training."""
+    spec = continual_runs.laid_out(tmp_path)
+    text = spec.read_text().replace("  h = x\n", "  state warmth: float = constant(8)\n  h = x * warmth / 8\n")
+    spec.write_text(text)
+    recipe = json.loads(spec.with_suffix(".yaml").read_text())
+    recipe["train"]["states"] = {"warmth": {"name": "stairs", "every": 1, "factor": 0.5}}
+    spec.with_suffix(".yaml").write_text(json.dumps(recipe))
+    begin(spec, tmp_path / "whole", train__keep=1000)
+    with started(str(spec), None, {}, str(tmp_path / "cut")) as engine, suppress(KeyboardInterrupt):
+        interrupt_at(engine, 17)
+        engine.run()
+    go_on(tmp_path / "cut")
+    assert final_weights(tmp_path / "cut") == final_weights(tmp_path / "whole")
+    lines = [json.loads(line) for line in (tmp_path / "whole/metrics.jsonl").read_text().splitlines()]
+    phases: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        if line["split"] == "train":
+            phases.setdefault((line["task"], line["phase"]), []).append(line["state.warmth"])
+    assert len(phases) > 2
+    assert all(values == [8, 4] * (len(values) // 2) for values in phases.values())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "code", "told"),
+    [
+        ("temperatur", "MG550", 'did you mean "temperature"?'),
+        ("centre", "MG552", "float[64]"),
+        ("mov*", "MG551", "next moved"),
+    ],
+)
+def test_what_no_schedule_can_move_is_told_before_a_folder_is_made(
+    tempered: Path, tmp_path: Path, pattern: str, code: str, told: str
+) -> None:
+    with pytest.raises(ModgraphError) as caught:
+        begin(moving(tempered, {pattern: "cosine"}), tmp_path / "run")
+    (message,) = caught.value.diagnostics
+    assert message.code == code
+    assert told in message.text() + message.advice()
+    assert not (tmp_path / "run").exists()

@@ -41,7 +41,8 @@ class Bundle:
     """An exported model, loaded. `threads` bounds those it computes with (0: as many as there are cores).
 
     `inputs`, `outputs` and `routing` (what its routers decided) are ports by name; `manifest` is all that was written
-    about the model.
+    about the model. `targets` and `left_out` are names that arrays for it may have and that it does not take: what it
+    was trained on, and what goes with outputs of the model that it leaves out.
 
     The file's bytes are read once and held against the digest that they end in, before anything else looks at them. If
     there is a `<stem>.json` beside the file, it must be the manifest that the file holds, unless it is a JSON value
@@ -67,6 +68,8 @@ class Bundle:
             longest = {axis: int(axes[axis]["longest"]) for axis in axes if "longest" in axes[axis]}
             self._inputs = Inputs(self.inputs, longest)
             self.targets = frozenset(map(str, self.manifest.get("targets", ())))
+            without = self.manifest.get("left_out", {})
+            self.left_out = frozenset(map(str, (*without.get("inputs", ()), *without.get("targets", ()))))
             self._hold(self.inputs, self._session.get_inputs())
             self._hold({**self.outputs, **self.routing}, self._session.get_outputs())
         except (AttributeError, LookupError, TypeError, ValueError) as error:

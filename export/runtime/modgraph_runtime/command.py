@@ -39,7 +39,10 @@ def execute(options: argparse.Namespace) -> str:
         refuse_foreign(options.output, options.force)
     arrays = read_arrays(options.input)
     lines = [f"{name} is a target of the model: ignored" for name in arrays if name in bundle.targets]
-    inputs = {name: array for name, array in arrays.items() if name not in bundle.targets}
+    lines += [
+        f"{name} goes with outputs that this bundle leaves out: ignored" for name in arrays if name in bundle.left_out
+    ]
+    inputs = {name: array for name, array in arrays.items() if name not in bundle.targets | bundle.left_out}
     results = bundle.run(inputs, routing=options.routing)
     if any(len(array) == 0 for array in results.values()):
         raise BundleError(f'"{options.input}" has no examples')
@@ -56,6 +59,8 @@ def describe(bundle: Bundle) -> str:
     lines = [f"model    {manifest.get('model')}, exported by modgraph {manifest.get('modgraph')}"]
     for title, ports in (("input", bundle.inputs), ("output", bundle.outputs), ("routing", bundle.routing)):
         lines += [f"{title:8} {name}: {port}{_meaning(port)}" for name, port in ports.items()]
+    if bundle.left_out:
+        lines.append(f"{'left out':8} {', '.join(bundle.manifest['left_out']['outputs'])}")
     made, verified = manifest.get("preprocessing"), manifest.get("verified")
     if isinstance(made, dict):
         lines += [f"{'made':8} {name}: {how}" for name, how in made.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from modgraph_runtime.integrity import MANIFEST_KEY, MANIFEST_KEYS, trailer
 
 from modgraph.backends.errors import NoNovelty, NothingFinite, OfWholeBatch, TooLarge, Unreached, WrongSuffix
 from modgraph.backends.onnx.change import Change, Test, change
+from modgraph.backends.onnx.chosen_outputs import LeftOut, outputs_but
 from modgraph.backends.onnx.description import Description
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import quantised
@@ -34,6 +35,7 @@ from modgraph.passes import (
     choices,
     export_pipeline,
     novelties,
+    without_outputs,
 )
 
 LARGEST = 2_000_000_000  # bytes of weights in one file; protobuf ends at 2 GiB
@@ -50,6 +52,7 @@ class Report:
     lowerings: dict[str, str]
     warnings: tuple[Diagnostic, ...] = field(default=())
     change: Change | None = None
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     def __str__(self) -> str:
         verified = self.verified
@@ -58,6 +61,8 @@ class Report:
             f"ONNX Runtime agrees with torch at batch {', '.join(map(str, verified.batches))}: "
             f"largest relative difference {verified.worst:.1e}",
         ]
+        if self.left_out.outputs:
+            lines.append(f"left out: {', '.join((*self.left_out.outputs, *self.left_out.inputs))}")
         if verified.replaced:
             lines.append(f"examples replaced, a decision being too close to compare: {verified.replaced}")
         for name, size in self.pools.items():
@@ -75,6 +80,7 @@ def export(
     routing: bool = False,
     novelty: bool = False,
     int8: bool = False,
+    only: Collection[str] = (),
     examples: Arrays | None = None,
     tests: Mapping[str, Test] | None = None,
     description: Mapping[str, Any] | None = None,
@@ -83,17 +89,20 @@ def export(
     """Write a verified bundle, and its manifest beside it as `<stem>.json`.
 
     `routing` adds the routers' records as outputs, named `<route>.<record>`; `novelty` those of novelty, as outputs
-    named `<record>.<route>`; without either, what only they need is left out. `examples` are arrays by input name to
-    verify on (random ones otherwise); `description` gives `classes` by target, `preprocessing` by input, and by input
-    of tokens the `words` that ids stand for. `int8` rounds weights to eight bits after the verification, and measures
-    on `tests` (the examples otherwise) what that changes. What modgraph did not write is overwritten only with `force`.
+    named `<record>.<route>`; without either, what only they need is left out. `only` are names of outputs, or patterns
+    with `*`: the bundle has these outputs alone, and nothing that only others need. `examples` are arrays by input
+    name to verify on (random ones otherwise); `description` gives `classes` by target, `preprocessing` by input,
+    and by input of tokens the `words` that ids stand for. `int8` rounds weights to eight bits after the
+    verification, and measures on `tests` (the examples otherwise) what that changes. What modgraph did not write is
+    overwritten only with `force`.
     Raises `ModgraphError`, and then leaves what was there before.
     """
     target, _ = files_of_bundle(path)
     _check_place(target, force)
-    if novelty and not novelties(model.graph):
+    others = outputs_but(model.graph, only)
+    if novelty and not novelties(apply_passes(model.graph, without_outputs(others))):
         raise ModgraphError([NoNovelty(model=model.graph.name)])
-    inference = deterministic(model, export_pipeline(routing, novelty))
+    inference = deterministic(model, export_pipeline(routing, novelty, others))
     _check_model(inference)
     described = Description.of(description, model.graph)
     tried = Examples.of(inference.graph, examples)
@@ -105,14 +114,16 @@ def export(
         changed = change(inference.graph, exact, traced, tests or {"examples": Test(tried.sample())})
     if not routing:
         traced = traced.only(inference.graph.outputs)
-    text = as_text(manifest_of(model.graph, inference, traced, verified, described, changed))
+    left_out = LeftOut.of(model.graph, inference.graph)
+    text = as_text(manifest_of(model.graph, inference, traced, verified, described, changed, left_out))
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
     content += trailer(content)
     check = partial(loads, examples=tried) if int8 else partial(verify_bundle, inference, examples=tried)
     _write(target, content, text, check, force)
     pools = {name: pool.size for name, pool in inference.graph.pools().items()}
-    return Report(target, len(content), verified, pools, _lowerings(inference.graph), _warnings(verified), changed)
+    forms, warnings = _lowerings(inference.graph), _warnings(verified)
+    return Report(target, len(content), verified, pools, forms, warnings, changed, left_out)
 
 
 def _write(target: Path, content: bytes, manifest: str, check: Callable[[str], object], force: bool) -> None:
@@ -127,10 +138,11 @@ def _write(target: Path, content: bytes, manifest: str, check: Callable[[str], o
         _make_room(beside)
 
 
-def exportable(model: Model) -> list[Model]:
-    """The models for inference that a bundle may be of, by what it does with records of novelty."""
+def exportable(model: Model, left_out: Iterable[str] = ()) -> list[Model]:
+    """The models for inference, without some outputs, that a bundle may be of, by what it does with novelty."""
     pipelines = (WITHOUT_NOVELTY, INFERENCE, WITH_NOVELTY) if novelties(model.graph) else (INFERENCE,)
-    return [deterministic(model, each) for each in pipelines]
+    first = without_outputs(left_out)
+    return [deterministic(model, (*first, *each)) for each in pipelines]
 
 
 def deterministic(model: Model, pipeline: tuple[Pass, ...] = INFERENCE) -> Model:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
 
 from modgraph_runtime.bundle import FORMAT
 
 from modgraph.backends.onnx.change import Change
+from modgraph.backends.onnx.chosen_outputs import LeftOut
 from modgraph.backends.onnx.description import Description
 from modgraph.backends.onnx.operators import OPSET
 from modgraph.backends.onnx.trace import Traced
@@ -20,6 +21,8 @@ from modgraph.store.weight_values import hash_of_values
 from modgraph.types import TensorType
 from modgraph.version import VERSION
 
+T = TypeVar("T")
+
 
 def manifest_of(
     trained: Graph,
@@ -28,10 +31,11 @@ def manifest_of(
     verified: Verified,
     description: Description,
     changed: Change | None = None,
+    left_out: LeftOut | None = None,
 ) -> dict[str, Any]:
     """The manifest, ready to be written as JSON. `trained` has the targets that the inference graph lost; what was
     verified is the model before its weights were rounded, and `int8` what that changed."""
-    graph = inference.graph
+    graph, lacks = inference.graph, left_out or LeftOut()
     results = {**graph.outputs, **inference.routing_results()}
     targets = targets_of(trained)
     ports = [_port(name, graph.type_of(results[name]), tensor) for name, tensor in traced.tensors_out.items()]
@@ -45,18 +49,23 @@ def manifest_of(
         "outputs": [_with_target(port, targets) for port in ports if port["name"] in graph.outputs],
         "routing": [port for port in ports if port["name"] not in graph.outputs],
         "axes": {axis: {"longest": limits[axis]} if axis in limits else {} for axis in padded_axes(graph)},
-        "targets": {name: type_.as_json() for name, type_ in trained.target_types.items()},
+        "targets": {name: type_.as_json() for name, type_ in _but(trained.target_types, lacks.targets).items()},
         "classes": _classes(description, targets, graph),
-        "words": description.words,
-        "preprocessing": description.preprocessing,
+        "words": _but(description.words, lacks.inputs),
+        "preprocessing": _but(description.preprocessing, lacks.inputs),
         "pools": {name: _pool(pool, verified) for name, pool in graph.pools().items()},
         "verified": _verified(verified),
         **({"int8": changed.as_json()} if changed else {}),
+        **({"left_out": lacks.as_json()} if lacks.outputs else {}),
         "opset": OPSET,
         "hash": graph.hash(),
         "weights": hash_of_weights(inference),
         "ir": to_json(graph),
     }
+
+
+def _but(given: Mapping[str, T], names: Collection[str]) -> dict[str, T]:
+    return {name: value for name, value in given.items() if name not in names}
 
 
 def _with_target(port: dict[str, Any], targets: Mapping[str, str]) -> dict[str, Any]:

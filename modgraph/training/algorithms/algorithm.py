@@ -75,8 +75,9 @@ class Learner:
     def prepare(self, model: Model, step: int) -> None:
         """What is to be done before a step."""
 
-    def told(self, indices: Tensor) -> Tensors:
-        """What draws are to take for some examples of the training data, by the names under which a batch tells it."""
+    def told(self, indices: Tensor, batch: Tensors) -> Tensors:
+        """What draws are to take for some examples of the training data, as long as their batch is, by the names under
+        which it tells them."""
         return {}
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
 from modgraph.data.batches import RandomOrder, batch_of
+from modgraph.ir import Graph
 from modgraph.metrics.evaluation import placed
 from modgraph.nn import DRAW
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup, Tensors
@@ -36,7 +37,7 @@ class ViterbiEM(Learner):
 
     def _start(self, route: DrawnRoute) -> Tensor:
         """Uniformly random assignments, in as few bytes as they need."""
-        shape = [self._length(axis.name) if axis.size is None else axis.size for axis in route.shape]
+        shape = self._shape(route, self.setup.data.values)
         generator = generator_for(self.setup.seed, "assignments", route.name)
         kind = _narrowest(route.modules)
         refuse_beyond_memory(len(self.setup.data) * math.prod(shape) * kind.itemsize)
@@ -46,14 +47,16 @@ class ViterbiEM(Learner):
             rows.copy_(torch.randint(route.modules, rows.shape, generator=generator))
         return table
 
-    def _length(self, axis: str) -> int:
-        """How long an axis of any length is in the training data."""
-        types = self.setup.graph.input_types
-        return next(
-            int(self.setup.data.values[name].shape[1 + at])
-            for name, type_ in types.items()
-            if (at := type_.position(axis)) is not None
-        )
+    def _shape(self, route: DrawnRoute, arrays: Mapping[str, Any]) -> list[int]:
+        """The shape of an example's choices, where inputs are as long as some arrays [B, …] of them."""
+        return [
+            _length(axis.name, self.setup.graph, arrays) if axis.size is None else axis.size for axis in route.shape
+        ]
+
+    def _rows(self, indices: Tensor, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What is kept of some examples by route, as long as a batch of them is."""
+        shapes = {route.name: self._shape(route, batch) for route in self.likelihood.routes}
+        return {name: table[indices][_within(shapes[name])] for name, table in self.table.items()}
 
     def prepare(self, model: Model, step: int) -> None:
         if step % self.settings.m_steps == 0:
@@ -68,14 +71,16 @@ class ViterbiEM(Learner):
         rows = 1 + self.settings.samples  # first what is kept: of equal candidates argmax takes the first
         once = batch_of(self.setup.data, indices.numpy())
         batch = {name: array.repeat(rows, *[1] * (array.dim() - 1)) for name, array in once.items()}
-        batch |= self._named({name: self._candidates(table[indices]) for name, table in self.table.items()})
+        batch |= self._named({name: self._candidates(kept) for name, kept in self._rows(indices, once).items()})
         found = model.results(placed(batch, model), self.likelihood.wanted)
         value = self.likelihood.log_likelihood(found) + self.likelihood.log_probability(found)
         best_B = value.reshape(rows, -1).argmax(0).cpu()
         for name, chosen in self.likelihood.chosen(found).items():
             table = self.table[name]
             candidates = chosen.cpu().to(table.dtype).reshape(rows, len(indices), *chosen.shape[1:])
-            table[indices] = candidates[best_B, torch.arange(len(indices))]
+            kept = table[indices]
+            kept[_within(chosen.shape[1:])] = candidates[best_B, torch.arange(len(indices))]
+            table[indices] = kept
 
     def _candidates(self, kept: Tensor) -> Tensor:
         kept = kept.to(torch.int64)
@@ -86,8 +91,8 @@ class ViterbiEM(Learner):
         passes, step = divmod(at, self.order.steps)
         return next(self.order.draw(self.setup.seed, passes, since=step))
 
-    def told(self, indices: Tensor) -> Tensors:
-        return self._named({name: table[indices].to(torch.int64) for name, table in self.table.items()})
+    def told(self, indices: Tensor, batch: Tensors) -> Tensors:
+        return self._named({name: kept.to(torch.int64) for name, kept in self._rows(indices, batch).items()})
 
     def _named(self, choices: Tensors) -> Tensors:
         """Choices of routes, by the names under which a batch tells them."""
@@ -115,6 +120,17 @@ class ViterbiEM(Learner):
             if kept.numel() and not 0 <= kept.min() <= kept.max() < self.modules[name]:
                 raise ValueError(f"its assignments of {name} are to modules that there are not")
             table.copy_(kept)
+
+
+def _length(axis: str, graph: Graph, arrays: Mapping[str, Any]) -> int:
+    """How long an axis of any length is in arrays [B, …] of a graph's inputs."""
+    places = ((name, type_.position(axis)) for name, type_ in graph.input_types.items())
+    return next(int(arrays[name].shape[1 + at]) for name, at in places if at is not None)
+
+
+def _within(shape: Sequence[int]) -> tuple[slice, ...]:
+    """The places of rows [B, …] that an example of a shape has."""
+    return slice(None), *map(slice, shape)
 
 
 def _narrowest(modules: int) -> torch.dtype:

@@ -1,0 +1,80 @@
+"""What is padding in arrays of examples that are of unequal lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from modgraph.ir import Graph
+from modgraph.types import Axis, TensorType
+
+Values = Mapping[str, NDArray[Any]]
+Padding = tuple[tuple[int, str], ...]  # the axes of an array that hold padding, from 1, and the arrays of their lengths
+
+
+def padding_of(graph: Graph, values: Values) -> dict[str, Padding]:
+    """The padded axes of each array of a spec's inputs and targets, as far as lengths along them are told."""
+    lengths = graph.length_inputs()
+    known = {axis: name for axis, name in lengths.items() if name in values}
+    types = {**graph.input_types, **graph.target_types}
+    axes = {
+        name: tuple((at, known[axis.name]) for at, axis in enumerate(type_.shape, 1) if _told(axis, known))
+        for name, type_ in types.items()
+        if name in values
+    }
+    return {name: each for name, each in axes.items() if each}
+
+
+def _told(axis: Axis, known: Mapping[str, str]) -> bool:
+    return axis.is_padded and axis.name in known
+
+
+def real_places(array: NDArray[Any], padding: Padding, lengths: Values) -> NDArray[np.bool_]:
+    """Which places of an array [B, …] are no padding, of its shape."""
+    real = np.ones(array.shape, bool)
+    for at, name in padding:
+        positions = np.arange(array.shape[at]).reshape([-1 if each == at else 1 for each in range(array.ndim)])
+        real &= positions < lengths[name].reshape(-1, *[1] * (array.ndim - 1))
+    return real
+
+
+def cut(array: NDArray[Any], padding: Padding, longest: Mapping[str, int]) -> NDArray[Any]:
+    """A view of an array [B, …] that goes no further along its padded axes than the longest example."""
+    stops: dict[int, int] = {at: longest[name] for at, name in padding if name in longest}
+    return array[tuple(slice(stops.get(at)) for at in range(array.ndim))] if stops else array
+
+
+def without_rubbish(values: Values, graph: Graph, ignored: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+    """The arrays with zeros where their padding holds what is no value of the type: infinite, no number, no class."""
+    types = {**graph.input_types, **graph.target_types}
+    found = dict(values)
+    for name, padding in padding_of(graph, values).items():
+        array = values[name]
+        if not _fits(array, padding, values):
+            continue
+        wrong = _rubbish(array, types[name], ignored.get(name))
+        if wrong.any():
+            found[name] = np.where(wrong & ~real_places(array, padding, values), np.zeros((), array.dtype), array)
+    return found
+
+
+def _fits(array: NDArray[Any], padding: Padding, lengths: Values) -> bool:
+    """Whether it can be told what is padding; where not, whoever checks the arrays says why."""
+    told = [lengths[name] for _, name in padding]
+    return all(at < array.ndim for at, _ in padding) and all(each.shape == array.shape[:1] for each in told)
+
+
+def _rubbish(array: NDArray[Any], type_: TensorType, ignored: int | None) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_]
+    if array.dtype.kind == "f":
+        found = ~np.isfinite(array)
+        return found
+    if array.dtype.kind not in "iu" or type_.size is None:
+        return np.zeros(array.shape, bool)
+    found = array < 0
+    if not type_.of:  # a training may add classes
+        found |= array >= type_.size
+    return found if ignored is None else found & (array != ignored)

@@ -1,0 +1,82 @@
+"""Leave out some outputs of a model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from modgraph.ir import Built, Change, Graph, InputNode, Node, OpNode, OutputNode, Part, Result, rewritten
+from modgraph.passes.inference import InferenceOnly
+from modgraph.passes.infrastructure import Pass
+
+
+@dataclass(frozen=True)
+class WithoutOutputs(Pass):
+    """Leave out the outputs of some labels, what only they need, and inputs that nothing left needs."""
+
+    name: ClassVar[str] = "without_outputs"
+    labels: frozenset[str] = frozenset()
+
+    def __call__(self, graph: Graph) -> Graph:
+        if not self.labels & graph.outputs.keys():
+            return graph
+        left = _arrays_like_what_is_read(InferenceOnly()(rewritten(graph, self._without_these)))
+        unread = _unread_inputs(left)
+        return rewritten(left, lambda node, part: None if part.graph is left and node.name in unread else node)
+
+    def ensures(self, graph: Graph) -> bool:
+        return not self.labels & graph.outputs.keys()
+
+    def _without_these(self, node: Node, part: Part) -> Node | None:
+        return None if isinstance(node, OutputNode) and node.label in self.labels else node
+
+
+def without_outputs(labels: Iterable[str]) -> tuple[Pass, ...]:
+    """The pass that leaves some outputs out, if there are any."""
+    found = frozenset(labels)
+    return (WithoutOutputs(found),) if found else ()
+
+
+def _arrays_like_what_is_read(graph: Graph) -> Graph:
+    """Arrays, which ask an input only how many examples there are, ask one that outputs need."""
+    read = _read_inputs(graph)
+
+    def rule(node: Node, part: Part) -> Change:
+        if part.graph is not graph or not isinstance(node, OpNode) or not _counts_examples(node):
+            return node
+        ((slot, asked),) = graph.inputs(node.name).items()
+        before = itertools.takewhile(lambda each: each != node, graph)
+        known = [each.name for each in before if each.name in read]
+        return node if asked.node in read or not known else Built(((node, {slot: Result(known[0])}),))
+
+    return rewritten(graph, rule)
+
+
+def _counts_examples(node: Node) -> bool:
+    return isinstance(node, OpNode) and (node.op.is_array or node.op.remembers)
+
+
+def _read_inputs(graph: Graph) -> list[str]:
+    """The inputs that outputs need for more than the number of examples, lengths left out."""
+    pending, found = [node.name for node in graph.of_kind(OutputNode)], set[str]()
+    while pending:
+        node = graph[pending.pop()]
+        if node.name not in found and not _counts_examples(node):
+            pending += (result.node for result in graph.inputs(node.name).values())
+        found.add(node.name)
+    inputs = (node for node in graph.of_kind(InputNode) if node.types[0].dtype != "length")
+    return [node.name for node in inputs if node.name in found]
+
+
+def _unread_inputs(graph: Graph) -> set[str]:
+    """The inputs that no output needs, and lengths along axes that no other input has any more; none if outputs need
+    no input at all, since it is an input that says how many examples there are."""
+    needed = graph.ancestors(node.name for node in graph.of_kind(OutputNode))
+    inputs = {node.name: node.types[0] for node in graph.of_kind(InputNode)}
+    read = {name: type_ for name, type_ in inputs.items() if name in needed}
+    if not read:
+        return set()
+    axes = {axis for type_ in read.values() for axis in type_.padded}
+    return {name for name, type_ in inputs.items() if name not in read and type_.of not in axes}

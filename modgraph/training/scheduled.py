@@ -1,0 +1,73 @@
+"""States that a recipe moves along a schedule, such as a temperature: numbers, each a function of the step alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import torch
+
+from modgraph.backends.torch import Model
+from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.ir import Graph, OpNode, below
+from modgraph.recipes.optimizers import Schedule
+from modgraph.training.errors import NoSuchState, StateIsNoNumber, StateWithRule
+
+DECLARE = "the spec has no state; declare one: state temperature: float = constant(100)"
+
+
+@dataclass(frozen=True)
+class ScheduledState:
+    """A state, the weight that it is, where it starts, and how it moves."""
+
+    name: str
+    weight: str
+    start: float
+    schedule: Schedule
+
+    @torch.no_grad()
+    def move(self, model: Model, step: int, steps: int, steps_per_epoch: int) -> None:
+        """Give it its value at a step, from 0, of so many in all."""
+        model.get_buffer(self.weight).fill_(self.start * self.schedule.share(step, steps, steps_per_epoch))
+
+    def value(self, model: Model) -> float:
+        return float(model.get_buffer(self.weight))
+
+
+def scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> tuple[ScheduledState, ...]:
+    """The states that a recipe moves, which start as in a fresh model of their graph."""
+    weights = {node.owner: below(node.owner, node.op.all_weights()[0].name) for node in _states(graph)}
+    found = ((name, weights[name], each) for name, each in scheduled(graph, schedules).items())
+    return tuple(ScheduledState(name, at, float(fresh.get_buffer(at)), each) for name, at, each in found)
+
+
+def scheduled(graph: Graph, schedules: Mapping[str, Schedule]) -> dict[str, Schedule]:
+    """The schedule of each state that a pattern names; of several patterns, that of the last.
+
+    Raises `ModgraphError` for a pattern that names none, for a state that has a rule of its own or is no number.
+    """
+    states = {node.owner: node for node in _states(graph)}
+    ruled, found = _with_rules(graph), dict[str, Schedule]()
+    for pattern, schedule in schedules.items():
+        named = [name for name in states if fnmatchcase(name, pattern)]
+        if not named:
+            suggestion = did_you_mean(pattern, states, "its states are called: {known}") if states else DECLARE
+            raise ModgraphError([NoSuchState(pattern=pattern, suggestion=suggestion)])
+        for name in named:
+            if name in ruled:
+                raise ModgraphError([StateWithRule(pattern=pattern, state=name)])
+            if states[name].types[0].shape:
+                raise ModgraphError([StateIsNoNumber(pattern=pattern, state=name, type=str(states[name].types[0]))])
+            found[name] = schedule
+    return found
+
+
+def _states(graph: Graph) -> list[OpNode]:
+    return [node for node in graph.of_kind(OpNode) if node.op.remembers]
+
+
+def _with_rules(graph: Graph) -> set[str]:
+    """The states that a rule of the spec moves."""
+    sources = (graph[graph.inputs(node.name)["state"].node] for node in graph.of_kind(OpNode) if node.op.moves_state)
+    return {state.owner for state in sources if isinstance(state, OpNode)}
