@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, Weight, setting, uniform
 from modgraph.ops.op import Op
-from modgraph.tape import INDEX, Value
+from modgraph.tape import FLOAT, INDEX, Value
 from modgraph.types import Axis, derived
 
 STEPS = Operand("x", "... N D", help="a sequence has the axes number of steps, width")
@@ -66,11 +66,14 @@ class LSTM(Recurrent):
     gates = 4
 
     def layer(self, use: Use, x: Value) -> Value:
-        """In 32 bits one kernel, which takes x step by step and has a workspace of its own."""
-        if use.tape.width != 4:
+        """In 32 bits one kernel, which takes x step by step and has a workspace of its own; without biases it keeps
+        copies of the weights."""
+        width, D = use.tape.width, use.axis("D")
+        if width != FLOAT:
             return super().layer(use, x)
         x = use.tape.copy(x)
-        more = kernel_memory(use.lead, use.axis("N"), use.axis("D"), self.hidden) + 3 * 4 * use.lead * self.hidden
+        more = width * (3 * use.lead * self.hidden + (0 if self.bias else self.rows() * (D + self.hidden)))
+        more += kernel_memory(use.lead, use.axis("N"), D, self.hidden)
         return use.tape.make(use.result, x, *use.weights.values(), keeps=[x], keeps_result=True, keeps_more=more)
 
 
