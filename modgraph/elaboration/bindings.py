@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from modgraph.diagnostics import Span
@@ -16,6 +17,7 @@ from modgraph.elaboration.entities import (
     WithAxis,
     described,
     is_callable,
+    several,
 )
 from modgraph.elaboration.scans import carried_out
 from modgraph.elaboration.site import Site
@@ -31,7 +33,7 @@ def elaborate_binding(statement: ast.Binding, site: Site) -> None:
     else:
         inside = named_after(name, site)
     value = inside.evaluate(statement.value)
-    values = list(value.tensors) if isinstance(value, TensorTuple) else [value]
+    values = _results(value, len(keys))
     if isinstance(value, Poison):
         values = [POISON] * len(keys)
     elif len(values) != len(keys):
@@ -41,6 +43,13 @@ def elaborate_binding(statement: ast.Binding, site: Site) -> None:
         if carried_out(reference.name, site):
             site.tell(errors.NotAState(span=reference.span, name=reference.name))
         _bind(reference, key, each, statement, site)
+
+
+def _results(value: Any, names: int) -> list[Any]:
+    """What several names are bound to, or one; a family is one result, or as many as it has members."""
+    if isinstance(value, TensorTuple):
+        return list(value.tensors)
+    return [value] if names == 1 else list(several(value))
 
 
 def member_key(reference: ast.Reference, site: Site) -> Any:
@@ -64,6 +73,8 @@ def _bind(reference: ast.Reference, key: Any, value: Any, statement: ast.Binding
     if isinstance(site.scope.bound(reference.name), ModuleEntity | WithAxis | RouterEntity):
         site.tell(errors.DuplicateName(span=reference.span, name=reference.name))
         return
+    if isinstance(value, Family):  # as a block gives it; from here on it is called so
+        value = replace(value, name=reference.name)
     site.context.observe(reference.span, value)
     remember(reference, key, value, site)
 

@@ -133,17 +133,17 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     scope = Scope(owner, node, use.block.scope, frozen=site.scope.frozen)
     scope.declare_parameters(use.parameters, use.spans)
     call = BlockCall(definition.name, list(tensors), span=span, defining=(*site.defining, id(definition)))
-    inputs = sum(isinstance(statement, ast.Input) for statement in definition.body.statements)
-    if inputs != len(tensors):
-        site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=inputs, given=len(tensors)))
-        return POISON
-    context.spend(BLOCK + len(definition.parameters) + 2 * inputs, span)
+    context.spend(BLOCK + len(definition.parameters) + 2 * len(tensors), span)
     with context.putting_in(definition, span):
         replace(site, scope=scope, naming=Naming(node, owner, scope), call=call).elaborate(definition.body)
+    if call.taken != len(tensors):
+        site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors)))
+        return POISON
     return _results(call, definition, site)
 
 
 def _results(call: BlockCall, definition: ast.Definition, site: Site) -> Any:
+    """One result or several: outputs, and families of those that are members of one."""
     if POISON in call.outputs:
         return POISON
     if not call.outputs:
@@ -154,8 +154,11 @@ def _results(call: BlockCall, definition: ast.Definition, site: Site) -> Any:
 
 
 def take_operand(declared: TensorType, span: Span, site: Site) -> Tensor | Poison:
-    """The next operand of a block, held against the type of its input."""
+    """The next operand of a block, held against the type of its input; poison where too few were given."""
     assert site.call is not None and site.call.operands is not None
+    site.call.taken += 1
+    if not site.call.operands:
+        return POISON
     tensor = site.call.operands.pop(0)
     reason = _misfit(declared, tensor.type, site.call.axes)
     if reason is None:

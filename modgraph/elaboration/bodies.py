@@ -49,7 +49,8 @@ class Decision:
 
 @dataclass
 class BlockCall:
-    """One use of a block while its body is elaborated: operands not yet taken, axes they bound, outputs so far.
+    """One use of a block while its body is elaborated: operands not yet taken and how many inputs there were, axes they
+    bound, outputs so far, of which a family is one.
 
     Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
     `decision` is that of a router, if it is one. `defining` are the definitions in whose text the use stands, and its
@@ -59,6 +60,7 @@ class BlockCall:
     name: str
     operands: list[Tensor] | None
     axes: dict[str, Any] = field(default_factory=dict)
+    taken: int = 0
     outputs: list[Any] = field(default_factory=list)
     span: Span | None = None
     decision: Decision | None = None

@@ -45,9 +45,13 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
     facts = (size, POISON if POISON in templates else templates, site.scope.frozen)
     _declare(statement, PoolEntity, facts, site)
     pool = site.scope.names[statement.name]
-    if shared is not None and isinstance(pool, PoolEntity):
-        grown = shared.grown if isinstance(shared, PoolEntity) else 0
-        site.scope.declare(statement.name, replace(pool, grown=grown, shares=shared.axis.name))
+    if not isinstance(pool, PoolEntity):
+        return
+    if isinstance(shared, PoolEntity):
+        pool = replace(pool, grown=shared.grown, alone=shared.alone)
+    alone = isinstance(statement.size, ast.Literal) or pool.alone
+    shares = "" if shared is None else shared.axis.name
+    site.scope.declare(statement.name, replace(pool, shares=shares, alone=alone))
 
 
 def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | None:

@@ -46,7 +46,7 @@ def decided(pools: tuple[PoolEntity, ...], router: RouterEntity, sent: Sent, sit
     with context.putting_in(definition, sent.span):
         inside.elaborate(definition.body)
         assert inside.call is not None
-        value = _output(inside.call, definition, site)
+        value = _output(inside.call, definition, sent, site)
         node = site.graph_node(pools[0].path)
         if isinstance(value, Tensor) and isinstance(node, PoolNode):
             shown = _shown(value, node, router, use, sent, inside)
@@ -55,7 +55,7 @@ def decided(pools: tuple[PoolEntity, ...], router: RouterEntity, sent: Sent, sit
 
 
 def _fits(definition: ast.Definition, pools: tuple[PoolEntity, ...], sent: Sent, site: Site) -> bool:
-    name, inputs = definition.name, sum(isinstance(each, ast.Input) for each in definition.body.statements)
+    name = definition.name
     if len(pools) != len(definition.pools):
         facts: Any = {"name": name, "wanted": ", ".join(definition.pools), "given": len(pools)}
         site.tell(errors.RouterPools(span=sent.span, **facts))
@@ -63,10 +63,6 @@ def _fits(definition: ast.Definition, pools: tuple[PoolEntity, ...], sent: Sent,
     if any(pool.axis != pools[0].axis for pool in pools):
         facts = {"needed": "pools that share an axis", "found": " and ".join(f'"{each.path}"' for each in pools)}
         site.tell(errors.WrongKind(span=sent.span, **facts, way_out=f"pool {pools[1].path}[{pools[0].path}] = …"))
-        return False
-    if inputs != 1 + len(sent.others):
-        given = 1 + len(sent.others)
-        site.tell(errors.BlockOperands(span=sent.span, kind="router", name=name, inputs=inputs, given=given))
         return False
     return True
 
@@ -95,7 +91,11 @@ def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse,
     return replace(site, scope=scope, naming=Naming(node, router.path, scope), call=call)
 
 
-def _output(call: BlockCall, definition: ast.Definition, site: Site) -> Any:
+def _output(call: BlockCall, definition: ast.Definition, sent: Sent, site: Site) -> Any:
+    if call.taken != 1 + len(sent.others):
+        facts: Any = {"kind": "router", "inputs": call.taken, "given": 1 + len(sent.others)}
+        site.tell(errors.BlockOperands(span=sent.span, name=definition.name, **facts))
+        return POISON
     if len(call.outputs) != 1:
         if not site.context.report.errors:
             site.tell(errors.RouterOutputs(span=definition.name_span, name=definition.name, count=len(call.outputs)))

@@ -129,7 +129,7 @@ class PoolEntity(Entity):
     """Modules of one kind (`templates` has one, applied `size` times) or unlike ones (as many templates).
 
     The last `grown` were added to those it was declared with. `shares` is the path of the pool whose axis its modules
-    have too, if not one of their own.
+    have too, if not one of their own. `alone` says that the text itself says that there is one: `pool p[1]`.
     """
 
     path: str
@@ -139,6 +139,7 @@ class PoolEntity(Entity):
     span: Span = field(compare=False)
     grown: int = 0
     shares: str = ""
+    alone: bool = False
 
     @property
     def axis(self) -> Axis:
@@ -228,6 +229,17 @@ class Family(Entity):
         return bool(self.members) and all(isinstance(each, Tensor) for each in self.members.values())
 
 
+def several(value: Any) -> tuple[Any, ...]:
+    """The values that stand together: those in parentheses, the members of a family, or one."""
+    match value:
+        case TensorTuple(tensors=tensors):
+            return tuple(each for tensor in tensors for each in several(tensor))
+        case Family() if value.of_values:
+            return tuple(value.members.values())
+        case _:
+            return (value,)
+
+
 def recorded_in(body: ast.Body) -> Iterator[ast.Recorded]:
     """What a router's body records, in loops and branches too."""
     pending: list[Any] = [*body.statements]
@@ -296,7 +308,7 @@ def is_callable(value: Any) -> bool:
 
 
 def is_value(value: Any) -> bool:
-    return not is_callable(value)
+    return value.of_values if isinstance(value, Family) else not is_callable(value)
 
 
 def is_passed(value: Any) -> bool:

@@ -94,7 +94,7 @@ def _list(expression: ast.ListOf, site: Site) -> Any:
 
 
 def _tuple(expression: ast.TupleOf, site: Site) -> Any:
-    values = tuple(site.tensor(item, "an operand") for item in expression.items)
+    values = tuple(value for item in expression.items for value in site.tensors(item, "an operand"))
     return POISON if POISON in values else TensorTuple(values)
 
 

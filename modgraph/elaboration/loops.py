@@ -116,7 +116,7 @@ def _declare_families(families: dict[str, dict[Any, Any]], site: Site) -> None:
         if isinstance(known, Family):
             round_ = len(known.members)
             known.members.update({(round_, key): each for key, each in members.items()})
-        elif known is None:
+        elif known is None and (members or site.scope.find(name) is None):
             site.scope.declare(name, Family(name, members))
 
 
@@ -124,3 +124,5 @@ def poison_declared(body: ast.Body, site: Site) -> None:
     """Nothing follows from the names of a body that could not be elaborated."""
     for name in body.declared:
         site.scope.declare(name, POISON)
+    for name in body.families:
+        site.scope.body.declare(name, POISON)

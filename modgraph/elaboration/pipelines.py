@@ -19,6 +19,7 @@ from modgraph.elaboration.entities import (
     Tensor,
     TensorTuple,
     described,
+    several,
 )
 from modgraph.elaboration.messages import results_of, sent_together
 from modgraph.elaboration.routes import apply_every_module, apply_route, apply_weighted
@@ -71,8 +72,7 @@ def _apply_stage(value: Any, stage: ast.Stage, site: Site) -> Any:
         return POISON
     if isinstance(value, Family):
         return _apply_to_family(term, means, value, stage, site)
-    tensors = value.tensors if isinstance(value, TensorTuple) else (value,)
-    return _apply_to_tensors(term, means, tensors, stage, site)
+    return _apply_to_tensors(term, means, several(value), stage, site)
 
 
 def _summed(value: Any, sent: ast.Sent, span: Span, site: Site) -> Any:

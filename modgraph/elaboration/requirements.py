@@ -93,7 +93,8 @@ def _broken(condition: ast.Expression, names: list[str], site: Site) -> errors.N
             value, bound = site.evaluate(left), site.evaluate(right)
             problem, advice = _out_of_bounds(left.name, value, operator, bound)
             return errors.NotRequired(span=span, callee=callee, name=left.name, problem=problem, way_out=advice)
-    written = condition.span.source.text[condition.span.start : condition.span.end]
+    written = condition.span.text
+    written += ")" * (written.count("(") - written.count(")"))  # a group's span is that of what stands in it
     shown = ", ".join(f"{name}={shown_briefly(site.scope.find(name))}" for name in names) or "not so"
     is_, it = ("are", "one of them") if len(names) > 1 else ("is", "it")
     facts: Any = {

@@ -6,7 +6,8 @@ from typing import Any
 
 from modgraph.elaboration import errors
 from modgraph.elaboration.bindings import member_key, named_after
-from modgraph.elaboration.entities import POISON, Poison, Tensor, described
+from modgraph.elaboration.bodies import BlockCall
+from modgraph.elaboration.entities import POISON, Family, Poison, Tensor, described
 from modgraph.elaboration.loss_names import name_of_loss
 from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.site import Site
@@ -16,7 +17,7 @@ from modgraph.syntax import ast
 
 def elaborate_output(statement: ast.Output, site: Site) -> None:
     if site.call is not None:
-        site.call.outputs.append(_of_block(statement, site))
+        _give_out(statement, site.call, site)
         return
     if stands_in_scan(statement, "an output", "yield it, and output what was yielded", site):
         return
@@ -38,6 +39,21 @@ def elaborate_output(statement: ast.Output, site: Site) -> None:
     value = _named(f"output.{reference.name}", key, site).tensor(statement.value, "an output")
     if key is not POISON and isinstance(value, Tensor):
         site.add(OutputNode(name=name, label=label, span=statement.span), statement.span, {"x": value.result})
+
+
+def _give_out(statement: ast.Output, call: BlockCall, site: Site) -> None:
+    """Add a result to those of a block; members of one family are one result."""
+    value = _of_block(statement, site)
+    reference = statement.reference or _reference(statement.value)
+    key = None if reference is None else member_key(reference, site)
+    if reference is None or key is None or isinstance(value, Poison):
+        call.outputs.append(value)
+        return
+    known = [each for each in call.outputs if isinstance(each, Family) and each.name == reference.name]
+    family = known[0] if known else Family(reference.name, {})
+    family.members[key] = value
+    if not known:
+        call.outputs.append(family)
 
 
 def _of_block(statement: ast.Output, site: Site) -> Tensor | Poison:

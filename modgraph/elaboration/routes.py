@@ -14,8 +14,8 @@ from modgraph.elaboration.entities import (
     PoolEntity,
     RouterUse,
     Tensor,
-    TensorTuple,
     origins,
+    several,
 )
 from modgraph.elaboration.messages import as_one, message_ranks, taken_apart
 from modgraph.elaboration.scope import Naming, Scope
@@ -48,7 +48,7 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
     if isinstance(node, Poison):
         return POISON
     if isinstance(router.router, RouterUse):
-        if node.size == 1:
+        if node.size == 1 and not pool.alone:
             _tell_single(node, router.path, span, site)
         return decided((pool, *pools), router, Sent(tokens, others, span), site)
     if pools:
@@ -211,7 +211,7 @@ def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) ->
     value, parts = Tensor(Result("x"), message), site.context.messages[pool.path]
     taken = (value,) if len(parts) < 2 else taken_apart(value, parts, pool.span, _beside("sent", inside))
     result = POISON if isinstance(taken, Poison) else inside.apply(template, taken, pool.span)
-    yielded = result.tensors if isinstance(result, TensorTuple) else (result,)
+    yielded = several(result)
     if all(isinstance(each, Tensor) for each in yielded) and _yields_alike(yielded, pool, site):
         whole = as_one(yielded, pool.span, _beside("yielded", inside))
         return POISON if isinstance(whole, Poison) else Region(graph, ("x",), (whole.result,))

@@ -16,9 +16,9 @@ from modgraph.elaboration.entities import (
     Poison,
     RouterEntity,
     Tensor,
-    TensorTuple,
     WithAxis,
     described,
+    several,
 )
 from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
@@ -57,7 +57,7 @@ def elaborate_yield(statement: ast.Yield, site: Site) -> None:
         site.tell(errors.YieldOutsideScan(span=statement.span))
         return
     value = site.under(site.scope.next_binding("yield")).evaluate(statement.value)
-    for each in value.tensors if isinstance(value, TensorTuple) else (value,):
+    for each in several(value):
         site.scan.yields.append(_yielded(each, statement.value.span, site))
 
 

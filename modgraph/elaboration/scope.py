@@ -56,6 +56,11 @@ class Scope:
         """The scope of the whole body that this one lies in."""
         return self if self.is_body or self.outer is None else self.outer.body
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it is, or lies in, an iteration of a loop of its body."""
+        return (self.path, self.suffix) != (self.body.path, self.body.suffix)
+
     def without_suffix(self) -> Scope:
         """The same names, for a statement that tells iterations apart by an index of its own."""
         scope = self.inside()

@@ -109,7 +109,16 @@ class Site:
 
     def tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:
         """The value of an expression that must be one value of the network."""
+        return self._held(self.evaluate(expression), expression, what)
+
+    def tensors(self, expression: ast.Expression, what: str) -> tuple[Tensor | Poison, ...]:
+        """The same of one value or a whole family, member by member."""
         value = self.evaluate(expression)
+        if isinstance(value, Family) and value.of_values:
+            return tuple(value.members.values())
+        return (self._held(value, expression, what),)
+
+    def _held(self, value: Any, expression: ast.Expression, what: str) -> Tensor | Poison:
         if isinstance(value, Tensor | Poison):
             return value
         span, notes = self.at_fault(expression)

@@ -41,22 +41,31 @@ def _target(statement: ast.Target, site: Site) -> None:
 
 
 def _input(statement: ast.Input, site: Site) -> None:
-    if is_taken(statement.name, statement.span, site):
+    key = member_key(statement.reference, site)
+    name = statement.name if key is None else f"{statement.name}.{key}"
+    if key is POISON or (key is None and is_taken(name, statement.span, site)):
         return
+    value = _given(name, statement, site)
+    if key is None:
+        site.scope.declare(name, value)
+    else:
+        remember(statement.reference, key, value, site)
+
+
+def _given(name: str, statement: ast.Input, site: Site) -> Tensor | Poison:
+    """What an input stands for: the next operand of a block, or a value that is given to the model."""
     if site.call is not None and site.call.operands is not None:
         type_ = elaborate_type(statement.type, site, of_input=True)
         given = POISON if isinstance(type_, Poison) else take_operand(type_, statement.span, site)
-        site.scope.declare(statement.name, entered(given, statement, site))
-        return
+        return entered(given, statement, site)
     if stands_in_scan(statement, "an input", "declare it before the scan", site):
-        site.scope.declare(statement.name, POISON)
-        return
-    if site.scope.outer is not None and not site.scope.is_body:
-        found = "this is inside a loop or a branch"
-        site.tell(errors.WrongKind(span=statement.span, needed="a model's or a block's body", found=found))
-        site.scope.declare(statement.name, POISON)
-        return
-    site.scope.declare(statement.name, _from_outside(statement.name, statement, InputNode, site))
+        return POISON
+    if statement.reference.index is None and site.scope.is_repeated:
+        way_out = f"a member of a family may stand there: input {statement.name}[k]: …"
+        facts: Any = {"needed": "a body that is no loop's", "found": "this is inside a loop", "way_out": way_out}
+        site.tell(errors.WrongKind(span=statement.span, **facts))
+        return POISON
+    return _from_outside(name, statement, InputNode, site)
 
 
 def _from_outside(name: str, statement: ast.Input | ast.Target, kind: Any, site: Site) -> Tensor | Poison:

@@ -11,6 +11,7 @@ from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import resolved
 from modgraph.elaboration.entities import (
     AxisEntity,
+    Family,
     ModuleEntity,
     PoolEntity,
     RouterEntity,
@@ -19,6 +20,7 @@ from modgraph.elaboration.entities import (
     TensorTuple,
     recorded_in,
     role_of,
+    several,
 )
 from modgraph.elaboration.prelude import prelude_router
 from modgraph.inspect.reference import declaration_page, signature_of
@@ -165,7 +167,9 @@ def _described(value: Any) -> list[str]:
         case Tensor():
             return [str(value.type)]
         case TensorTuple():
-            return [", ".join(str(each.type) for each in value.tensors)]
+            return [", ".join(str(each.type) for each in several(value))]
+        case Family() if value.of_values:
+            return [", ".join(f"{key}: {each.type}" for key, each in value.members.items())]
         case RouterEntity():
             return [f"router {value.path} = {value.router}"]
         case PoolEntity():

@@ -155,8 +155,12 @@ class Reference(Tree):
 
 @dataclass(frozen=True, kw_only=True)
 class Input(Statement):
-    name: str
+    reference: Reference
     type: TypeOf
+
+    @property
+    def name(self) -> str:
+        return self.reference.name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,8 +290,13 @@ class Body(Tree):
 
     @cached_property
     def declared(self) -> tuple[str, ...]:
-        """Names of the modules, pools and routers that it declares, those of bodies within included."""
+        """Names of the inputs, targets, modules, pools and routers that it declares, in bodies within too."""
         return tuple(name for statement in self.statements for name in _declared(statement))
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """Families that it gives a member, in bodies within too."""
+        return tuple(name for statement in self.statements for name in _families(statement))
 
     @cached_property
     def bound(self) -> frozenset[str]:
@@ -419,12 +428,29 @@ def _declared(statement: Statement) -> tuple[str, ...]:
     match statement:
         case Module() | Pool() | Router():
             return (statement.name,)
-        case Input() | Target() | WeightOf() | ConstantOf() | StateOf():
+        case Input() | Target():
+            own = (statement.reference.name,) if statement.reference.index is None else ()
+            return (*own, *(axis.name for axis in statement.type.named))
+        case WeightOf() | ConstantOf() | StateOf():
             return tuple(axis.name for axis in statement.type.named)
         case Repeat() | For() | Frozen() | Scan():
             return statement.body.declared
         case If():
             return statement.then.declared + (statement.otherwise.declared if statement.otherwise is not None else ())
+        case _:
+            return ()
+
+
+def _families(statement: Statement) -> tuple[str, ...]:
+    match statement:
+        case Binding():
+            return tuple(each.name for each in statement.references if each.index is not None)
+        case Input() | Target():
+            return () if statement.reference.index is None else (statement.reference.name,)
+        case Repeat() | For() | Frozen():
+            return statement.body.families
+        case If():
+            return statement.then.families + (statement.otherwise.families if statement.otherwise is not None else ())
         case _:
             return ()
 

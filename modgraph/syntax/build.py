@@ -102,7 +102,7 @@ class Builder:
     # ------------------------------------------------------------ statements
 
     def input(self, children: Children) -> ast.Input:
-        return make(ast.Input, children, name=str(children[1]), type=children[3])
+        return make(ast.Input, children, reference=children[1], type=children[3])
 
     def target(self, children: Children) -> ast.Target:
         return make(ast.Target, children, reference=children[1], type=children[3])

@@ -48,8 +48,8 @@ def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
     """The tokens of a text, stray characters reported; it ends where there are too many of them.
 
     `moved`, `record`, `require`, `weight`, `constant`, `state` and `next` are keywords where a statement may begin and
-    a name follows, as in no other one; `over` behind something complete, with an axis behind it, which no name could
-    stand between; `where` behind the condition of `grow … when`.
+    a name follows, as in no other one (or `not` behind `require`); `over` behind something complete, with an axis
+    behind it, which no name could stand between; `where` behind the condition of `grow … when`.
     """
     before, declares, grows = "", False, False
     for token, following in _with_next(_cut(source, report)):
@@ -57,7 +57,7 @@ def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
             case "MOVED":
                 keyword = before in ENDS and (following in NAMES or following in HEADS)
             case kind if kind in WORDS:
-                keyword = before in ENDS and following in NAMES
+                keyword = before in ENDS and (following in NAMES or (kind, following) == ("REQUIRE", "NOT"))
             case "OVER":
                 keyword = before in COMPLETE and following in AXIS
             case "WHERE":

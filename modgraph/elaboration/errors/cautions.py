@@ -36,12 +36,15 @@ class Dead(Caution):
 
 
 class SingleModule(Caution):
-    """A router chooses among one module, so there is nothing to choose."""
+    """A router chooses among one module, so there is nothing to choose.
+
+    A pool that says so outright, `pool p[1]`, is meant: a router may choose what its only module is sent.
+    """
 
     code = "MG405"
     message = 'router "{router}" routes to a pool of one module'
     help = "raise the pool's size"
-    example = "model m() { input x: float[4] pool p[1] = linear(4) router r = agreement(1) y = x -> p by r output y }"
+    example = "model m(n=1) { input x: float[4] pool p[n] = linear(4) router r = agreement y = x -> p by r output y }"
     router: str
 
 
