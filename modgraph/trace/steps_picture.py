@@ -26,8 +26,8 @@ SMALL: dict[str, Any] = {**WORDS, "fontsize": 7.5}
 NAME = 30  # letters of a row
 
 # in inches
-TITLE, HEAD, ROW, STEP, GROUP, MARGIN, BETWEEN = 0.42, 0.42, 0.22, 0.33, 0.2, 0.35, 0.35
-LETTER, BARS, LEGEND = 0.072, 2.2, 1.4
+TITLE, HEAD, ROW, STEP, GROUP, MARGIN, BETWEEN = 0.5, 0.55, 0.22, 0.33, 0.28, 0.3, 0.35
+LETTER, BARS, LEGEND, WIDEST, LEAST = 0.072, 2.2, 1.4, 13.0, 3.7
 ABREAST = 3  # tasks
 
 
@@ -56,15 +56,23 @@ def _parts(trace: Trace, use: Mapping[str, StepUse]) -> Iterator[Tasks | Route]:
     if by_task is not None:
         yield Tasks(by_task, trace.split)
     for name, each in shared_routes(trace, use).items():
-        yield Route(name, each)
+        yield Route(name, each, shared=by_task is not None)
 
 
 def _drawn(parts: Sequence[Tasks | Route]) -> Sheet:
-    sheet = Sheet.blank(max(part.width for part in parts), sum(part.height for part in parts))
-    top = 0.0
+    """Parts beside each other as far as the widest, or a page, leaves room."""
+    widest = max(WIDEST, *(part.width for part in parts))
+    placed: list[tuple[Tasks | Route, float, float]] = []
+    left = top = down = right = 0.0
     for part in parts:
-        part.draw(sheet, top)
-        top += part.height
+        if left + part.width > widest:
+            left, top = 0.0, down
+        placed.append((part, left, top))
+        left, down = left + part.width, max(down, top + part.height)
+        right = max(right, left)
+    sheet = Sheet.blank(right, down)
+    for part, across, below in placed:
+        part.draw(sheet, across, below)
     return sheet
 
 
@@ -124,10 +132,18 @@ class Grid:
                 axes.text(step, row, f"{100 * share:.0f}", color=colour, ha="center", va="center", **SMALL)
 
 
-def _write_steps(sheet: Sheet, left: float, down: float, examples: Sequence[int]) -> None:
-    """The numbers of steps above a heat map."""
-    for step in range(len(examples)):
-        sheet.write(left + (step + 0.5) * STEP, down, str(step), ha="center", va="bottom", color="0.35")
+def _write_steps(sheet: Sheet, left: float, top: float, examples: Sequence[int]) -> None:
+    """The numbers of steps above a heat map, and how many examples each has."""
+    for step, count in enumerate(examples):
+        middle = left + (step + 0.5) * STEP
+        sheet.write(middle, top, str(step), ha="center", va="center")
+        sheet.write(middle, top + 0.17, str(count), ha="center", va="center", color="0.5", fontsize=7)
+
+
+def _write_heads(sheet: Sheet, left: float, top: float) -> None:
+    """What the two lines of numbers are, left of them."""
+    for down, words in ((0.0, "step"), (0.17, "examples")):
+        sheet.write(left - 0.08, top + down, words, ha="right", va="center", color="0.5", fontsize=7)
 
 
 def _bands(names: Sequence[tuple[str, str]]) -> tuple[Band, ...]:
@@ -176,11 +192,12 @@ class Tasks:
     def height(self) -> float:
         return TITLE + len(self.lines) * (HEAD + self.grid.height) + MARGIN
 
-    def draw(self, sheet: Sheet, top: float) -> None:
-        sheet.title(top + 0.28, f"{_what(self.told.of)} by {_along(self.told.axis)}, for each task, {self.split}")
+    def draw(self, sheet: Sheet, across: float, top: float) -> None:
+        sheet.title(top + 0.28, f"{_what(self.told.of, 'sub-network')} by {_along(self.told.axis)}, {self.split}")
         for at, line in enumerate(self.lines):
             down = top + TITLE + at * (HEAD + self.grid.height)
             self.grid.write_names(sheet, self.left, down + HEAD)
+            _write_heads(sheet, self.left, down + HEAD - 0.2)
             for column, task in enumerate(line):
                 self._draw_task(sheet, self.left + column * (self.map_width + BETWEEN), down, task)
         right = self.left + len(self.lines[0]) * (self.map_width + BETWEEN) + self.grid.names
@@ -189,7 +206,7 @@ class Tasks:
     def _draw_task(self, sheet: Sheet, left: float, top: float, task: str) -> None:
         examples = self.told.examples[task]
         sheet.write(left, top + 0.12, shortened(task, int(self.map_width / LETTER)), weight="bold", va="center")
-        _write_steps(sheet, left, top + HEAD, examples)
+        _write_steps(sheet, left, top + HEAD - 0.2, examples)
         self.grid.draw(sheet, left, top + HEAD, self.told.use[task], 1.0 if self.told.of == ACTIVE else self._largest)
 
     @property
@@ -236,6 +253,7 @@ class Route:
 
     name: str
     told: StepUse
+    shared: bool = False
 
     @property
     def shown(self) -> tuple[tuple[Band, ...], Shares]:
@@ -261,28 +279,34 @@ class Route:
 
     @property
     def width(self) -> float:
-        return max(MARGIN + self.grid.names + STEP * len(self.told.examples) + MARGIN, 4.5)
+        return max(MARGIN + self.grid.names + STEP * len(self.told.examples), LEAST) + BETWEEN
 
     @property
     def height(self) -> float:
-        return TITLE + HEAD + self.grid.height + MARGIN / 2
+        return TITLE + HEAD + self.grid.height + MARGIN
 
-    def draw(self, sheet: Sheet, top: float) -> None:
+    def draw(self, sheet: Sheet, across: float, top: float) -> None:
         grid, (_, values) = self.grid, self.shown
-        left = MARGIN + grid.names
+        left, down = across + MARGIN + grid.names, top + TITLE + HEAD
         most = 1.0 if self.told.of == ACTIVE else max(map(max, values)) or 1.0
-        sheet.title(top + 0.28, f"{self.name}: {_what(self.told.of)} by {_along(self.told.axis)}")
-        _write_steps(sheet, left, top + HEAD + 0.2, self.told.examples)
-        grid.write_names(sheet, left, top + TITLE + HEAD)
-        grid.draw(sheet, left, top + TITLE + HEAD, values, most)
+        what = "connection" if self.told.connections is not None else "module"
+        longest = int((self.width - MARGIN) / LETTER)
+        title = f"{self.name}, of several tasks" if self.shared else self.name
+        sheet.write(across + 0.15, top + 0.28, shortened(title, longest), weight="bold")
+        caption = f"{_what(self.told.of, what)} by {_along(self.told.axis)}"
+        sheet.write(across + 0.15, top + 0.47, caption, color="0.35")
+        _write_heads(sheet, left, down - 0.2)
+        _write_steps(sheet, left, down - 0.2, self.told.examples)
+        grid.write_names(sheet, left, down)
+        grid.draw(sheet, left, down, values, most)
 
 
 def _band_of(rows: Rows) -> Band:
     return Band(rows.pool, tuple(_name(rows.pool, module) for module in range(len(rows.steps))))
 
 
-def _what(of: str) -> str:
-    return "% of examples in which a module is active" if of == ACTIVE else "mean gate in %"
+def _what(of: str, what: str) -> str:
+    return f"% of examples with a {what} active" if of == ACTIVE else f"mean gate of a {what} in %"
 
 
 def _along(axis: str) -> str:

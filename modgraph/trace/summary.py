@@ -18,6 +18,7 @@ from modgraph.trace.routes import RouteTrace
 from modgraph.trace.statistics import mean_of, real_senders, statistics_of
 from modgraph.trace.steps import use_by_steps
 from modgraph.trace.steps_by_task import steps_by_task
+from modgraph.trace.steps_tables import steps_tables
 from modgraph.trace.tasks import tasks_of, use_by_task
 from modgraph.trace.trace import Trace
 from modgraph.trace.words import typical_words, words_tables
@@ -112,7 +113,7 @@ def as_table(trace: Trace) -> str:
     """The statistics to read: a table for each route, a column for each round."""
     head = f"{len(trace)} examples of {trace.split}"
     tables = [_table(*each) for each in zip(trace.routes, summarise(trace), strict=True)]
-    return "\n\n".join([head, *tables, *words_tables(trace), *paths_tables(trace)])
+    return "\n\n".join([head, *tables, *steps_tables(trace), *words_tables(trace), *paths_tables(trace)])
 
 
 def _of_round(route: RouteTrace, at: int) -> RoundSummary:
