@@ -15,7 +15,7 @@ from modgraph.data.errors import DataDoesNotFit, LabelsBeyond
 from modgraph.data.padding import Padding, cut, padding_of, without_rubbish
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, comparisons
+from modgraph.ir import Graph, comparisons, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
@@ -165,27 +165,39 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
     wanted = {**graph.input_types, **graph.target_types}
     arrays = replace(arrays, values=without_rubbish(arrays.values, graph, _ignored(graph)))
-    found = []
+    found: list[DataDoesNotFit] = []
     checked: dict[str, NDArray[Any]] = {}
     lengths: dict[int | str, tuple[str, int]] = {}
-    ignored = _ignored(graph)
+    ignored, missing = _ignored(graph), with_missing_labels(graph)
     for name, type_ in wanted.items():
         if name in arrays.on_disk and arrays.on_disk[name].shape == type_.dimensions:
             continue
         if name not in arrays.values:
             if type_.dtype != "length":
                 known = ", ".join(sorted(arrays.values)) or "none"
-                found.append(f'{split} has no array "{name}" for {type_}; it has: {known}')
+                found.append(DataDoesNotFit(reason=f'{split} has no array "{name}" for {type_}; it has: {known}'))
             continue
-        problem = _problem(arrays.values[name], type_, name, lengths, ignored.get(name))
+        problem = _problem(arrays.values[name], type_, name, lengths, ignored.get(name), name in missing)
         if problem is not None:
-            found.append(f'array "{name}" of {split} {problem}')
+            reason = f'array "{name}" of {split} {problem}'
+            found.append(_told(reason, name, arrays.values[name], graph))
         else:
             checked[name] = _cast(arrays.values[name], type_)
-    found += [f'array "{name}" of {split} {problem}' for name, problem in _wrong_lengths(checked, wanted, lengths)]
+    wrong = _wrong_lengths(checked, wanted, lengths)
+    found += [DataDoesNotFit(reason=f'array "{name}" of {split} {problem}') for name, problem in wrong]
     if found:
-        raise ModgraphError([DataDoesNotFit(reason=reason) for reason in found])
+        raise ModgraphError(found)
     return replace(arrays, values=checked, padded=padding_of(graph, checked))
+
+
+def _told(reason: str, name: str, array: NDArray[Any], graph: Graph) -> DataDoesNotFit:
+    """A message; where labels of a target seem to be missing, with the key of the recipe that says they may be."""
+    may_miss = {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph)
+    missing = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
+    if name not in may_miss or not missing.any():
+        return DataDoesNotFit(reason=reason)
+    way_out = f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
+    return DataDoesNotFit(reason=reason, way_out=way_out)
 
 
 def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
@@ -230,8 +242,10 @@ def _problem(
     name: str,
     lengths: dict[int | str, tuple[str, int]],
     ignored: int | None,
+    missing: bool,
 ) -> str | None:
-    """What is wrong with one array; an axis of any length must have one length everywhere.
+    """What is wrong with one array; an axis of any length must have one length everywhere. Labels that are `missing`
+    are negative, or not a number.
 
     Labels of an axis of classes that has a name are not bounded from above: a training may add classes.
     """
@@ -251,14 +265,15 @@ def _problem(
     if type_.dtype == "float":
         if array.dtype.kind not in "fiub":
             return f"holds {array.dtype}, not numbers"
-        finite = np.isfinite(_cast(array, type_)).all()
+        numbers = _cast(array, type_)
+        finite = np.isfinite(numbers[~np.isnan(numbers)] if missing else numbers).all()
         return None if finite else "holds values that are infinite, not a number or too large for float32"
     if array.dtype.kind not in "iu":
         return f"holds {array.dtype}, not whole numbers"
-    if ignored is not None:
-        array = array[array != ignored]
-        if not array.size:
-            return f"holds nothing but {ignored}, which is ignored"
+    array = array[array >= 0] if missing else array
+    array = array if ignored is None else array[array != ignored]
+    if not array.size:
+        return None if missing else f"holds nothing but {ignored}, which is ignored"
     if type_.size is not None and array.min() < 0 and type_.of:
         return f"holds values from {array.min()}; {type_} allows 0 and more"
     if type_.size is not None and not type_.of and (array.min() < 0 or array.max() >= type_.size):

@@ -1,7 +1,7 @@
 """The one typed graph that every stage after the parser reads."""
 
 from modgraph.ir.alike import alike
-from modgraph.ir.comparisons import Compared, comparisons
+from modgraph.ir.comparisons import Compared, compared_in, comparisons, with_missing_labels
 from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
@@ -69,6 +69,7 @@ __all__ = [
     "below",
     "bind_route",
     "class_axes",
+    "compared_in",
     "comparisons",
     "drawn_by",
     "edit_from_json",
@@ -95,4 +96,5 @@ __all__ = [
     "weights_behind",
     "weights_of",
     "with_losses",
+    "with_missing_labels",
 ]

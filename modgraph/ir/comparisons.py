@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import OpNode, Result, TargetNode
+from modgraph.ir.node import LossNode, OpNode, Result, TargetNode
 from modgraph.ops.comparison import Measure
 
 
@@ -35,6 +35,16 @@ class Compared:
         return ignored
 
     @property
+    def missing(self) -> bool:
+        """Whether labels may be missing."""
+        return bool(self._setting("missing"))
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether it can be told that labels may be missing."""
+        return self.node.op.compares is not None and self.node.op.compares.missing is not None
+
+    @property
     def class_weights(self) -> tuple[float, ...]:
         """How much each class counts; empty where all count alike."""
         weights: tuple[float, ...] | None = self._setting("class_weights")
@@ -58,3 +68,25 @@ def comparisons(graph: Graph) -> list[Compared]:
         if compares is not None and isinstance(graph[inputs[compares.target].node], TargetNode):
             found.append(Compared(node, inputs[compares.prediction], inputs[compares.target].node))
     return found
+
+
+def with_missing_labels(graph: Graph) -> set[str]:
+    """The targets whose labels may be missing: all that reads them compares with them, and knows it."""
+    known = {each.node.name for each in comparisons(graph) if each.missing}
+    read = [(node.name, result.node) for node in graph for result in graph.inputs(node.name).values()]
+    targets = {node.name for node in graph.of_kind(TargetNode)} & {target for _, target in read}
+    return targets - {target for reader, target in read if reader not in known}
+
+
+def compared_in(graph: Graph) -> dict[str, set[str]]:
+    """The targets behind each loss."""
+    return {node.name: _targets_behind(graph, node.name) for node in graph.of_kind(LossNode)}
+
+
+def _targets_behind(graph: Graph, name: str) -> set[str]:
+    pending, seen = [name], {name}
+    while pending:
+        new = {result.node for result in graph.inputs(pending.pop()).values()} - seen
+        seen |= new
+        pending += new
+    return {each for each in seen if isinstance(graph[each], TargetNode)}

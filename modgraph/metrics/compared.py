@@ -11,32 +11,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
+from modgraph.backends.torch.labelled import TargetLabels
 from modgraph.ir import Compared, Graph, Result, comparisons
 from modgraph.metrics.means import Means
 from modgraph.nn import CrossEntropy
-from modgraph.nn.padding import cleared, valid_along
+from modgraph.nn.padding import cleared
 from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Measure
 from modgraph.types import TensorType
 
 Batch = Mapping[str, Tensor]
-Padding = tuple[tuple[int, str], ...]
 LARGEST_EXPONENT = 700.0  # of what a float can hold
 
 
 @dataclass(frozen=True)
 class Metric(ABC):
-    """Compares one result of a graph with a target. Padding and ignored labels are left out: `padding` has the axes of
-    the target [B, …] that hold some, from 1, and the inputs that tell their lengths."""
+    """Compares one result of a graph with a target. Padding and labels that do not count are left out."""
 
     measure: ClassVar[Measure]
 
     name: str
     prediction: Result
-    target: str
-    padding: Padding
+    labels: TargetLabels
+
+    @property
+    def target(self) -> str:
+        return self.labels.target
 
     @property
     def result(self) -> Result:
@@ -49,26 +50,21 @@ class Metric(ABC):
         return True
 
     @classmethod
-    def of(cls, name: str, compared: Compared, padding: Padding) -> Metric:
+    def of(cls, name: str, compared: Compared, labels: TargetLabels) -> Metric:
         """The metric of a comparison."""
-        return cls(name, compared.prediction, compared.target, padding)
+        return cls(name, compared.prediction, labels)
 
     def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
         """What `result` would be, of a prediction that was made elsewhere."""
         return prediction
 
     @abstractmethod
-    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-        """What is averaged, summed for each example, and how much of it there is: [B] each."""
+    def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        """What is averaged over labels that count, summed for each example, and how much of it there is: [B] each."""
 
     def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
-        total_B, weight_B = self.sums(values[0], batch[self.target], self.real_in(batch))
+        total_B, weight_B = self.sums(values[0], batch[self.target], self.labels.counted(batch))
         means.add(self.name, float(total_B.sum()), float(weight_B.sum()))
-
-    def real_in(self, batch: Batch) -> Tensor | None:
-        """Which places of the target [B, …] are no padding; None where all are, or lengths are not told."""
-        lengths = {axis: batch[name] for axis, name in self.padding if name in batch}
-        return valid_along(batch[self.target], lengths)
 
     @property
     def wanted(self) -> tuple[Result, ...]:
@@ -88,19 +84,9 @@ class Accuracy(Metric):
     """Share of labels that have the largest logit (the first, in a tie): logits [B, ..., C], label [B, ...]."""
 
     measure = ACCURACY
-    ignore: int | None = None
 
-    @classmethod
-    def of(cls, name: str, compared: Compared, padding: Padding) -> Accuracy:
-        return cls(name, compared.prediction, compared.target, padding, compared.ignored)
-
-    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-        predicted, counts = self.predictions(value, target, real)
-        return _per_example((predicted == target) & counts), _per_example(counts)
-
-    def predictions(self, logits: Tensor, label: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The predicted class of every label, and which labels count."""
-        return logits.argmax(-1), counted(label, real, self.ignore)
+    def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        return _per_example((value.argmax(-1) == target) & counts), _per_example(counts)
 
 
 @dataclass(frozen=True)
@@ -112,7 +98,6 @@ class Perplexity(Metric):
 
     measure = PERPLEXITY
     cross_entropy: Result
-    ignore: int | None
     reduce: str
 
     @property
@@ -124,17 +109,17 @@ class Perplexity(Metric):
         return bool(target.shape) and not compared.class_weights
 
     @classmethod
-    def of(cls, name: str, compared: Compared, padding: Padding) -> Perplexity:
-        facts = compared.prediction, compared.target, padding, compared.value, compared.ignored, compared.reduce
-        return cls(name, *facts)
+    def of(cls, name: str, compared: Compared, labels: TargetLabels) -> Perplexity:
+        return cls(name, compared.prediction, labels, compared.value, compared.reduce)
 
     def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
-        loss, real = CrossEntropy(ignore=self.ignore, reduce=self.reduce), self.real_in(batch)
+        real = self.labels.real_in(batch)
+        loss = CrossEntropy(ignore=self.labels.ignored, reduce=self.reduce, missing=self.labels.missing)
         found: Tensor = loss(prediction, batch[self.target], None if real is None else real.unsqueeze(-1))
         return found
 
-    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-        count_B = _per_example(counted(target, real, self.ignore))
+    def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        count_B = _per_example(counts)
         return (value.double() * count_B if self.reduce == "mean" else value.double()), count_B
 
     def values(self, means: Mapping[str, float]) -> dict[str, float]:
@@ -152,16 +137,9 @@ class SquaredError(Metric):
     def fits(cls, compared: Compared, target: TensorType) -> bool:
         return target.dtype == "float"
 
-    def sums(self, value: Tensor, target: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-        counts = counted(target, real)
-        errors = cleared((value - target).double(), None if real is None else counts)
+    def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        errors = cleared((value - target).double(), counts)
         return _per_example(errors**2), _per_example(counts)
-
-
-def counted(target: Tensor, real: Tensor | None, ignore: int | None = None) -> Tensor:
-    """Which places of a target [B, ...] count: those that are real and not ignored."""
-    counts = torch.ones_like(target, dtype=torch.bool) if ignore is None else target != ignore
-    return counts if real is None else counts & real
 
 
 def _per_example(x: Tensor) -> Tensor:
@@ -189,16 +167,9 @@ def _of_kind(kind: type[Metric], graph: Graph) -> list[Metric]:
         if kind.measure in each.measures and kind.fits(each, graph.target_types[each.target])
     }
     return [
-        kind.of(_named(kind.measure.name, target, found), each, _padding_of(graph, target))
+        kind.of(_named(kind.measure.name, target, found), each, TargetLabels.of(each, graph))
         for target, each in found.items()
     ]
-
-
-def _padding_of(graph: Graph, target: str) -> Padding:
-    """The axes of a target, from 1, that hold padding, each with the input that tells its lengths."""
-    inputs = graph.length_inputs()
-    axes = enumerate(graph.target_types[target].shape, start=1)
-    return tuple((at, inputs[axis.name]) for at, axis in axes if axis.is_padded and axis.name in inputs)
 
 
 def _named(metric: str, target: str, found: Mapping[str, object]) -> str:

@@ -88,7 +88,7 @@ def _confuse(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor], valu
         if not isinstance(metric, Accuracy) or results[metric.result].shape[-1] > MOST_CLASSES:
             continue
         logits, label = results[metric.result], batch[metric.target]
-        predicted, counts = metric.predictions(logits, label, metric.real_in(batch))
+        predicted, counts = logits.argmax(-1), metric.labels.counted(batch)
         classes = logits.shape[-1]
         matrix = whole.confusion.setdefault(metric.target, np.zeros((classes, classes), np.int64))
         np.add.at(matrix, (label[counts].numpy(), predicted[counts].numpy()), 1)

@@ -11,10 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
 from modgraph.ir import Graph, Result
 from modgraph.metrics.compared import Batch, Metric, compared_metrics
 from modgraph.metrics.controllers import Controller, controllers
 from modgraph.metrics.means import Means
+
+TOTAL = "total_loss"
 
 
 class Metrics:
@@ -25,7 +28,8 @@ class Metrics:
     """
 
     def __init__(self, graph: Graph, by: str | None = None, groups: Sequence[str] = ()) -> None:
-        self.losses = ("total_loss",) if len(graph.losses) == 1 else (*graph.losses, "total_loss")
+        self.losses = tuple(graph.losses)
+        self.labels = labels_of_losses(graph)
         self.all: list[Metric | Controller] = [
             *compared_metrics(graph),
             *controllers(graph),
@@ -55,7 +59,8 @@ class Metrics:
         """What `values` will hold."""
         grouped = [metric.name for metric in self.compared] if self.groups else []
         prefixes = (*self.groups.values(), self.over_groups)
-        own = [*self.losses, *(name for metric in self.all for name in metric.names)]
+        losses = [TOTAL] if len(self.losses) == 1 else [*self.losses, TOTAL]
+        own = [*losses, *(name for metric in self.all for name in metric.names)]
         return [*own, *(f"{prefix}{name}" for prefix in prefixes for name in grouped)]
 
     def gather(
@@ -66,9 +71,11 @@ class Metrics:
         if not examples:
             return
         if losses is not None:
-            each = {name: float(value.detach().mean()) for name, value in losses.items()}
-            for name, loss in {**each, "total_loss": sum(each.values())}.items():
-                means.add(name, loss * examples, examples)
+            labelled = labelled_examples(self.labels, batch)
+            for name, loss in losses.items():
+                here = labelled.get(name)
+                count = examples if here is None else int(here.sum())
+                means.add(name, float(mean_of_loss(loss.detach(), here)) * count, count)
         left = (value.detach() for value in values)
         for metric in self.all:
             metric.add(means, batch, [next(left) for _ in metric.wanted])
@@ -93,7 +100,9 @@ class Metrics:
 
     def _values(self, means: Means) -> dict[str, float]:
         known = means.each()
-        found = {name: known[name] for name in self.losses if name in known}
+        losses = {name: known[name] for name in self.losses if name in known}
+        found = {} if len(self.losses) == 1 else losses
+        found |= {TOTAL: sum(losses.values())} if losses else {}
         for metric in self.all:
             if metric.names[0] in known:
                 found |= metric.values(known)

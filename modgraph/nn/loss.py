@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
+from modgraph.nn.labels import both, labelled
 from modgraph.nn.padding import cleared
 from modgraph.nn.shard import whole_batch_sum
 
@@ -32,54 +33,70 @@ def _of_positions(real: Tensor | None) -> Tensor | None:
 class CrossEntropy(nn.Module):
     """−w[label] log softmax(logits)[label]: logits [B, ..., C], label [B, ...].
 
-    The label `ignore` does not count: an example's mean is over its other labels, zero if there are none. Classes
-    before `since` have no share, and no label that counts is one of them.
+    The label `ignore` does not count, nor does a negative one where labels may be `missing`: an example's mean is over
+    its other labels, zero if there are none. Classes before `since` have no share, and no label that counts is one of
+    them.
     """
 
     def __init__(
-        self, weights: tuple[float, ...] = (), ignore: int | None = None, reduce: str = "mean", since: int = 0
+        self,
+        weights: tuple[float, ...] = (),
+        ignore: int | None = None,
+        reduce: str = "mean",
+        since: int = 0,
+        missing: bool = False,
     ) -> None:
         super().__init__()
         self.since = since
         self.weights = weights
         self.ignore = ignore
         self.reduce = reduce
+        self.missing = missing
 
     def forward(self, logits: Tensor, label: Tensor, real: Tensor | None = None) -> Tensor:
         label = label.long()
-        counts = torch.ones_like(label, dtype=torch.bool) if self.ignore is None else label != self.ignore
+        counts = labelled(label, self.ignore, self.missing)
         weight = logits.new_tensor(self.weights) if self.weights else None
-        known = (label * counts).clamp(min=self.since)
+        known = (label if counts is None else label * counts).clamp(min=self.since)
         logits = cleared(logits, real)
         if self.since:
             logits = F.pad(logits[..., self.since :], (self.since, 0), value=-math.inf)
         loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
-        if self.ignore is None or loss.dim() == 1 or self.reduce == "sum":
-            return per_example(loss * counts, _of_positions(real), self.reduce)
-        mask = _of_positions(real)
-        counts = counts if mask is None else counts & mask
-        return (loss * counts).flatten(1).sum(1) / counts.flatten(1).sum(1).clamp(min=1)
+        loss = loss if counts is None else loss * counts
+        return per_example(loss, both(counts, _of_positions(real)), self.reduce)
 
 
 class Gaussian(nn.Module):
-    """−log N(target; prediction, variance·I): prediction and target [B, ..., D], each vector a position."""
+    """−log N(target; prediction, variance·I): prediction and target [B, ..., D], each vector a position.
 
-    def __init__(self, variance: float, reduce: str = "mean") -> None:
+    Where numbers may be `missing`, a position's likelihood is that of the others, and one without any does not count.
+    """
+
+    def __init__(self, variance: float, reduce: str = "mean", missing: bool = False) -> None:
         super().__init__()
         self.variance = variance
         self.reduce = reduce
+        self.missing = missing
 
     def forward(self, prediction: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
-        squares = (cleared(prediction - target, real) ** 2).sum(-1)
-        constant = prediction.shape[-1] * math.log(2 * math.pi * self.variance)
-        return per_example((squares / self.variance + constant) / 2, _of_positions(real), self.reduce)
+        there = labelled(target, missing=self.missing)
+        squares = (cleared(prediction - target, both(there, real)) ** 2).sum(-1)
+        numbers = prediction.shape[-1] if there is None else there.sum(-1)
+        constant = numbers * math.log(2 * math.pi * self.variance)
+        known = None if there is None else there.any(-1)
+        return per_example((squares / self.variance + constant) / 2, both(known, _of_positions(real)), self.reduce)
 
 
 class MSE(nn.Module):
-    """Mean of the squared error over everything an example holds."""
+    """Mean of the squared error over everything an example holds, and has where numbers may be `missing`."""
+
+    def __init__(self, missing: bool = False) -> None:
+        super().__init__()
+        self.missing = missing
 
     def forward(self, prediction: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
-        return per_example(cleared(prediction - target, real) ** 2, real)
+        counts = both(labelled(target, missing=self.missing), real)
+        return per_example(cleared(prediction - target, counts) ** 2, counts)
 
 
 class Entropy(nn.Module):

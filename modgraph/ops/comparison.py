@@ -23,7 +23,8 @@ class Comparison:
     """Which operands of an op are the prediction and the target, and what is measured of them.
 
     `ignore`, `class_weights` and `since` name the settings that say which label does not count, how much each class
-    does, and which is the first that has a share, of an op that has them.
+    does, and which is the first that has a share, `missing` that which says whether a label may be missing, of an op
+    that has them.
     """
 
     prediction: str
@@ -32,3 +33,4 @@ class Comparison:
     ignore: str | None = None
     class_weights: str | None = None
     since: str | None = None
+    missing: str | None = None

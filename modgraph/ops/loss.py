@@ -14,6 +14,9 @@ from modgraph.ops.op import Op
 from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
 
+MISSING_LABELS = "whether a label may be missing, as a negative one says"
+MISSING_NUMBERS = "whether a number may be missing, as NaN says"
+
 
 class _Objective(Op):
     """What is made to be minimised."""
@@ -30,16 +33,25 @@ class _Likelihood(_Objective):
         return signature.axes.lead or ()
 
 
-def averaged(use: Use, x: Value) -> Value:
-    """The mean over an example's positions, padding left out."""
-    return x if x.count == use.rows else use.tape.make(use.rows, use.tape.cleared(x, use.mask()))
+def averaged(use: Use, x: Value, mask: float | None = None) -> Value:
+    """The mean over an example's positions, padding left out, or what so many truth values tell."""
+    return (
+        x if x.count == use.rows else use.tape.make(use.rows, use.tape.cleared(x, use.mask() if mask is None else mask))
+    )
+
+
+def _difference(use: Use, prediction: Value, target: Value, missing: bool) -> Value:
+    """What a prediction is off by, without padding and what is missing."""
+    off = use.tape.add(prediction.count, prediction, target)
+    return use.tape.cleared(off, off.count) if missing else use.cleared(off)
 
 
 class CrossEntropy(_Likelihood):
     """−w[label] log softmax(logits)[label], averaged over an example's positions, padding left out.
 
     `class_weights` w, one for each class, are 1 unless given; a label that equals `ignore` does not count. Classes
-    before `since` have no share, as if their logits were −∞.
+    before `since` have no share, as if their logits were −∞. With `missing`, a negative label is none, and an example
+    without any is left out of the loss's mean.
     """
 
     name = "cross_entropy"
@@ -48,10 +60,21 @@ class CrossEntropy(_Likelihood):
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)
     compares = Comparison(
-        "logits", "label", (ACCURACY, PERPLEXITY), ignore="ignore", class_weights="class_weights", since="since"
+        "logits",
+        "label",
+        (ACCURACY, PERPLEXITY),
+        ignore="ignore",
+        class_weights="class_weights",
+        since="since",
+        missing="missing",
     )
     module = TorchModule(
-        "modgraph.nn.CrossEntropy", weights="class_weights", ignore="ignore", reduce="reduce", since="since"
+        "modgraph.nn.CrossEntropy",
+        weights="class_weights",
+        ignore="ignore",
+        reduce="reduce",
+        since="since",
+        missing="missing",
     )
 
     def on_tape(self, use: Use, logits: Value, label: Value) -> tuple[Value, ...]:
@@ -60,13 +83,16 @@ class CrossEntropy(_Likelihood):
             logits = use.tape.make(logits.count, logits)
         log_p = use.tape.function(logits, "result")
         picked = use.tape.make(use.lead, log_p, keeps=[log_p], keeps_more=use.lead * INDEX)
+        if self.ignore is None and not self.missing:
+            return (averaged(use, picked),)
         counted = use.tape.make(use.lead, picked, keeps_more=use.lead * FLAG)
-        return (averaged(use, counted),)
+        return (averaged(use, counted, use.lead),)
 
     class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
     ignore: int | None = setting(None, doc="a label that does not count; it need not be a class")
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
     since: int = setting(0, min=0, doc="the first class that has a share; a continual training masks old ones so")
+    missing: bool = setting(False, doc=MISSING_LABELS)
 
     def check(self, axes: Axes) -> None:
         classes, logits = axes["classes"], axes.fixed("C")
@@ -84,7 +110,8 @@ class Gaussian(_Likelihood):
     """−log N(target; prediction, variance · identity), averaged over an example's positions, padding left out.
 
     A position is a vector: its numbers are summed. The variance is a part of the model and must be said: it weighs this
-    loss against others, and tells an algorithm that draws decisions how much better one is than another.
+    loss against others, and tells an algorithm that draws decisions how much better one is than another. With
+    `missing`, a number that is NaN is not there, and an example without any is left out of the loss's mean.
     """
 
     name = "gaussian"
@@ -92,32 +119,38 @@ class Gaussian(_Likelihood):
     example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
     operands = (Operand("prediction", "... D"), Operand("target", "... D"))
     results = ("",)
-    compares = Comparison("prediction", "target", (SQUARED_ERROR,))
-    module = TorchModule("modgraph.nn.Gaussian", "variance", reduce="reduce")
+    compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
+    module = TorchModule("modgraph.nn.Gaussian", "variance", reduce="reduce", missing="missing")
 
     def on_tape(self, use: Use, prediction: Value, target: Value) -> tuple[Value, ...]:
-        off = use.cleared(use.tape.add(prediction.count, prediction, target))
+        off = _difference(use, prediction, target, self.missing)
         squares = use.tape.make(use.lead, use.tape.function(off))
-        return (averaged(use, use.tape.function(squares, "nothing")),)
+        return (averaged(use, use.tape.function(squares, "nothing"), use.lead if self.missing else None),)
 
     variance: float = setting(min=1e-12, doc="of each number of the target")
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
+    missing: bool = setting(False, doc=MISSING_NUMBERS)
 
 
 class MSE(_Objective):
-    """Squared error, averaged over everything an example holds, padding left out."""
+    """Squared error, averaged over everything an example holds, padding left out.
+
+    With `missing`, a number that is NaN is not there, and an example without any is left out of the loss's mean.
+    """
 
     name = "mse"
     synonyms = ("l2", "squared_error", "mean_squared_error", "mse_loss")
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
     operands = (Operand("prediction", "..."), Operand("target", "..."))
     results = ("",)
-    compares = Comparison("prediction", "target", (SQUARED_ERROR,))
-    module = TorchModule("modgraph.nn.MSE")
+    compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
+    module = TorchModule("modgraph.nn.MSE", missing="missing")
 
     def on_tape(self, use: Use, prediction: Value, target: Value) -> tuple[Value, ...]:
-        off = use.cleared(use.tape.add(prediction.count, prediction, target))
-        return (averaged(use, use.tape.function(off)),)
+        off = _difference(use, prediction, target, self.missing)
+        return (averaged(use, use.tape.function(off), off.count if self.missing else None),)
+
+    missing: bool = setting(False, doc=MISSING_NUMBERS)
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return signature.axes.lead or ()

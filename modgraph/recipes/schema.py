@@ -17,6 +17,7 @@ from modgraph.recipes import errors
 from modgraph.recipes.yaml_tree import Branch, Leaf
 
 S = TypeVar("S", bound="Section")
+PLAIN = "must be a plain value"
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
@@ -129,18 +130,39 @@ def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report
         return None if branch is None else read_section(section, branch, path, report)
     for option in options:
         if typing.get_origin(option) is Mapping:
-            return _sections(typing.get_args(option)[1], item, path, report)
+            each = typing.get_args(option)[1]
+            plain = _section_of(each) is None
+            return _plain_values(field, each, item, path, report) if plain else _sections(each, item, path, report)
     if isinstance(item, Branch):
-        report.add(errors.BadValue(span=item.span, key=path, problem="must be a plain value", meaning="no mapping"))
+        report.add(errors.BadValue(span=item.span, key=path, problem=PLAIN, meaning="no mapping"))
         return None
-    known = Setting.of(field, hint)
-    problem_found = known.problem(item.value)
-    if problem_found is not None:
-        meaning = field.metadata.get("doc", "")
-        report.add(errors.BadValue(span=item.span, key=path, problem=problem_found, meaning=meaning))
-        return None
-    value = known.convert(item.value)
+    value = _value(field, hint, item, path, report)
     return _absolute(value, item, path, report) if field.metadata.get("path") else value
+
+
+def _value(field: Any, hint: Any, item: Leaf, path: str, report: Report) -> Any:
+    """A plain value of a field; None with a mistake reported."""
+    known = Setting.of(field, hint)
+    problem = known.problem(item.value)
+    if problem is None:
+        return known.convert(item.value)
+    report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning=field.metadata.get("doc", "")))
+    return None
+
+
+def _plain_values(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> dict[str, Any] | None:
+    """Plain values of one kind by a name of the user's choice."""
+    if not isinstance(item, Branch):
+        problem, meaning = f"must be a mapping, not {item.value!r}", field.metadata.get("doc", "")
+        report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning=meaning))
+        return None
+    found = {}
+    for name, inner in item.items.items():
+        if isinstance(inner, Branch):
+            report.add(errors.BadValue(span=inner.span, key=f"{path}.{name}", problem=PLAIN, meaning="no mapping"))
+        else:
+            found[name] = _value(field, hint, inner, f"{path}.{name}", report)
+    return found
 
 
 def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:

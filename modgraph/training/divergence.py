@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.store.checkpoint import Checkpoint
 from modgraph.training.errors import Diverged
 
 
@@ -41,3 +42,9 @@ def check_gradients(weights: Mapping[str, nn.Parameter], step: int, clip: float 
 def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:
     """The first tensor that holds what is no finite number; whole numbers always are."""
     return next((name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()), None)
+
+
+def wrong_in(checkpoint: Checkpoint) -> str | None:
+    """The first tensor of a checkpoint that holds what is no finite number."""
+    state = {f"{key}.{name}": each for name, fields in checkpoint.optimizer.items() for key, each in fields.items()}
+    return first_not_finite(checkpoint.weights) or first_not_finite(state)

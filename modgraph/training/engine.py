@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.torch import Model, build, generator_for
+from modgraph.backends.torch.labelled import labelled_examples
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.data.batches import Batch, RandomOrder, batch_of
 from modgraph.diagnostics import ModgraphError
@@ -26,7 +27,7 @@ from modgraph.store.checkpoint_record import tidy
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.course import Course, Facts, Turn
-from modgraph.training.divergence import check_gradients, check_loss, first_not_finite
+from modgraph.training.divergence import check_gradients, check_loss, wrong_in
 from modgraph.training.errors import Diverged
 from modgraph.training.logs import Log, progress
 from modgraph.training.monitored import check_monitored, measured_metrics
@@ -258,7 +259,7 @@ class Engine:
             found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own, batch)})
             measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
             objective = state.learner.objective(losses, found[measured:known], len(indices))
-        self._descend(objective, len(indices))
+        self._descend(objective, batch, len(indices))
         state.move(found[known:])
         self.progress = self.progress.after_step()
         state.metrics.gather(self.means, batch, found[:measured], losses)
@@ -286,21 +287,12 @@ class Engine:
         noise = torch.rand(len(indices), DRAWS, generator=generator_for(self.train.seed, "augment", step))
         return augmented(batch, self.train.augment, noise[slice(*self.processes.own(indices))])
 
-    def _descend(self, losses: Mapping[str, Tensor], examples: int) -> None:
+    def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss or a gradient is no finite number."""
-        loss = torch.stack([self._part(value, examples) for value in losses.values()]).sum()
+        counts = self.processes.totals(labelled_examples(self.state.metrics.labels, batch))
+        parts = [self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()]
+        loss = torch.stack(parts).sum()
         check_loss(self.processes.mean(loss), self.progress.step)
         self.processes.fabric.backward(loss)
         check_gradients(self.state.named, self.progress.step, self.train.clip)
         self.state.stepper.step()
-
-    def _part(self, loss: Tensor, examples: int) -> Tensor:
-        """This process's part of a loss, such that the parts' mean is the loss of the batch: a loss per example is
-        summed over the part; one over the batch is the same in every process."""
-        return loss.sum() * (self.processes.size / examples) if loss.dim() else loss
-
-
-def wrong_in(checkpoint: Checkpoint) -> str | None:
-    """The first tensor of a checkpoint that holds what is no finite number."""
-    state = {f"{key}.{name}": each for name, fields in checkpoint.optimizer.items() for key, each in fields.items()}
-    return first_not_finite(checkpoint.weights) or first_not_finite(state)

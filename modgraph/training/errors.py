@@ -36,13 +36,35 @@ class UnknownMetric(Diagnostic):
 
 
 class UnknownTarget(Diagnostic):
-    """A recipe says how the labels of a target count, and no cross-entropy of the spec compares with it."""
+    """A recipe says how the labels of a target count, and no loss of the spec compares with it that could know it."""
 
     code = "MG515"
-    message = 'train.labels names "{target}", which no cross_entropy of the spec compares with'
+    message = 'train.labels names "{target}", which no {by} of the spec compares with'
     help = "{suggestion}"
     target: str
+    by: str
     suggestion: str
+
+
+class UnknownLoss(Diagnostic):
+    """A recipe says how much a loss counts that the spec does not have; in its name `*` stands for any letters."""
+
+    code = "MG553"
+    message = 'train.losses names "{pattern}", which is no loss of the spec'
+    help = "{suggestion}"
+    pattern: str
+    suggestion: str
+
+
+class CannotBeMissing(Diagnostic):
+    """Labels that may be missing are left out by `cross_entropy`, `gaussian` and `mse`; whatever else reads the target
+    would take a class below 0, or what is no number, for a label."""
+
+    code = "MG554"
+    message = 'train.labels.{target}.missing: "{reader}" reads "{target}" and cannot leave out what is missing'
+    help = "compare it with its prediction by cross_entropy, gaussian or mse alone"
+    target: str
+    reader: str
 
 
 class NoSuchState(Diagnostic):
@@ -188,6 +210,19 @@ class NoLikelihood(Diagnostic):
     message = "the algorithm {algorithm} judges decisions by a likelihood, and no loss of the spec is one"
     help = "declare one: loss cross_entropy(logits, label), or loss gaussian(prediction, target, variance=0.1)"
     algorithm: str
+
+
+class LabelsAreMissing(Diagnostic):
+    """The algorithms em and reinforce judge decisions by the likelihood of all targets of an example, so each must have
+    its label."""
+
+    code = "MG619"
+    message = (
+        "the algorithm {algorithm} judges decisions by every example's labels, and those of {target} may be missing"
+    )
+    help = "train with backprop, or leave out train.labels.{target}.missing and the examples without a label"
+    algorithm: str
+    target: str
 
 
 class NeedsOneProcess(Diagnostic):

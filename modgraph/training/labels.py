@@ -1,8 +1,8 @@
-"""How labels count: the recipe's word on the spec's cross-entropies, as an edit of the graph."""
+"""How labels count: the recipe's word on what the spec compares with its targets, as an edit of the graph."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,15 +13,29 @@ from modgraph.data import Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.data.padding import real_places
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, rewritten
-from modgraph.training.errors import UnknownTarget
+from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, rewritten, with_missing_labels
+from modgraph.training.errors import CannotBeMissing, UnknownTarget
 from modgraph.training.sections import Labels
 
 
 def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
-    """The graph whose cross-entropies leave out the labels that the recipe ignores. Raises `ModgraphError`."""
-    _known(graph, labels)
-    return _edited(graph, "ignore", {name: each.ignore for name, each in labels.items() if each.ignore is not None})
+    """The graph whose losses leave out the labels that the recipe ignores, or says may be missing.
+
+    Raises `ModgraphError`.
+    """
+    _check(graph, labels)
+    ignored = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
+    missing = {name: True for name, each in labels.items() if each.missing}
+    return _edited(_edited(graph, "ignore", ignored), "missing", missing)
+
+
+def refuse_unlabelled(graph: Graph, train: Arrays) -> None:
+    """Raises `ModgraphError` where no example that is learnt from has a label of some target."""
+    for name in sorted(with_missing_labels(graph)):
+        labels = _real(name, train)
+        if not (~np.isnan(labels) if labels.dtype.kind == "f" else labels >= 0).any():
+            reason = f'no example that is learnt from has a label of "{name}"'
+            raise ModgraphError([DataDoesNotFit(reason=reason, way_out="leave out its loss, or look at the data")])
 
 
 def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph:
@@ -55,8 +69,8 @@ def _edited(graph: Graph, role: str, values: Mapping[str, Any]) -> Graph:
     """The graph whose comparisons with some targets have another value of the setting that has this role."""
     settings = {
         each.node.name: {getattr(each.node.op.compares, role): values[each.target]}
-        for each in _of_labels(graph)
-        if each.target in values
+        for each in comparisons(graph)
+        if each.target in values and getattr(each.node.op.compares, role) is not None
     }
 
     def changed(node: Node, part: Part) -> Node:
@@ -73,8 +87,26 @@ def _of_labels(graph: Graph) -> list[Compared]:
     return [each for each, said in every if said and said.ignore and said.class_weights]
 
 
-def _known(graph: Graph, labels: Mapping[str, Labels]) -> None:
-    known = sorted({each.target for each in _of_labels(graph)})
-    for name in labels:
+def _check(graph: Graph, labels: Mapping[str, Labels]) -> None:
+    """Raises `ModgraphError` for a target that no loss compares with, or not one that knows what the recipe says."""
+    may_miss, classes = [each.target for each in comparisons(graph) if each.may_miss], _targets(_of_labels(graph))
+    for name, each in labels.items():
+        of_classes = each.weights is not None or each.ignore is not None
+        known, by = (classes, "cross_entropy") if of_classes else (may_miss, "loss")
         if name not in known:
-            raise ModgraphError([UnknownTarget(target=name, suggestion=did_you_mean(name, known))])
+            suggestion = did_you_mean(name, sorted(set(known)))
+            raise ModgraphError([UnknownTarget(target=name, by=by, suggestion=suggestion)])
+        if each.missing:
+            _refuse_other_readers(graph, name)
+
+
+def _refuse_other_readers(graph: Graph, target: str) -> None:
+    """Raises `ModgraphError` where something reads a target that cannot leave out what is missing."""
+    known = {each.node.name for each in comparisons(graph) if each.may_miss}
+    for node in graph:
+        if node.name not in known and any(source.node == target for source in graph.inputs(node.name).values()):
+            raise ModgraphError([CannotBeMissing(target=target, reader=node.name)])
+
+
+def _targets(compared: Iterable[Compared]) -> list[str]:
+    return [each.target for each in compared]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
@@ -108,6 +108,19 @@ class Processes:
     def mean(self, x: Tensor) -> Tensor:
         """The mean over the processes of a number that each has, without gradient."""
         return x.detach() if self.size == 1 else self._add(x.detach()) / self.size
+
+    def totals(self, masks: Mapping[str, Tensor]) -> dict[str, int]:
+        """How often each mask is true, over all processes."""
+        if not masks:
+            return {}
+        counts = torch.stack([mask.sum() for mask in masks.values()])
+        whole = counts if self.size == 1 else self._add(counts)
+        return dict(zip(masks, whole.tolist(), strict=True))
+
+    def part(self, loss: Tensor, examples: int) -> Tensor:
+        """This process's part of a loss, such that the parts' mean is the loss of the batch, a mean over so many
+        examples: one per example is summed over the part, one over the batch is the same in every process."""
+        return loss.sum() * (self.size / max(1, examples)) if loss.dim() else loss
 
     def _add(self, x: Tensor) -> Tensor:
         with warnings.catch_warnings():

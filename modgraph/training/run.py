@@ -29,7 +29,8 @@ from modgraph.training.carried import Carried, Edit, carried, frozen_alike, rena
 from modgraph.training.course import Course
 from modgraph.training.engine import Engine
 from modgraph.training.held_out import with_validation
-from modgraph.training.labels import ignoring, weighing
+from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
+from modgraph.training.loss_weights import weighing_losses
 from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
@@ -91,9 +92,10 @@ def _begun(
     """A new run of a program in its folder, which `first` may give weights to begin with. Raises `ModgraphError`."""
     assert program.source is not None
     labels = recipe.train.labels or {}
-    graph = ignoring(program.ir, labels)
+    graph = weighing_losses(ignoring(program.ir, labels), recipe.train.losses or {})
     splits = with_validation(recipe.data.splits(graph), recipe.train)
     graph = weighing(graph, labels, splits[TRAIN])
+    refuse_unlabelled(graph, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
         inherited = first(engine)
         fingerprints = engine.processes.on_rank_zero(partial(as_json, recipe.data, splits))

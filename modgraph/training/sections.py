@@ -34,12 +34,13 @@ class EarlyStop(Section):
 
 
 class Labels(Section):
-    """How the labels of one target count in its cross-entropies, instead of what the spec says."""
+    """How the labels of one target count in its losses and metrics, instead of what the spec says."""
 
     weights: str | tuple[float, ...] | None = setting(
         None, min=0, choices=("balanced",), doc="one for each class, or balanced: each class counts the same in all"
     )
     ignore: int | None = setting(None, doc="a label that does not count")
+    missing: bool = setting(False, doc="whether labels may be missing: classes below 0, numbers that are NaN")
 
 
 class Augment(Section):
@@ -91,6 +92,7 @@ class Train(Section):
     validation: float = setting(0.0, min=0, max=0.9, doc="share of the training data held out, measured every epoch")
     best: str | None = setting(None, doc="a metric, as validation.accuracy: the run ends with its best epoch's weights")
     early_stop: EarlyStop | None = None
+    losses: Mapping[str, float] | None = setting(None, min=0, doc="what the losses of a name count, 1 if not given")
     labels: Mapping[str, Labels] | None = None
     augment: Mapping[str, Augment] | None = None
     checkpoint_every: int | None = setting(None, min=1, doc="steps between checkpoints, besides those of each epoch")

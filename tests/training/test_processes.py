@@ -23,6 +23,8 @@ model net() {
   input  image: float[1, 8, 8]
   input  seen: float[time, 3]
   target label: class[10]
+  target size: float[2]
+  state  warmth: float = constant(4)
   pool   expert[3] = linear(24) -> relu -> linear(24)
   pool   other[3] = linear(24)
   router choose = noisy_top_k(2)
@@ -37,7 +39,8 @@ model net() {
   late = seen + (seen -> normal_noise(0.1)) -> dropout(0.2) -> mean -> linear(10)  # noise as long as the longest
   logits = late + (x + (x -> other by ((scores -> softmax) * taken)) -> mean -> linear(10))
   output logits
-  loss cross_entropy(logits, label)
+  loss cross_entropy(logits / warmth, label)
+  loss mse(x -> mean -> linear(2), size)
   loss 0.1 * (x -> batch_variance(-2) -> mean(axis=-1))
   loss 0.1 * importance(choose)
   loss 0.1 * load(choose)
@@ -53,16 +56,20 @@ def routed(spec: Path) -> Path:
     batch of a single example."""
     spec.write_text(SPEC)
     data = np.load(spec.with_name("digits.npz"))
+    size = np.where(np.arange(101)[:, None] % 7 < 2, [1, np.nan], np.nan)  # some parts of batches have none
     lengths, seen = np.arange(101) * 7 % 9, data["image"][:101, 0, :, :3]
     np.savez(
         spec.with_name("digits.npz"),
         image=data["image"][:101],
-        label=data["label"][:101],
+        label=np.where(np.arange(101) % 3, data["label"][:101], -1),
+        size=size,
         seen=seen,
         time_length=np.minimum(lengths, 8),
     )
     recipe = spec.with_suffix(".yaml")
-    recipe.write_text(recipe.read_text().replace("batch: 50", "batch: 20, bucket: 2, clip: 1.0, validation: 0.25"))
+    tasks = "losses: {mse: 0.5}, labels: {label: {missing: true}, size: {missing: true}}, states: {warmth: cosine}"
+    text = recipe.read_text().replace("batch: 50", f"batch: 20, bucket: 2, clip: 1.0, validation: 0.25, {tasks}")
+    recipe.write_text(text)
     return spec
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.initial import initialise
+from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.plan import Plan, needed
@@ -47,6 +48,7 @@ class Model(Namespace):
         self._plans: dict[tuple[Result, ...], Plan] = {}
         self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
         self._padded = _padded_inputs(graph)
+        self._labels = labels_of_losses(graph)
         self.steps: list[Step] = []  # weights may be called "steps" too: not set a second time
         self.steps.extend(Nodes(self).steps(Part(self._computed)))
 
@@ -67,8 +69,10 @@ class Model(Namespace):
         results = self.results(batch, tuple(wanted.values()))
         found: dict[str, dict[str, Tensor]] = {"outputs": {}, "losses": {}, "routing": {}}
         for (group, name), value in zip(wanted, results, strict=True):
-            found[group][name] = value.mean() if group == "losses" else value
-        return Computed(**found)
+            found[group][name] = value
+        here = labelled_examples(self._labels, batch) if losses else {}
+        means = {name: mean_of_loss(value, here.get(name)) for name, value in found["losses"].items()}
+        return Computed(**{**found, "losses": means})
 
     def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
         """Any results of the graph, from a batch of inputs and targets."""

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from modgraph.declare import CHOSEN, DISTRIBUTION, Role
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, Part, Result, RouteNode, drawn_by, rewritten, told
-from modgraph.training.errors import NoDistribution, NoLikelihood, NothingDrawn
+from modgraph.ir import Graph, OpNode, Part, Result, RouteNode, drawn_by, rewritten, told, with_missing_labels
+from modgraph.training.errors import LabelsAreMissing, NoDistribution, NoLikelihood, NothingDrawn
 from modgraph.types import Axis
 
 JOINT = "joint:"  # the objective in the place of the likelihoods; no name in a spec has a colon
@@ -78,6 +78,8 @@ class DecisionLikelihood:
         routes = drawn_routes(graph)
         if not routes:
             raise ModgraphError([NothingDrawn(algorithm=algorithm)])
+        for target in sorted(with_missing_labels(graph)):
+            raise ModgraphError([LabelsAreMissing(algorithm=algorithm, target=target)])
         copy = rewritten(graph)
         likelihoods = {}
         for loss, node in _likelihoods(graph):

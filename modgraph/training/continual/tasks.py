@@ -13,6 +13,8 @@ from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.diagnostics import ModgraphError, did_you_mean, listed
 from modgraph.training.continual.errors import NoTasks
 
+MANY = np.iinfo(np.int64).max  # of a task without any label: it comes last
+
 
 @dataclass(frozen=True)
 class Tasks:
@@ -35,7 +37,7 @@ class Tasks:
 
         def place(name: str) -> tuple[list[int], list[tuple[int, str]]]:
             here = train.groups[by] == name
-            return [int(label[here].min()) for label in labels], _natural(name)
+            return [int(label[here].min(where=label[here] >= 0, initial=MANY)) for label in labels], _natural(name)
 
         names = sorted(map(str, np.unique(train.groups[by])), key=place)
         return cls(splits, by, tuple(names))
@@ -87,7 +89,7 @@ class Tasks:
         if target not in arrays.values:
             return []
         labels = np.unique(arrays.values[target][self._rows(split, task)])
-        return [int(label) for label in labels if label != ignore]
+        return [int(label) for label in labels if label != ignore and label >= 0]
 
     def __str__(self) -> str:
         return f"{len(self)} tasks by {self.by}: {listed(self.names)}"
