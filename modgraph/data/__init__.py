@@ -3,6 +3,7 @@
 from modgraph.data.cifar10 import Cifar10
 from modgraph.data.cifar100 import Cifar100
 from modgraph.data.class_folders import ClassFolders
+from modgraph.data.daily_weather import DailyWeather
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, OnDisk
 from modgraph.data.digits import Digits
 from modgraph.data.fashion_mnist import FashionMnist
@@ -21,6 +22,7 @@ __all__ = [
     "Cifar10",
     "Cifar100",
     "ClassFolders",
+    "DailyWeather",
     "DataSet",
     "Digits",
     "FashionMnist",

@@ -29,6 +29,7 @@ from modgraph.data.image_folders import ImageFolders, folders_of
 from modgraph.data.npz import read_npz
 from modgraph.data.text_files import words_of_file
 from modgraph.data.vocabulary import Vocabulary
+from modgraph.data.weather_file import read_weather
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.recipe import read_recipe
 from modgraph.training.start.weight_file import read_tensors
@@ -43,6 +44,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.png": lambda path: read_image(path, 2, 2),
     "x.jpg": lambda path: read_image(path, 2, 2),
     "x.txt": words_of_file,
+    "x.csv": read_weather,
     "vocabulary.json": Vocabulary.read,
     "x.safetensors": read_tensors,
     "x.pt": read_tensors,
