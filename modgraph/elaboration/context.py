@@ -43,6 +43,14 @@ class Declared:
     in_scan: bool = False
 
 
+@dataclass(frozen=True)
+class FirstUse:
+    """Where a pool was used first, by the name of the statement; its modules are shaped for that use."""
+
+    within: str
+    span: Span
+
+
 class Context:
     """The state of one elaboration."""
 
@@ -54,6 +62,7 @@ class Context:
         self.given: frozenset[str] = frozenset()  # names of the model's inputs, targets and scans
         self.messages: dict[str, tuple[TensorType, ...]] = {}  # the values that a pool's modules take, by its path
         self.yields: dict[str, tuple[TensorType, ...]] = {}  # those that they yield, where they are several
+        self.first_used: dict[str, FirstUse] = {}  # of a pool, by its path
         self.of_any_length: set[str] = set()  # axes, by name
         self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}

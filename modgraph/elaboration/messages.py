@@ -1,4 +1,4 @@
-"""What the modules of a pool take: how many axes of each value, and several values as one, side by side.
+"""What the modules of a pool take: several values as one, side by side.
 
 Several values that are sent together are one vector on the way, and so are several that a module yields: a router, an
 edge and every form of a route know one message.
@@ -12,61 +12,18 @@ from typing import Any
 from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
-from modgraph.elaboration.entities import (
-    POISON,
-    BlockUse,
-    ModuleEntity,
-    OpUse,
-    Poison,
-    PoolEntity,
-    Template,
-    Tensor,
-    TensorTuple,
-    origins,
-)
+from modgraph.elaboration.entities import POISON, OpUse, Poison, PoolEntity, Tensor, TensorTuple, origins
+from modgraph.elaboration.message_ranks import message_ranks
 from modgraph.elaboration.scope import Naming
 from modgraph.elaboration.senders import for_each_sender
 from modgraph.elaboration.site import Site
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import Merge, NewAxis, Unmerge
 from modgraph.ops.shape import Concat, Rename, Split
-from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, TensorType, shown
 
 Types = tuple[TensorType, ...]
 Problem = tuple[str, str]  # what is wrong, and the way out
-
-
-def message_ranks(template: Any, count: int, site: Site) -> tuple[int, ...]:
-    """How many trailing axes the modules of a pool take of each value: as many as the first op or block says."""
-    terms: list[Any] = [template]
-    seen: set[str] = set()
-    while terms:
-        term = terms.pop(0)
-        if isinstance(term, OpUse) and term.op.message_rank is not None:
-            return (int(term.op.message_rank),) * count
-        if isinstance(term, Template):
-            inside = site.where_written(term)
-            terms = [inside.callable(stage.term) for stage in term.stages] + terms
-        if isinstance(term, ModuleEntity) and term.path not in seen:
-            seen.add(term.path)
-            terms.insert(0, term.template)
-        if isinstance(term, BlockUse):
-            found = tuple(_input_ranks(term))
-            return found if len(found) == count else (1,) * count
-    return (1,) * count
-
-
-def _input_ranks(use: BlockUse) -> list[int]:
-    """A block's inputs say their axes; outer named ones are those of the senders and beyond, the last is never."""
-    inputs = [each for each in use.block.definition.body.statements if isinstance(each, ast.Input)]
-    ranks = []
-    for axes in (each.type.axes for each in inputs):
-        named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
-        while len(named) > 1 and named[0]:
-            named.pop(0)
-        ranks.append(len(named))
-    return ranks
 
 
 def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Tensor | Poison:

@@ -7,6 +7,7 @@ from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
+from modgraph.elaboration.context import FirstUse
 from modgraph.elaboration.defined import Sent, decided
 from modgraph.elaboration.entities import (
     POISON,
@@ -17,7 +18,8 @@ from modgraph.elaboration.entities import (
     origins,
     several,
 )
-from modgraph.elaboration.messages import as_one, message_ranks, taken_apart
+from modgraph.elaboration.message_ranks import message_ranks
+from modgraph.elaboration.messages import as_one, taken_apart
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
@@ -167,7 +169,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     if site.shares(pool.path):
         node = site.graph[pool.path]
         assert isinstance(node, PoolNode)
-        return node
+        return node if _takes(node, tokens) else _tell_other(node, tokens, span, site)
     if tokens.per == "batch":
         reason, advice = f"its modules run on each example, and this value is {tokens}", "send what each example has"
         site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
@@ -180,6 +182,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         return POISON
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
     site.context.messages.setdefault(pool.path, (message,))
+    site.context.first_used[pool.path] = FirstUse(site.naming.node, span)
     with site.context.applying(pool.span, span):
         regions = [_region(pool, template, message, site) for template in pool.templates]
     whole = [region for region in regions if isinstance(region, Region)]
@@ -200,6 +203,20 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         ops = node.regions[0].graph.of_kind(OpNode)
         site.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)
     return node if site.add(node, pool.span) else POISON
+
+
+def _takes(pool: PoolNode, tokens: TensorType) -> bool:
+    """Whether a value ends with what a pool's modules take, as its first use said."""
+    rank = len(pool.message.shape)
+    return len(tokens.shape) >= rank and shapes_meet(tokens.shape[len(tokens.shape) - rank :], pool.message.shape)
+
+
+def _tell_other(pool: PoolNode, tokens: TensorType, span: Span, site: Site) -> Poison:
+    first = site.context.first_used[pool.name]
+    notes = (Note(text=f'first used here, in "{first.within}"', span=first.span),)
+    facts: Any = {"pool": pool.name, "takes": pool.message, "within": site.naming.node, "found": tokens}
+    site.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
+    return POISON
 
 
 def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) -> Region | Poison:

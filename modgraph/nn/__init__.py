@@ -18,6 +18,7 @@ from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
 from modgraph.nn.padding import cleared, valid, valid_along
 from modgraph.nn.parameter import Parameter
 from modgraph.nn.pool import Gathered, Pool
+from modgraph.nn.recurrent import GRU, LSTM
 from modgraph.nn.scan import scan
 from modgraph.nn.selected import (
     SelectedDense,
@@ -34,6 +35,8 @@ from modgraph.nn.weighted import Weighted, WeightedDense, WeightedFactorised
 
 __all__ = [
     "DRAW",
+    "GRU",
+    "LSTM",
     "MSE",
     "Above",
     "Arithmetic",

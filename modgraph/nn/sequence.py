@@ -30,11 +30,12 @@ class Position(nn.Module):
 
 
 class Select(nn.Module):
-    """One token: [..., N, D] to [..., D]."""
+    """One place along an axis, by default a token: [..., N, D] to [..., D]."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, axis: int = -2) -> None:
         super().__init__()
         self.index = index
+        self.axis = axis
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.select(-2, self.index)
+        return x.select(self.axis, self.index)

@@ -15,7 +15,7 @@ class Idiom:
 
 IDIOMS = (
     Idiom(
-        ("lstm", "gru", "rnn", "recurrent"),
+        ("rnn", "recurrent"),
         "scan x as v with h: float[8] { h = (h, v) -> concat -> linear(8) -> tanh yield h } as y",
     ),
     Idiom(("mlp", "ffn", "feed_forward"), "y = x -> linear(32) -> gelu -> linear(8)"),

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, Weight, normal, setting, tokens
+from dataclasses import replace
+
+from modgraph.declare import (
+    Operand,
+    Signature,
+    TorchModule,
+    Use,
+    Weight,
+    axis_setting,
+    normal,
+    position_of,
+    setting,
+    tokens,
+)
 from modgraph.ops.op import Op
 from modgraph.tape import Value
-from modgraph.types import Axes, Axis, Misfit, derived
+from modgraph.types import Axes, Axis, Misfit, TensorType, derived
 
 TOKENS = (tokens("x"),)
 
@@ -84,25 +97,37 @@ class Position(Op):
 
 
 class Select(Op):
-    """Take one token, by its place; of an axis of any length the first alone, since an example may have no other."""
+    """Take one place along an axis, by default one of the tokens of [N, D]; of an axis of any length the first alone,
+    since an example may have no other."""
 
     name = "select"
     synonyms = ("index", "gather", "take")
     example = "input x: float[5, 6] y = x -> select(1) output y"
-    operands = TOKENS
-    results = ("... D",)
-    module = TorchModule("modgraph.nn.Select", "index")
+    module = TorchModule("modgraph.nn.Select", "index", "position")
     affine = True
 
-    index: int = setting(min=0, doc="place of the token, from 0")
+    index: int = setting(min=0, doc="the place, from 0")
+    axis: int | str = axis_setting(-2)
+
+    @property
+    def message_rank(self) -> int | None:
+        return -self.axis if isinstance(self.axis, int) else None
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        (x,) = found
+        axes.bound["position"] = position = position_of(self.axis, x, self.name)
+        at = position + len(x.shape)
+        self._fits(x.shape[at])
+        return (x.with_shape((*x.shape[:at], *x.shape[at + 1 :])),)
+
+    def _fits(self, along: Axis) -> None:
+        """Raises `Misfit` where an example may have no such place."""
+        if along.size is not None and self.index >= along.size:
+            last = replace(self, index=along.size - 1)
+            raise Misfit(f"there is no place {self.index} along an axis of {along.size}", f"the last: {last}")
+        if along.size is None and self.index > 0:
+            reason = f'the axis "{along}" has no fixed length, so an example may have no place {self.index}'
+            raise Misfit(reason, "take the first with select(0) or the last with last, or give the axis a number")
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x, use.result, passes=False),)
-
-    def check(self, axes: Axes) -> None:
-        tokens = axes.size("N")
-        if tokens is not None and self.index >= tokens:
-            raise Misfit(f"there is no token {self.index} among {tokens}", f"the last is select({tokens - 1})")
-        if tokens is None and self.index > 0:
-            reason = f'the axis "{axes["N"]}" has no fixed length, so an example may have no token {self.index}'
-            raise Misfit(reason, "take the first with select(0) or the last with last, or give the axis a number")

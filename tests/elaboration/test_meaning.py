@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import weights_of
 from modgraph.program import Program, loads
+
+BOTH = ("weight", "bias")
 
 
 def weights(text: str, **parameters: object) -> list[str]:
@@ -29,6 +33,15 @@ def test_a_pool_outside_a_repeat_is_one_and_inside_each_iteration_has_its_own() 
     assert outside == ["p.0.linear.weight", "p.1.linear.weight", "r.weight"]
     inside = weights(in_model(f"repeat b[i] in 0..n {{ {pool} {loop} }}"))
     assert inside == [f"b.{i}.{name}" for i in range(2) for name in outside]
+
+
+def test_a_pool_that_rounds_share_takes_in_each_what_it_took_first() -> None:
+    pool, loop = "pool p[2] = linear({})", "repeat b[i] in 0..n {{ x = x -> p -> mean(axis=p) }}"
+    assert weights(in_model(f"{pool} {loop}".format(4))) == [f"p.{j}.linear.{each}" for j in (0, 1) for each in BOTH]
+    with pytest.raises(ModgraphError) as caught:
+        loads(in_model(f"{pool} {loop}".format(3)))
+    told = str(caught.value)
+    assert '"p" takes float[4]' in told and '"b.0.x"' in told and '"b.1.x" gives it float[5, 3]' in told
 
 
 def test_inline_ops_are_new_at_each_place_and_modules_are_not() -> None:

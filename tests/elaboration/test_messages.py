@@ -184,7 +184,7 @@ def test_a_word_of_the_field_leads_to_the_op(word: str, op: str) -> None:
     assert f'"{op}"' in advice(f"model m() {{ input x: float[4] y = x -> {word} output y }}")
 
 
-@pytest.mark.parametrize("word", ["lstm", "gru", "rnn", "mlp", "transformer"])
+@pytest.mark.parametrize("word", ["rnn", "recurrent", "mlp", "transformer"])
 def test_a_word_that_is_no_op_here_is_written_otherwise(word: str) -> None:
     help_ = advice(f"model m() {{ input x: float[6, 4] y = x -> {word}(4) output y }}")
     assert "did you mean" not in help_
@@ -224,7 +224,7 @@ def test_of_many_names_the_nearest_are_listed() -> None:
 
 def test_another_word_is_explained() -> None:
     assert suggestion("dense") == 'it is called "linear" here'
-    assert "scan x as v" in suggestion("lstm")
+    assert "scan x as v" in suggestion("rnn")
 
 
 def test_a_name_that_a_scan_cannot_have_is_to_be_another() -> None:

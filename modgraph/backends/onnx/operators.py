@@ -54,10 +54,42 @@ def _batch_norm(
     return op.BatchNormalization(x, weight, bias, mean, variance, epsilon=eps)
 
 
+def _lstm(x: Any, state: Any, weights: Sequence[Any], *settings: Any) -> Any:
+    """modgraph.nn.LSTM: one layer, batch first, whose state begins at zero, as ONNX's does where none is given."""
+    return _states(op.LSTM, (0, 3, 1, 2), x, state[0].shape[-1], weights)
+
+
+def _gru(x: Any, state: Any, weights: Sequence[Any], *settings: Any) -> Any:
+    """modgraph.nn.GRU, likewise."""
+    return _states(op.GRU, (1, 0, 2), x, state.shape[-1], weights, linear_before_reset=1)
+
+
+def _states(layer: Any, gates: Sequence[int], x: Any, hidden: int, weights: Sequence[Any], **settings: Any) -> Any:
+    """The states of all steps [B, N, H], and the last ones, which nothing reads; the gates in the order of ONNX."""
+    weights = [_laid(each, gates, hidden) for each in weights]
+    axis = op.Constant(value_ints=[0])
+    maps = [op.Unsqueeze(each, axis) for each in weights[:2]]
+    bias = [op.Unsqueeze(op.Concat(*weights[2:], axis=0), axis)] if len(weights) > 2 else []
+    found, *last = layer(op.Transpose(x, perm=[1, 0, 2]), *maps, *bias, hidden_size=hidden, **settings)
+    return op.Transpose(op.Squeeze(found, op.Constant(value_ints=[1])), perm=[1, 0, 2]), *last
+
+
+def _laid(weight: Any, gates: Sequence[int], hidden: int) -> Any:
+    """A weight whose rows are blocks, one for each gate, with these in another order."""
+
+    def at(row: int) -> Any:
+        return op.Constant(value_ints=[row])
+
+    blocks = [op.Slice(weight, at(gate * hidden), at((gate + 1) * hidden), at(0)) for gate in gates]
+    return op.Concat(*blocks, axis=0)
+
+
 SAID: Mapping[Any, Callable[..., Any]] = {
     torch.ops.modgraph.slices.default: _slices,
     aten.rsub.Scalar: _subtracted_from,
     aten.one_hot.default: _one_hot,
     aten.rms_norm.default: _rms_norm,
     aten.batch_norm.default: _batch_norm,
+    aten.lstm.input: _lstm,
+    aten.gru.input: _gru,
 }

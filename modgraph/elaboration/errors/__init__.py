@@ -39,7 +39,7 @@ from modgraph.elaboration.errors.names import (
     UnknownOp,
     WrongKind,
 )
-from modgraph.elaboration.errors.pools import CannotGrow, PoolWithoutSize, SelectsTooMany
+from modgraph.elaboration.errors.pools import CannotGrow, PoolUsedOtherwise, PoolWithoutSize, SelectsTooMany
 from modgraph.elaboration.errors.routers import (
     DecidesOtherwise,
     RecordOutsideRouter,
@@ -119,6 +119,7 @@ __all__ = [
     "NotValue",
     "OutsideProject",
     "ParameterWithoutValue",
+    "PoolUsedOtherwise",
     "PoolWithoutSize",
     "RecordOutsideRouter",
     "RecordShape",

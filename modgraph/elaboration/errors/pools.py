@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modgraph.diagnostics import Diagnostic
+from modgraph.types import TensorType
 
 
 class SelectsTooMany(Diagnostic):
@@ -40,3 +41,20 @@ class CannotGrow(Diagnostic):
     pool: str
     reason: str
     way_out: str
+
+
+class PoolUsedOtherwise(Diagnostic):
+    """A pool's modules are the same at each use, in each round of a `repeat` too: they take what the first use gave
+    them."""
+
+    code = "MG320"
+    message = 'pool "{pool}" takes {takes} since its first use, and "{within}" gives it {found}'
+    help = "give it {takes} each time, its own results in a loop too, or declare a pool for each use"
+    example = (
+        "model m() { input x: float[5, 4] pool p[2] = linear(3) "
+        "repeat round[t] in 0..2 { x = x -> p -> mean } output x }"
+    )
+    pool: str
+    takes: TensorType
+    within: str
+    found: TensorType

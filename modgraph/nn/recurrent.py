@@ -1,0 +1,92 @@
+"""Layers that read a sequence step by step, by torch's fused kernels.
+
+B examples, N steps, D numbers of a step, H hidden numbers, G gates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.nn.padding import cleared
+
+fused: Any = torch._VF
+
+
+class Recurrent(nn.Module):
+    """One layer from the first step to the last, or in reverse, its state zero before: [..., N, D] to [..., N, H]."""
+
+    gates: ClassVar[int]
+
+    def __init__(self, width: int, hidden: int, bias: bool = True, reverse: bool = False) -> None:
+        super().__init__()
+        rows = self.gates * hidden
+        self.hidden, self.reverse = hidden, reverse
+        self.weight_ih = nn.Parameter(torch.empty(rows, width))
+        self.weight_hh = nn.Parameter(torch.empty(rows, hidden))
+        self.bias_ih = nn.Parameter(torch.empty(rows)) if bias else None
+        self.bias_hh = nn.Parameter(torch.empty(rows)) if bias else None
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """In the order in which torch takes them."""
+        found = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return [weight for weight in found if weight is not None]
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """x [..., N, D] gives [..., N, H]. A mask `real` [..., N, 1] tells the last step of each example, which is the
+        first in reverse; forwards no step sees what comes behind it, padding least of all."""
+        if x.shape[-2] == 0:
+            return x.new_zeros(*x.shape[:-1], self.hidden)
+        if not self.reverse:
+            return self._read(x)
+        order = None if real is None else turned(real)
+        return backwards(self._read(backwards(cleared(x, real), order)), order)
+
+    def _read(self, x: Tensor) -> Tensor:
+        if x.dim() == 3:
+            return self.layer(x)
+        outer = x.shape[:-1]
+        return self.layer(x.reshape(-1, *x.shape[-2:])).reshape(*outer, self.hidden)
+
+    def layer(self, x: Tensor) -> Tensor:
+        """All states [B, N, H] of x [B, N, D]."""
+        raise NotImplementedError
+
+    def _zeros(self, x: Tensor) -> Tensor:
+        return x.new_zeros(1, x.shape[0], self.hidden)
+
+
+class LSTM(Recurrent):
+    """torch.nn.LSTM of one layer."""
+
+    gates = 4
+
+    def layer(self, x: Tensor) -> Tensor:
+        state, weights = self._zeros(x), self.weights
+        found: Tensor = fused.lstm(x, (state, state), weights, len(weights) > 2, 1, 0.0, self.training, False, True)[0]
+        return found
+
+
+class GRU(Recurrent):
+    """torch.nn.GRU of one layer."""
+
+    gates = 3
+
+    def layer(self, x: Tensor) -> Tensor:
+        state, weights = self._zeros(x), self.weights
+        found: Tensor = fused.gru(x, state, weights, len(weights) > 2, 1, 0.0, self.training, False, True)[0]
+        return found
+
+
+def turned(real: Tensor) -> Tensor:
+    """Where each step [..., N, 1] is read from, so that those that are real come in reverse, padding behind them."""
+    steps = torch.arange(real.shape[-2], device=real.device).unsqueeze(-1)
+    return torch.where(real, real.sum(-2, keepdim=True) - 1 - steps, steps)
+
+
+def backwards(x: Tensor, order: Tensor | None) -> Tensor:
+    """x [..., N, D] with its steps in another order, or in reverse."""
+    return x.flip(-2) if order is None else x.gather(-2, order.expand_as(x))

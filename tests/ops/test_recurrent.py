@@ -1,0 +1,279 @@
+"""LSTM and GRU: against numpy step by step, against torch's own layers, blind to padding, in pools, exported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from modgraph_runtime import Bundle
+from numpy.typing import NDArray
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+import modgraph
+from modgraph import ModgraphError
+from modgraph.backends.torch import Model, build
+from modgraph.ir import Result, grow
+from modgraph.passes import Lower
+from tests.inspect.test_memory import measured_of, near, told_of
+
+Array = NDArray[np.float64]
+KINDS = ("lstm", "gru")
+WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+LENGTHS = [4, 1, 6, 0]
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def in_numpy(kind: str, x: Array, weights: dict[str, Array]) -> Array:
+    """All states of one sequence [N, D], by the equations of torch's documentation."""
+    hidden = weights["weight_hh"].shape[1]
+    h, c = np.zeros(hidden), np.zeros(hidden)
+    found = []
+    for step in x:
+        ours = weights["weight_ih"] @ step + weights.get("bias_ih", 0)
+        before = weights["weight_hh"] @ h + weights.get("bias_hh", 0)
+        if kind == "lstm":
+            i, f, g, o = np.split(ours + before, 4)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+        else:
+            (r, z, n), (r_h, z_h, n_h) = np.split(ours, 3), np.split(before, 3)
+            r, z = sigmoid(r + r_h), sigmoid(z + z_h)
+            h = (1 - z) * np.tanh(n + r * n_h) + z * h
+        found.append(h)
+    return np.array(found).reshape(len(x), hidden)
+
+
+def model_of(body: str) -> Model:
+    return modgraph.loads(f"model m() {{ {body} }}").build().double()
+
+
+def under(model: Model, name: str) -> dict[str, Array]:
+    """The weights below a name."""
+    return {
+        key.removeprefix(f"{name}."): value.detach().numpy()
+        for key, value in model.named_parameters()
+        if key.startswith(f"{name}.")
+    }
+
+
+def padded(width: int, lengths: list[int] = LENGTHS, fill: float = float("nan")) -> torch.Tensor:
+    """Sequences whose padding is no number."""
+    x = torch.randn(len(lengths), max(lengths), width, dtype=torch.float64)
+    for at, length in enumerate(lengths):
+        x[at, length:] = fill
+    return x
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("given_", ["", "bias=false", "reverse=true", "bias=false, reverse=true"])
+def test_a_layer_computes_its_equations_up_to_the_last_real_step(kind: str, given_: str) -> None:
+    model = model_of(f"input x: float[time, 3] y = x -> {kind}(4, {given_}) output y").eval()
+    x = padded(3, fill=float("inf"))
+    y = model.compute({"x": x, "time_length": torch.tensor(LENGTHS)}).outputs["y"].detach().numpy()
+    weights, turn = under(model, f"y.{kind}"), -1 if "reverse" in given_ else 1
+    assert set(weights) == set(WEIGHTS[: 2 if "bias" in given_ else 4])
+    for at, length in enumerate(LENGTHS):
+        expected = in_numpy(kind, x[at, :length].numpy()[::turn], weights)[::turn]
+        np.testing.assert_allclose(y[at, :length], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "layer"), [("lstm", torch.nn.LSTM), ("gru", torch.nn.GRU)])
+def test_values_and_gradients_are_those_of_torch_in_both_directions(kind: str, layer: Any) -> None:
+    """torch packs sequences of unequal lengths, so that it sees no padding at all."""
+    model = model_of(
+        f"input x: float[time, 3] target t: float[time, 8] y = (x -> {kind}(4), x -> {kind}(4, reverse=true)) "
+        "-> concat output y loss mse(y, t)"
+    )
+    lengths = [4, 1, 6]
+    theirs = layer(3, 4, batch_first=True, bidirectional=True).double()
+    ours = dict(model.named_parameters())
+    names = {
+        f"y.{kind}{two}.{each}": f"{each}_l0{end}" for each in WEIGHTS for two, end in (("", ""), ("2", "_reverse"))
+    }
+    theirs.load_state_dict({names[name]: weight for name, weight in ours.items()})
+    x = padded(3, lengths)
+    target = torch.randn(3, 6, 8, dtype=torch.float64)
+    computed = model.compute({"x": x, "t": target, "time_length": torch.tensor(lengths)})
+    packed = pack_padded_sequence(x, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
+    expected, _ = pad_packed_sequence(theirs(packed)[0], batch_first=True)
+    losses = [(expected[at, :length] - target[at, :length]).square().mean() for at, length in enumerate(lengths)]
+    torch.stack(losses).mean().backward()
+    computed.loss.backward()
+    for at, length in enumerate(lengths):
+        torch.testing.assert_close(computed.outputs["y"][at, :length], expected[at, :length])
+    for name, weight in theirs.named_parameters():
+        torch.testing.assert_close(next(ours[key].grad for key in ours if names[key] == name), weight.grad)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fixed_number_of_steps_has_no_padding(kind: str) -> None:
+    text = "input x: float[{}, 3] y = x -> KIND(4, reverse=true) output y".replace("KIND", kind)
+    fixed, free = model_of(text.format(6)).eval(), model_of(text.format("time")).eval()
+    free.load_state_dict(fixed.state_dict())
+    x = torch.randn(2, 6, 3, dtype=torch.float64)
+    torch.testing.assert_close(fixed(x), free(x))
+
+
+def test_no_steps_give_no_states() -> None:
+    assert model_of("input x: float[time, 3] y = x -> lstm(4) output y")(torch.ones(2, 0, 3)).shape == (2, 0, 4)
+
+
+def test_axes_further_out_are_sequences_apart() -> None:
+    model = model_of("input x: float[2, time, 3] y = x -> lstm(4, reverse=true) output y").eval()
+    x, lengths = torch.randn(3, 2, 5, 3, dtype=torch.float64), torch.tensor([5, 2, 4])
+    together = model.compute({"x": x, "time_length": lengths}).outputs["y"]
+    for row in range(2):
+        alone = model.compute({"x": x[:, [row, row]], "time_length": lengths}).outputs["y"]
+        torch.testing.assert_close(alone[:, 0], together[:, row])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_start_as_those_of_torch(kind: str) -> None:
+    model = modgraph.loads(f"model m() {{ input x: float[time, 30] y = x -> {kind}(25) output y }}").build()
+    for weight in model.parameters():
+        assert 0.17 < weight.abs().max() <= 0.2
+
+
+def test_the_layer_of_the_paper_has_its_parameters() -> None:
+    cost = modgraph.loads("model m() { input x: float[28, 10] pool c[4] = lstm(5) y = x -> c output y }").cost()
+    assert cost.nodes["c"].parameters == 1360
+    assert cost.macs == 4 * 28 * 20 * (10 + 5)
+
+
+# ---------------------------------------------------------------- memory
+
+
+def test_a_pool_keeps_what_it_says_of_each_module() -> None:
+    graph = modgraph.loads("model m() { input x: float[28, 10] pool c[4] = lstm(5) y = x -> c output y }").ir
+    graph = Lower()(graph)
+    told, measured = told_of(graph, 32), measured_of(build(graph), 32)
+    assert near(told, measured), (told, measured)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("given_", ["5", "64, bias=false", "16, reverse=true"])
+@pytest.mark.parametrize("batch", [1, 40])
+def test_a_layer_keeps_what_it_says(kind: str, given_: str, batch: int) -> None:
+    graph = modgraph.loads(f"model m() {{ input x: float[time, 10] y = x -> {kind}({given_}) output y }}").ir
+    told, measured = told_of(graph, batch), measured_of(build(graph), batch)
+    assert near(told, measured), (told, measured)
+
+
+# ---------------------------------------------------------------- pools
+
+
+POOL = """
+  input x: float[time, 6]
+  target t: float[time, 2, 5]
+  pool cell[2] = KIND(5)
+  u = x -> cell -> transpose("time", "cell")
+  output u
+  loss mse(u, t)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_modules_of_a_pool_are_layers_of_their_own(kind: str) -> None:
+    model = model_of(POOL.replace("KIND", kind)).train()
+    x, lengths = padded(6), torch.tensor(LENGTHS)
+    computed = model.compute({"x": x, "t": torch.randn(4, 6, 2, 5, dtype=torch.float64), "time_length": lengths})
+    for j in range(2):
+        weights = under(model, f"cell.{j}.{kind}")
+        for at, length in enumerate(LENGTHS):
+            expected = in_numpy(kind, x[at, :length].numpy(), weights)
+            np.testing.assert_allclose(computed.outputs["u"][at, :length, j].detach().numpy(), expected, atol=1e-12)
+    computed.loss.backward()
+    assert all(weight.grad.isfinite().all() and weight.grad.any() for weight in model.parameters())  # type: ignore[union-attr]
+
+
+def test_what_reads_in_reverse_must_know_the_padding_and_no_pool_does() -> None:
+    text = "model m() {{ input x: float[{}, 6] pool cell[2] = lstm(5, reverse=true) y = x -> cell output y }}"
+    modgraph.loads(text.format(7))
+    with pytest.raises(ModgraphError, match='padding of "time"'):
+        modgraph.loads(text.format("time"))
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["lstm(5)", "layer_norm -> relu -> lstm(5)", "of(lstm(5))", "of(layer_norm -> lstm(5))", "normed(5)", "fixed(5)"],
+)
+def test_a_message_has_the_axes_that_the_first_op_needs(module: str) -> None:
+    blocks = """
+      block of(inner) { input x: float[time, width] output y = x -> inner }
+      block normed(h, norm=layer_norm) { input x: float[time, width] output y = x -> norm -> lstm(h) -> linear(h) }
+      block fixed(h) { input x: float[7, width] output y = x -> relu -> lstm(h) }
+    """
+    length = 7 if "fixed" in module else "time"
+    body = f"input x: float[{length}, 6] pool cell[2] = {module} y = x -> cell output y"
+    type_ = modgraph.loads(f"{blocks} model m() {{ {body} }}").ir.type_of(Result("y.cell"))
+    assert type_.dimensions == (2, length, 5)
+
+
+@pytest.mark.parametrize("module", ["linear(5)", "of(linear(5))", "of(layer_norm -> linear(5))"])
+def test_other_axes_are_those_of_senders(module: str) -> None:
+    block = "block of(inner) { input x: float[tokens, width] output y = x -> inner }"
+    program = modgraph.loads(
+        f"{block} model m() {{ input x: float[time, 6] pool p[2] = {module} y = x -> p output y }}"
+    )
+    assert program.ir.type_of(Result("y.p")).dimensions == ("time", 2, 5)
+
+
+def test_a_pool_of_layers_may_get_another() -> None:
+    text = 'input x: float[time, 6] pool cell[2] = lstm(5) y = x -> cell -> transpose("time", "cell") output y'
+    grown = grow(modgraph.loads(f"model m() {{ {text} }}").ir, "cell", 1)
+    assert grown.type_of(Result("y.transpose")).dimensions == ("time", 3, 5)
+    assert build(grown)(torch.ones(2, 4, 6)).shape == (2, 4, 3, 5)
+
+
+# ---------------------------------------------------------------- alone and together, in torch and in ONNX Runtime
+
+
+EVERY = """
+  input x: float[time, 3]
+  pool cell[3] = lstm(4)
+  pool unit[2] = gru(3) -> layer_norm
+  a = x -> cell
+  b = x -> unit -> transpose("time", "unit")
+  c = (x -> gru(3), x -> gru(3, reverse=true), x -> lstm(3, bias=false, reverse=true)) -> concat
+  output a
+  output b
+  output c
+"""
+TIME_AT = {"a": 2, "b": 1, "c": 1}
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Bundle]:
+    model = modgraph.loads(f"model m() {{ {EVERY} }}").build().eval()
+    path = tmp_path_factory.mktemp("recurrent") / "m.onnx"
+    modgraph.export(model, path)
+    return model, Bundle(path)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_each_sequence_gives_what_it_gives_alone(every: tuple[Model, Bundle], lengths: list[int], seed: int) -> None:
+    model, bundle = every
+    torch.manual_seed(seed)
+    x, told = padded(3, lengths, fill=1e30).float(), torch.tensor(lengths)
+    together = model.compute({"x": x, "time_length": told}).outputs
+    exported = bundle.run({"x": x.numpy(), "time_length": told.numpy()})
+    for at, length in enumerate(lengths):
+        alone = model.compute({"x": x[at : at + 1, :length]}).outputs
+        for name, value in alone.items():
+            for found in (together[name].detach(), torch.as_tensor(exported[name])):
+                torch.testing.assert_close(found[at].narrow(TIME_AT[name] - 1, 0, length), value[0], atol=1e-5, rtol=0)
+
+
+def test_a_layer_is_one_node_of_a_bundle(every: tuple[Model, Bundle]) -> None:
+    kinds = [node.op_type for node in onnx.load(every[1].path).graph.node]
+    assert (kinds.count("LSTM"), kinds.count("GRU")) == (4, 4)
+    assert kinds.count("Transpose") < 24
