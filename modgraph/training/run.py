@@ -32,7 +32,7 @@ from modgraph.training.held_out import with_validation
 from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
 from modgraph.training.loss_weights import weighing_losses
 from modgraph.training.memory import memory_told
-from modgraph.training.monitored import check_monitored
+from modgraph.training.monitored import check_asked, check_monitored
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_recipe
 from modgraph.training.scheduled import scheduled
@@ -170,6 +170,7 @@ def _engine(
         processes = Processes(recipe.train.device, recipe.train.precision)
         stack.callback(processes.close)
         processes.on_rank_zero(check)
+        check_asked(graph, recipe.train.metrics or {})
         check_monitored(graph, recipe.train, splits)
         check_augmented(graph, recipe.train.augment or {})
         if recipe.train.bucket is not None:
@@ -210,7 +211,8 @@ def finish(engine: Engine) -> dict[str, Any]:
     model = run.model(processes.device)
     metrics: dict[str, Any] = {"epochs": engine.epoch, "steps": engine.step, **engine.course.results(engine)}
     if engine.train.best is not None:
-        metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
+        best = engine.train.best if isinstance(engine.train.best, str) else "best"
+        metrics |= {"best_step": engine.progress.best_step, best: engine.progress.best}
     tests = unseen(run.splits())
     processes.on_rank_zero(partial(run.refuse_changed, tests))
     for split, arrays in tests.items():
