@@ -136,9 +136,7 @@ def test_the_same_data_at_another_place_go_on(folder: Path, tmp_path: Path, caps
     assert "stands at epoch 3, step 9" in capsys.readouterr().err
 
 
-def test_what_begins_afresh_must_be_there(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_begins_afresh_must_be_there(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert migrate(folder, tmp_path / "on", "--fresh", "shard.linear", "encoder.*") == 1
     told = capsys.readouterr().err
     assert "MG844" in told
