@@ -6,7 +6,8 @@ Axis letters: B examples, T steps, S senders, M modules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,6 +157,10 @@ def _rows(pool: str, values: NDArray[np.float64], real_BT: NDArray[np.bool_], sh
     return Rows(pool, _by_step(values, real_BT)[:shown].T.tolist(), values[real_BT].mean(0).tolist())
 
 
-def steps_shown(use: Mapping[str, StepUse]) -> int:
-    """How many steps the longest of some routes shows."""
-    return max((len(each.examples) for each in use.values()), default=0)
+def without_common(names: Iterable[str]) -> dict[str, str]:
+    """Dotted names without the words that all begin with; their last word stays, and the word before a number."""
+    parts = {name: name.split(".") for name in names}
+    columns = zip(*(words[:-1] for words in parts.values()), strict=False)
+    common = len([*itertools.takewhile(lambda column: len(set(column)) == 1, columns)]) if len(parts) > 1 else 0
+    common -= any(words[common].isdecimal() for words in parts.values()) and common > 0
+    return {name: ".".join(words[common:]) for name, words in parts.items()}

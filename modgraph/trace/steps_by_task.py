@@ -6,14 +6,14 @@ it has members.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from modgraph.trace.entropies import shares_of
 from modgraph.trace.routes import parts_with_gates
-from modgraph.trace.steps import GATE, Shares, StepUse
+from modgraph.trace.steps import GATE, Shares, StepUse, without_common
 from modgraph.trace.trace import Trace
 
 
@@ -38,6 +38,12 @@ class TaskSteps:
     use: dict[str, Shares]
     mean: dict[str, list[float]]
     shares: Shares
+
+
+def names_of(rows: Sequence[SubNetwork]) -> list[tuple[str, str]]:
+    """What to call the pool of each sub-network beside the others, and which of its uses it is if not the first."""
+    short = without_common(row.pool for row in rows)
+    return [(short[row.pool], f", use {row.round + 1}" if row.round else "") for row in rows]
 
 
 def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:

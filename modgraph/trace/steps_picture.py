@@ -15,8 +15,8 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.trace.colours import colours_of
 from modgraph.trace.errors import NoSteps, TooTall
 from modgraph.trace.sheet import WORDS, Sheet, file_of, shortened
-from modgraph.trace.steps import ACTIVE, Rows, Shares, StepUse, use_by_steps
-from modgraph.trace.steps_by_task import SubNetwork, TaskSteps, shared_routes, steps_by_task
+from modgraph.trace.steps import ACTIVE, Rows, Shares, StepUse, use_by_steps, without_common
+from modgraph.trace.steps_by_task import TaskSteps, names_of, shared_routes, steps_by_task
 from modgraph.trace.trace import Trace
 
 MOST_ROWS = 400
@@ -55,8 +55,10 @@ def _parts(trace: Trace, use: Mapping[str, StepUse]) -> Iterator[Tasks | Route]:
     by_task = steps_by_task(trace, use)
     if by_task is not None:
         yield Tasks(by_task, trace.split)
-    for name, each in shared_routes(trace, use).items():
-        yield Route(name, each, shared=by_task is not None)
+    shared = shared_routes(trace, use)
+    names = without_common(shared)
+    for name, each in shared.items():
+        yield Route(names[name], each, shared=by_task is not None)
 
 
 def _drawn(parts: Sequence[Tasks | Route]) -> Sheet:
@@ -163,7 +165,9 @@ class Tasks:
 
     @property
     def grid(self) -> Grid:
-        return Grid(_bands([(_of_round(each), _name(each.pool, each.module)) for each in self.told.sub_networks]))
+        rows = self.told.sub_networks
+        names = zip(names_of(rows), rows, strict=True)
+        return Grid(_bands([(pool + use, _name(each.pool, each.module)) for (pool, use), each in names]))
 
     @property
     def rows(self) -> int:
@@ -234,10 +238,6 @@ class Tasks:
             box.set_xticks([])
             box.set_yticks([])
             sheet.write(left + BARS + 0.4, top + HEAD + GROUP + (at + 0.5) * ROW, shortened(task, 14), va="center")
-
-
-def _of_round(each: SubNetwork) -> str:
-    return each.pool if each.round == 0 else f"{each.pool}, use {each.round + 1}"
 
 
 def _name(pool: str, module: int) -> str:

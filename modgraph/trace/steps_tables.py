@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from modgraph.trace.steps import ACTIVE, Shares, StepUse, use_by_steps
-from modgraph.trace.steps_by_task import TaskSteps, shared_routes, steps_by_task
+from modgraph.trace.steps import ACTIVE, Shares, StepUse, use_by_steps, without_common
+from modgraph.trace.steps_by_task import TaskSteps, names_of, shared_routes, steps_by_task
 from modgraph.trace.trace import Trace
 
 
@@ -18,21 +18,19 @@ def steps_tables(trace: Trace) -> list[str]:
 
 
 def _of_tasks(told: TaskSteps) -> Iterator[str]:
-    names = [f"{each.pool}.{each.module}{_use(each.round)}" for each in told.sub_networks]
-    for task, shares in told.use.items():
-        yield _table(f"{task}: {_what(told.of, 'sub-networks')} by step of {told.axis}", names, shares)
+    rows = told.sub_networks
+    names = [f"{pool}.{row.module}{use}" for (pool, use), row in zip(names_of(rows), rows, strict=True)]
+    for task, use in told.use.items():
+        yield _table(f"{task}: {_what(told.of, 'sub-networks')} by step of {told.axis}", names, use)
     tasks = [*told.use]
-    rows = [[f"{share:.0%}" for share in shares] for shares in told.shares]
-    yield "\n".join(["share of tasks in what is taken of a sub-network", *_aligned(["", *tasks], names, rows)])
-
-
-def _use(times: int) -> str:
-    return f" (use {times + 1})" if times else ""
+    shares = [[f"{share:.0%}" for share in each] for each in told.shares]
+    yield "\n".join(["share of tasks in what is taken of a sub-network", *_aligned(["", *tasks], names, shares)])
 
 
 def _of_route(name: str, told: StepUse) -> str:
     parts = [("", told.modules)] if told.senders is None else [("from ", told.senders), ("to ", told.modules)]
-    names = [f"{which}{part.pool}.{module}" for which, part in parts for module in range(len(part.steps))]
+    short = without_common(part.pool for _, part in parts)
+    names = [f"{which}{short[part.pool]}.{module}" for which, part in parts for module in range(len(part.steps))]
     shares = [steps for _, part in parts for steps in part.steps]
     return _table(f"{name}: {_what(told.of, 'modules')} by step of {told.axis}", names, shares)
 
