@@ -11,7 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
-from modgraph.data.declaration import refuse_labels_beyond
+from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.ir import Graph
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Asked, Metrics

@@ -14,7 +14,7 @@ from modgraph.backends.errors import BadBundle
 from modgraph.backends.onnx import exportable, hash_of_weights
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
-from modgraph.data.declaration import refuse_labels_beyond
+from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
 from modgraph.elaboration import stored_graph
 from modgraph.ir import Graph, UnreadableGraph
