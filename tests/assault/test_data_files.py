@@ -30,12 +30,15 @@ from safetensors.torch import save
 
 import modgraph
 from modgraph.data.cifar10 import RECORDS
+from modgraph.data.conll_file import read_tokens
 from modgraph.data.declaration import check
 from modgraph.data.idx import read_idx
 from modgraph.data.image_files import read_image
 from modgraph.data.npz import read_npz
+from modgraph.data.tagging import Tagging
 from modgraph.data.text_files import words_of_file
 from modgraph.data.vocabulary import Vocabulary
+from modgraph.data.weather_file import read_weather
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.recipe import read_recipe
@@ -75,6 +78,13 @@ train: &t
   labels: {y: {weights: [1, 2, 0.5], ignore: -1}}
   early_stop: {at: 0.9}
 """
+DAYS = (
+    "date,precipitation,temp_max,temp_min,wind,weather\n2012/01/01,0.0,12.8,5.0,4.7,drizzle\n2012-01-02,9,1,2,3,rain\n"
+)
+SENTENCES = (
+    "# text = na costa\n1-2\tna" + "\t_" * 8 + "\n1\tem\tem\tADP\t_\t_\t2\tcase\t_\t_\n"
+    "2\ta\to\tDET\t_\tGender=Fem|Number=Sing\t0\troot\t_\tSpaceAfter=No\n\n"
+)
 MAP = "weights:\n  a.*: a.*\n  b.weight: [b.weight]\n  b.bias: b.bias\nrandom: [d.*, '#']\nunused: [dist.*]\n"
 
 
@@ -172,6 +182,10 @@ def samples() -> dict[str, tuple[Sample, ...]]:
         "x.png": tuple(Sample(png, wrapped) for png in pngs for wrapped in (bytes, with_sums)),
         "x.jpg": (Sample(image("JPEG")), Sample(image("JPEG", progressive=True)), Sample(image("JPEG", mode="CMYK"))),
         "x.txt": (Sample(text),),
+        "x.csv": (Sample(DAYS.encode()),),
+        "x.conllu": (Sample(SENTENCES.encode()),),
+        "x.columns": (Sample(b"-DOCSTART- -X-\n\nthe DT\ncat NN\n\nsat VB\n"),),
+        "tagging.json": (Sample(Tagging({"words": Vocabulary(("<unk>", "a"))}, {"upos": ("X", "_")}).as_json()),),
         "vocabulary.json": (Sample(json.dumps(["<unk>", "a", "ü", "<eos>"]).encode()),),
         "x.safetensors": (Sample(save(tensors)),),
         "x.pt": (
@@ -195,6 +209,10 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.png": lambda path: read_image(path, 4, 4),
     "x.jpg": lambda path: read_image(path, 4, 4),
     "x.txt": words_of_file,
+    "x.csv": read_weather,
+    "x.conllu": lambda path: read_tokens(path, ["UPOS", "Feats.Gender"]),
+    "x.columns": lambda path: read_tokens(path, ["2"]),
+    "tagging.json": lambda path: Tagging.read(path).as_json(),
     "vocabulary.json": lambda path: Vocabulary.read(path).as_json(),
     "x.safetensors": read_tensors,
     "x.pt": read_tensors,
