@@ -55,7 +55,8 @@ def read_overrides(texts: list[str]) -> dict[str, Any]:
         name, sign, text = given.partition("=")
         if not sign or not all(part.isidentifier() for part in name.split(".")):
             raise ModgraphError([BadOverride(given=given)])
-        values[name] = read_value(text)
+        unset = text == "null" and "." in name  # as a recipe says it
+        values[name] = None if unset else read_value(text)
     return values
 
 

@@ -80,17 +80,18 @@ def _of_model(run: Run, data: Splits) -> dict[str, float]:
     return {
         f"{split}.{name}": value
         for split, arrays in data.items()
-        for name, value in measure(model, arrays, run.recipe.train.by).items()
+        for name, value in measure(model, arrays, run.recipe.train.by, run.recipe.train.metrics).items()
     }
 
 
 def _of_bundle(run: Run, bundle: Bundle, data: Splits) -> dict[str, float]:
     from modgraph.training.bundle_metrics import evaluate_bundle
 
+    by, asked = run.recipe.train.by, run.recipe.train.metrics
     return {
         f"{split}.{name}": value
         for split, arrays in data.items()
-        for name, value in evaluate_bundle(bundle, run.graph, arrays, run.recipe.train.by).items()
+        for name, value in evaluate_bundle(bundle, run.graph, arrays, by, asked).items()
     }
 
 
@@ -105,13 +106,13 @@ def _details(run: Run, bundle: Bundle | None, data: Splits) -> dict[str, Details
 def _results_of_model(run: Run) -> Results:
     from modgraph.metrics.evaluation import ModelResults
 
-    return ModelResults(run.model())
+    return ModelResults(run.model(), run.recipe.train.metrics)
 
 
 def _results_of_bundle(run: Run, bundle: Bundle) -> Results:
     from modgraph.training.bundle_metrics import BundleResults
 
-    return BundleResults(bundle, run.graph)
+    return BundleResults(bundle, run.graph, asked=run.recipe.train.metrics)
 
 
 def _table(metrics: dict[str, float]) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modgraph.cli.common import add_overrides, overrides, warn
 from modgraph.cli.diff_command import comparison
-from modgraph.diagnostics import Diagnostic, ModgraphError, Report
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report, did_you_mean
 from modgraph.files import exists
-from modgraph.inspect.diff import Comparison, as_json, text_of
+from modgraph.inspect.diff import Comparison, Weight, as_json, text_of
 from modgraph.program import load
 from modgraph.store.opened import Kind, Opened, kind_of, opened
 from modgraph.store.records import json_text
@@ -23,6 +24,9 @@ from modgraph.syntax import parse, read
 if TYPE_CHECKING:
     from modgraph.training.carried import Edit
     from modgraph.training.recipe import Recipe
+
+
+MORE = "give it more, -s train.epochs=N, or begin anew with the weights alone, --restart"
 
 
 class NotToMigrate(Diagnostic):
@@ -46,11 +50,31 @@ class NothingToCarry(Diagnostic):
     spec: str
 
 
+class NoSuchWeight(Diagnostic):
+    """`migrate --fresh` names weights of the new spec that are to begin anew, or modules and blocks of them."""
+
+    code = "MG844"
+    message = '"{spec}" has no weight called "{name}", and none of anything called so'
+    help = "{suggestion}"
+    spec: str
+    name: str
+    suggestion: str
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_folder", metavar="RUN", help="a run's folder")
     parser.add_argument("--to", metavar="SPEC", required=True, help="the spec to go on with")
     parser.add_argument("--out", metavar="DIR", required=True, help="folder for the new run")
     parser.add_argument("--recipe", metavar="FILE", help="another recipe than the run's")
+    parser.add_argument(
+        "--fresh",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="weights that are not carried over, or what they are of; * stands for anything",
+    )
+    parser.add_argument("--restart", action="store_true", help="begin at epoch 0, with the weights alone")
     add_overrides(parser)
     parser.add_argument("--json", action="store_true", help="the plan as one JSON object on stdout")
 
@@ -68,15 +92,41 @@ def run(options: argparse.Namespace) -> int:
     before = replace(opened(options.run_folder), graph=checkpoint.graph or old.began_with)
     program = load(options.to, **recipe.model)
     after = Opened(Path(options.to), Kind.SPEC, program.ir, program.source, moved=program.moved)
-    plan = comparison(before, after, {})
+    plan = _with_fresh(comparison(before, after, {}), options.fresh, options.to)
     if not any(each.before and each.after for each in plan.weights):
         raise ModgraphError([NothingToCarry(run=options.run_folder, spec=options.to)])
     warn(program)
     print(json_text(as_json(plan), indent=2) if options.json else text_of(plan), flush=True)
-    with migrated(old, checkpoint, recipe, program, _edit(plan), options.out) as engine:
+    with migrated(old, checkpoint, recipe, program, _edit(plan), options.out, options.restart) as engine:
         at = f"epoch {engine.progress.epoch}, step {engine.progress.step}"
         engine.say(f"{options.out} stands at {at}; go on: modgraph train --resume {options.out}")
+        if recipe.train.algorithm.one_phase and engine.progress.epoch_of_phase >= engine.phase.epochs:
+            engine.say(f"note: those are all its epochs: {MORE}")
     return 0
+
+
+def _with_fresh(plan: Comparison, patterns: Sequence[str], spec: str) -> Comparison:
+    """A plan in which some weights are new, and those of their names left behind. Raises `ModgraphError`."""
+    names = [each.after.name for each in plan.weights if each.after]
+    unknown = [each for each in patterns if not any(_is_of(name, each) for name in names)]
+    if unknown:
+        words = (name.split(".") for name in names)
+        owners = dict.fromkeys(".".join(each[:at]) for each in words for at in range(1, len(each)))
+        raise ModgraphError(
+            NoSuchWeight(spec=spec, name=each, suggestion=did_you_mean(each, [*owners, *names])) for each in unknown
+        )
+    return replace(plan, weights=tuple(part for each in plan.weights for part in _parted(each, patterns)))
+
+
+def _parted(weight: Weight, patterns: Sequence[str]) -> tuple[Weight, ...]:
+    """One that goes on as one that is gone and one that is new, where a pattern means it."""
+    if weight.before is None or weight.after is None or not any(_is_of(weight.after.name, each) for each in patterns):
+        return (weight,)
+    return replace(weight, after=None), replace(weight, before=None)
+
+
+def _is_of(weight: str, pattern: str) -> bool:
+    return fnmatchcase(weight, pattern) or fnmatchcase(weight, f"{pattern}.*")
 
 
 def _refuse(path: str, wanted: Kind) -> None:

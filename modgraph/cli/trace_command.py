@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from modgraph_runtime.provenance import SUMMARY_KEYS
 
@@ -30,7 +31,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--view",
         choices=VIEWS,
         help="modules over the image (places, the default), by class and group of the data, over the training; "
-        "entropies of controllers over the training, paths from route to route, what was added to the model",
+        "entropies of controllers over the training, paths from route to route, "
+        "what each task has active at each step, what was added to the model",
     )
     parser.add_argument("--recipe", metavar="FILE", help="of a bundle: trace it on the data of this recipe")
     parser.add_argument(
@@ -45,6 +47,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"examples in a file of arrays or places (4); statistics are over {LEAST_MEASURED}, or N if that is more",
     )
+    parser.add_argument(
+        "--steps", type=_count, metavar="N", help="steps of a time axis that are told, the first ones (12)"
+    )
     parser.add_argument("--json", action="store_true", help="the summary as one JSON object on stdout")
     add_force(parser)
 
@@ -53,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
     files = [path for path in (options.output, options.html) if path is not None]
     _check(options, files)
     trace, kept_by = traced(options, LEAST_MEASURED)
+    trace = trace if options.steps is None else replace(trace, steps=options.steps)
     from modgraph.trace.summary import as_json, as_table
 
     outputs = Outputs(trace, as_json(trace), options)

@@ -3,6 +3,7 @@
 from modgraph.data.cifar10 import Cifar10
 from modgraph.data.cifar100 import Cifar100
 from modgraph.data.class_folders import ClassFolders
+from modgraph.data.conll import Conll
 from modgraph.data.daily_weather import DailyWeather
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, OnDisk
 from modgraph.data.digits import Digits
@@ -22,6 +23,7 @@ __all__ = [
     "Cifar10",
     "Cifar100",
     "ClassFolders",
+    "Conll",
     "DailyWeather",
     "DataSet",
     "Digits",

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.errors import DataDoesNotFit, LabelsBeyond
+from modgraph.data.errors import DataDoesNotFit
 from modgraph.data.padding import Padding, cut, padding_of, without_rubbish
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, comparisons, with_missing_labels
+from modgraph.ir import Graph, comparisons, ignored_labels, length_name, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
@@ -164,11 +164,11 @@ class DataSet(Named):
 def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
     wanted = {**graph.input_types, **graph.target_types}
-    arrays = replace(arrays, values=without_rubbish(arrays.values, graph, _ignored(graph)))
+    arrays = replace(arrays, values=without_rubbish(arrays.values, graph, ignored_labels(graph)))
     found: list[DataDoesNotFit] = []
     checked: dict[str, NDArray[Any]] = {}
     lengths: dict[int | str, tuple[str, int]] = {}
-    ignored, missing = _ignored(graph), with_missing_labels(graph)
+    ignored, missing = ignored_labels(graph), with_missing_labels(graph)
     for name, type_ in wanted.items():
         if name in arrays.on_disk and arrays.on_disk[name].shape == type_.dimensions:
             continue
@@ -191,49 +191,22 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
 
 
 def _told(reason: str, name: str, array: NDArray[Any], graph: Graph) -> DataDoesNotFit:
-    """A message; where labels of a target seem to be missing, with the key of the recipe that says they may be."""
-    may_miss = {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph)
+    """A message; where labels of a target seem to be missing, with the key of the recipe that says they may be, where
+    values do behind the end of an example, with the array that tells the ends."""
     missing = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
-    if name not in may_miss or not missing.any():
+    may_miss = {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph)
+    ends = [length_name(graph, axis) for axis in {**graph.input_types, **graph.target_types}[name].padded]
+    if not missing.any() or not (name in may_miss or ends):
         return DataDoesNotFit(reason=reason)
     way_out = f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
+    if name not in may_miss:
+        way_out = f"if that is behind the end of an example, give its length: the array {' and the array '.join(ends)}"
     return DataDoesNotFit(reason=reason, way_out=way_out)
-
-
-def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
-    """Raises `ModgraphError` where labels are none of the classes that a graph has now."""
-    for name, classes, beyond in _beyond(arrays, graph):
-        if beyond.any():
-            label = int(arrays.values[name][beyond].min())
-            raise ModgraphError([LabelsBeyond(target=name, label=label, classes=classes)])
-
-
-def of_known_classes(arrays: Arrays, graph: Graph) -> Arrays:
-    """The examples whose labels are all among the classes that a graph has now."""
-    known = np.ones(len(arrays), bool)
-    for _, _, beyond in _beyond(arrays, graph):
-        known &= ~beyond.reshape(len(arrays), -1).any(1)
-    return arrays if known.all() else arrays.take(np.flatnonzero(known))
-
-
-def _beyond(arrays: Arrays, graph: Graph) -> Iterator[tuple[str, int, NDArray[np.bool_]]]:
-    """Of each target whose classes are an axis with a name, how many there are now and which labels lie beyond."""
-    ignored = _ignored(graph)
-    for name, type_ in graph.target_types.items():
-        label = arrays.values.get(name) if type_.of else None
-        if label is not None and type_.size is not None:
-            yield name, type_.size, (label >= type_.size) & (label != ignored.get(name, -1))
 
 
 def mixed(arrays: Arrays, seed: int = 0) -> Arrays:
     """The examples in a random order, so that the first of them tell of all."""
     return arrays.take(np.random.default_rng((seed, 5)).permutation(len(arrays)))
-
-
-def _ignored(graph: Graph) -> dict[str, int]:
-    """The label of each target that does not count, though it may be no class."""
-    found = {each.target: each.ignored for each in comparisons(graph)}
-    return {name: ignore for name, ignore in found.items() if ignore is not None}
 
 
 def _problem(

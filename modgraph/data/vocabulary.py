@@ -41,7 +41,7 @@ class Vocabulary:
             words = json.loads(read_text(path))
         except (ValueError, RecursionError):
             words = None
-        reason = _problem(words)
+        reason = problem_of(words)
         if reason is not None:
             way_out = "it is a JSON list of words, <unk> among them, as runs keep it in vocabulary.json"
             raise ModgraphError([BadDataFile(path=path, reason=reason, way_out=way_out)])
@@ -63,7 +63,8 @@ class Vocabulary:
         return np.fromiter((ids.get(word, unknown) for word in text), np.int64, len(text))
 
 
-def _problem(words: Any) -> str | None:
+def problem_of(words: Any) -> str | None:
+    """What is wrong with a list of words, or None."""
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return "it is no list of words"
     if UNKNOWN not in words:

@@ -69,6 +69,10 @@ def elaborate_next(statement: ast.Next, site: Site) -> None:
     """What a state is after a step of training."""
     if _in_scan(statement, "the next value of a state", site):
         return
+    if site.region:
+        advice = "declare the state outside of the pool, with its modules as an axis: state s: float[POOL, 8] = zeros"
+        site.tell(errors.NotInRegion(span=statement.span, what="the next value of a state", way_out=advice))
+        return
     inside = named_after(f"next_{statement.name}", site)
     value = inside.tensor(statement.value, "the next value of a state")
     state = site.scope.find(statement.name)

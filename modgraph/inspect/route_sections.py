@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from modgraph.inspect.page import Bars, Content, Curve, Curves, Heatmap, Section, Table, Text
+from modgraph.inspect.step_maps import step_maps
 
 Told = Mapping[str, Any]  # what a trace tells of a route
 Shares = Sequence[Sequence[float]]
@@ -70,6 +71,8 @@ def _choices(route: Told) -> Iterator[Content]:
         yield Heatmap(groups, modules, [shares[group] for group in groups], f"share of modules by {grouping}")
     if "positions" in route:
         yield from _by_position(route["positions"], modules)
+    if "steps" in route:
+        yield from step_maps(route["steps"])
     if "words" in route:
         rows = [
             [

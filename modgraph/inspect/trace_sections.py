@@ -7,12 +7,13 @@ from typing import Any
 
 from modgraph.inspect.page import Content, Heatmap, Picture, Section, Table, Text
 from modgraph.inspect.route_sections import numbers, section_of
+from modgraph.inspect.step_maps import by_step_section
 
 Told = Mapping[str, Any]  # a trace, or a part of it
 
 FIGURES = ("H_a", "H_b", "largest gate", "load CV²", "importance CV²")
 MOST_BYTES = 6_000_000  # of pictures in one page, which text makes a third larger
-CHARTED = ("groups", "training", "controllers", "growth")  # views whose numbers sections draw themselves
+CHARTED = ("groups", "training", "controllers", "steps", "growth")  # views whose numbers sections draw themselves
 
 
 def sections_of(trace: Told, pictures: Mapping[str, bytes] | None = None, stale: bool = False) -> list[Section]:
@@ -21,6 +22,7 @@ def sections_of(trace: Told, pictures: Mapping[str, bytes] | None = None, stale:
     found += [_together(trace["coactivation"])] if trace.get("coactivation") else []
     found += [_paths(trace["paths"])] if trace.get("paths") else []
     found += [_tasks(trace)] if trace.get("tasks") else []
+    found += [by_step_section(trace["by_step"])] if trace.get("by_step") else []
     drawn = {view: png for view, png in (pictures or {}).items() if view not in CHARTED}
     return [*found, Section("Pictures", list(_pictures(drawn)))] if drawn else found
 

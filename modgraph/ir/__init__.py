@@ -1,7 +1,7 @@
 """The one typed graph that every stage after the parser reads."""
 
 from modgraph.ir.alike import alike
-from modgraph.ir.comparisons import Compared, compared_in, comparisons, with_missing_labels
+from modgraph.ir.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
 from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
@@ -79,6 +79,7 @@ __all__ = [
     "from_json",
     "grow",
     "hash_of_stored",
+    "ignored_labels",
     "is_free_draw",
     "learnt_weights",
     "length_name",

@@ -70,6 +70,12 @@ def comparisons(graph: Graph) -> list[Compared]:
     return found
 
 
+def ignored_labels(graph: Graph) -> dict[str, int]:
+    """The label of each target that does not count, though it may be no class, where there is one."""
+    found = {each.target: each.ignored for each in comparisons(graph)}
+    return {name: ignored for name, ignored in found.items() if ignored is not None}
+
+
 def with_missing_labels(graph: Graph) -> set[str]:
     """The targets whose labels may be missing: all that reads them compares with them, and knows it."""
     known = {each.node.name for each in comparisons(graph) if each.missing}

@@ -59,12 +59,12 @@ class Metric(ABC):
         return prediction
 
     @abstractmethod
-    def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-        """What is averaged over labels that count, summed for each example, and how much of it there is: [B] each."""
-
     def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
-        total_B, weight_B = self.sums(values[0], batch[self.target], self.labels.counted(batch))
-        means.add(self.name, float(total_B.sum()), float(weight_B.sum()))
+        """Gather what a batch and the wanted values tell."""
+
+    @abstractmethod
+    def values(self, means: Means) -> dict[str, float]:
+        """What is reported, by name, of what was gathered; not a number where there was no label."""
 
     @property
     def wanted(self) -> tuple[Result, ...]:
@@ -74,13 +74,24 @@ class Metric(ABC):
     def names(self) -> tuple[str, ...]:
         return (self.name,)
 
-    def values(self, means: Mapping[str, float]) -> dict[str, float]:
-        """What is reported, by name, given the mean of what was added."""
-        return {self.name: means[self.name]}
+
+class MeanMetric(Metric):
+    """A mean over labels."""
+
+    @abstractmethod
+    def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        """What is averaged over labels that count, summed for each example, and how much of it there is: [B] each."""
+
+    def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
+        total_B, weight_B = self.sums(values[0], batch[self.target], self.labels.counted(batch))
+        means.add(self.name, float(total_B.sum()), float(weight_B.sum()))
+
+    def values(self, means: Means) -> dict[str, float]:
+        return {self.name: means.mean(self.name)}
 
 
 @dataclass(frozen=True)
-class Accuracy(Metric):
+class Accuracy(MeanMetric):
     """Share of labels that have the largest logit (the first, in a tie): logits [B, ..., C], label [B, ...]."""
 
     measure = ACCURACY
@@ -90,7 +101,7 @@ class Accuracy(Metric):
 
 
 @dataclass(frozen=True)
-class Perplexity(Metric):
+class Perplexity(MeanMetric):
     """exp of the mean cross-entropy over all labels: `cross_entropy` is the mean or the sum of each example's.
 
     It is told of targets with several labels an example, and where all classes count alike.
@@ -122,13 +133,13 @@ class Perplexity(Metric):
         count_B = _per_example(counts)
         return (value.double() * count_B if self.reduce == "mean" else value.double()), count_B
 
-    def values(self, means: Mapping[str, float]) -> dict[str, float]:
-        mean = means[self.name]
+    def values(self, means: Means) -> dict[str, float]:
+        mean = means.mean(self.name)
         return {self.name: math.inf if mean > LARGEST_EXPONENT else math.exp(mean)}
 
 
 @dataclass(frozen=True)
-class SquaredError(Metric):
+class SquaredError(MeanMetric):
     """The mean of (prediction − target)² over everything that examples hold, of targets that are numbers."""
 
     measure = SQUARED_ERROR
@@ -151,7 +162,7 @@ KINDS: tuple[type[Metric], ...] = (Accuracy, Perplexity, SquaredError)
 
 def compared_metrics(graph: Graph) -> list[Metric]:
     """What losses imply of each target that they compare with: `accuracy`, or `<target>.accuracy` of several."""
-    return [metric for kind in KINDS for metric in _of_kind(kind, graph)]
+    return [metric for kind in KINDS for metric in metrics_of_kind(kind, graph, targets_of_kind(kind, graph))]
 
 
 def accuracies(graph: Graph) -> list[Accuracy]:
@@ -159,18 +170,21 @@ def accuracies(graph: Graph) -> list[Accuracy]:
     return [metric for metric in compared_metrics(graph) if isinstance(metric, Accuracy)]
 
 
-def _of_kind(kind: type[Metric], graph: Graph) -> list[Metric]:
-    """One metric for each target; of several comparisons with one target, that of the last."""
-    found = {
-        each.target: each
-        for each in comparisons(graph)
-        if kind.measure in each.measures and kind.fits(each, graph.target_types[each.target])
-    }
+def targets_of_kind(kind: type[Metric], graph: Graph) -> list[str]:
+    """The targets that losses imply a metric of."""
+    types = graph.target_types
+    told = (each for each in comparisons(graph) if kind.measure in each.measures)
+    return list(dict.fromkeys(each.target for each in told if kind.fits(each, types[each.target])))
+
+
+def metrics_of_kind(kind: type[Metric], graph: Graph, targets: Sequence[str]) -> list[Metric]:
+    """One metric for each of some targets; of several comparisons with one target, that of the last."""
+    found = {each.target: each for each in comparisons(graph) if kind.fits(each, graph.target_types[each.target])}
     return [
-        kind.of(_named(kind.measure.name, target, found), each, TargetLabels.of(each, graph))
-        for target, each in found.items()
+        kind.of(_named(kind.measure.name, target, targets), found[target], TargetLabels.of(found[target], graph))
+        for target in targets
     ]
 
 
-def _named(metric: str, target: str, found: Mapping[str, object]) -> str:
-    return metric if len(found) == 1 else f"{target}.{metric}"
+def _named(metric: str, target: str, targets: Sequence[str]) -> str:
+    return metric if len(targets) == 1 else f"{target}.{metric}"

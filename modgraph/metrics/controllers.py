@@ -83,7 +83,9 @@ class Controller:
     def _probability(self, slot: int, module: int) -> str:
         return f"{self.prefix}probability.{slot}.{module}"
 
-    def values(self, means: Mapping[str, float]) -> dict[str, float]:
+    def values(self, gathered: Means) -> dict[str, float]:
+        """What is reported, by name, of what was gathered."""
+        means = gathered.each()
         slots = sum(self._probability(slot, 0) in means for slot in range(len(means)))
         p_KM = [[means[self._probability(slot, j)] for j in range(self.modules)] for slot in range(slots)]
         of_each, of_mean = self.entropies

@@ -1,4 +1,4 @@
-"""What goes wrong where: confusion matrices by target, and every metric for each group of the data."""
+"""What goes wrong where: metrics of each target, confusion matrices, and every metric for each group of the data."""
 
 from __future__ import annotations
 
@@ -22,17 +22,22 @@ MOST_CLASSES = 100  # of a confusion matrix: of a vocabulary it would fill the d
 
 @dataclass
 class Details:
-    """By target, how often each class (rows) was taken for each (columns); by grouping and group, its metrics and
-    how many examples it has."""
+    """By target its metrics, how many labels it has, and how often each class (rows) was taken for each (columns); by
+    grouping and group, its metrics and how many examples it has."""
 
+    targets: dict[str, dict[str, float]] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
     confusion: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     groups: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     sizes: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [line for grouping in self.groups for line in self._table(grouping)]
-        for target, matrix in self.confusion.items():
-            lines += [f"{target}: true class by row, predicted class by column", *_matrix(matrix)]
+        for target, metrics in self.targets.items():
+            found = "".join(f"  {name} {value:.4f}" for name, value in metrics.items())
+            lines.append(f"{target}: {self.labels[target]:,} labels{found}")
+            if target in self.confusion:
+                lines += [f"{target}: true class by row, predicted class by column", *_matrix(self.confusion[target])]
         return "\n".join(lines)
 
     def _table(self, grouping: str) -> list[str]:
@@ -48,8 +53,13 @@ class Details:
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        """Confusion matrices as lists; `<metric>_by_<grouping>`: a value for each group."""
+        """Confusion matrices as lists; `<metric>_by_target`, `labels_by_target`: a value for each target;
+        `<metric>_by_<grouping>`: a value for each group."""
         found: dict[str, Any] = {f"{name}.confusion": matrix.tolist() for name, matrix in self.confusion.items()}
+        found["labels_by_target"] = self.labels
+        for target, metrics in self.targets.items():
+            for name, value in metrics.items():
+                found.setdefault(f"{name}_by_target", {})[target] = value
         for grouping, groups in self.groups.items():
             for group, metrics in groups.items():
                 for name, value in metrics.items():
@@ -65,20 +75,32 @@ def _matrix(matrix: NDArray[np.int64]) -> list[str]:
 
 
 def details(results: Results, arrays: Arrays) -> Details:
-    """Confusion matrices by target, and metrics by the split's groups."""
-    metrics, whole = results.metrics, Details()
+    """What a split tells of each target, and metrics by its groups."""
+    metrics, whole, of_all = results.metrics, Details(), Means()
     means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
     for indices, batch in batches(arrays):
         values = results(batch)
+        metrics.gather(of_all, batch, values)
+        _count(whole, metrics, batch)
         _confuse(whole, metrics, batch, values)
         for grouping, words in arrays.groups.items():
             for group, own, found in by_group(words[indices], batch, values):
                 metrics.gather(means[grouping].setdefault(group, Means()), own, found)
+    overall = metrics.values(of_all)
+    for metric in metrics.compared:
+        whole.targets.setdefault(metric.target, {})[metric.measure.name] = overall[metric.name]
     for grouping, groups in means.items():
         names, sizes = np.unique(arrays.groups[grouping], return_counts=True)
         whole.groups[grouping] = {group: metrics.values(groups[group]) for group in map(str, names)}
         whole.sizes[grouping] = dict(zip(map(str, names), map(int, sizes), strict=True))
     return whole
+
+
+def _count(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor]) -> None:
+    """Count the labels of a batch."""
+    for labels in {metric.target: metric.labels for metric in metrics.compared}.values():
+        count = int(labels.counted(batch).sum())
+        whole.labels[labels.target] = whole.labels.get(labels.target, 0) + count
 
 
 def _confuse(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:

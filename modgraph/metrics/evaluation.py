@@ -11,10 +11,10 @@ from torch import Tensor
 from modgraph.backends.torch import Model
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
-from modgraph.data.declaration import refuse_labels_beyond
+from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.ir import Graph
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Metrics
+from modgraph.metrics.metrics import Asked, Metrics
 
 
 class Results(Protocol):
@@ -28,9 +28,9 @@ class Results(Protocol):
 class ModelResults:
     """What a model tells of the metrics of its graph."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, asked: Asked | None = None) -> None:
         self.model = model.eval()
-        self.metrics = Metrics(model.graph)
+        self.metrics = Metrics(model.graph, asked=asked)
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> list[Tensor]:
@@ -44,20 +44,22 @@ def results_of(model: Model, batch: Mapping[str, Tensor], wanted: list[Any]) -> 
     return results[: len(wanted)], dict(zip(losses, results[len(wanted) :], strict=True))
 
 
-def metrics_of(graph: Graph, arrays: Arrays, by: str | None) -> Metrics:
-    """The metrics of a graph on a split, by the groups of a grouping if it has that."""
-    return Metrics(graph, by, arrays.names_of_groups(by))
+def metrics_of(graph: Graph, arrays: Arrays, by: str | None, asked: Asked | None = None) -> Metrics:
+    """The metrics of a graph on a split, by the groups of a grouping if it has that, and those that are asked for."""
+    return Metrics(graph, by, arrays.names_of_groups(by), asked)
 
 
 @torch.no_grad()
-def evaluate(model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: str | None = None) -> Means:
+def evaluate(
+    model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: str | None = None, asked: Asked | None = None
+) -> Means:
     """What a model's metrics gather over a split, in evaluation mode; of several parts' batches, one part's.
 
     Raises `ModgraphError` for labels beyond the classes that the model has.
     """
     refuse_labels_beyond(arrays, model.graph)
     model.eval()
-    means, metrics = Means(), metrics_of(model.graph, arrays, by)
+    means, metrics = Means(), metrics_of(model.graph, arrays, by, asked)
     for indices, rows in batches(arrays, part, parts):
         batch = placed(rows, model)
         values, losses = results_of(model, batch, metrics.wanted)
@@ -67,9 +69,9 @@ def evaluate(model: Model, arrays: Arrays, part: int = 0, parts: int = 1, by: st
     return means
 
 
-def measure(model: Model, arrays: Arrays, by: str | None = None) -> dict[str, float]:
+def measure(model: Model, arrays: Arrays, by: str | None = None, asked: Asked | None = None) -> dict[str, float]:
     """The metrics of a model on a split, also of each group of a grouping."""
-    return metrics_of(model.graph, arrays, by).values(evaluate(model, arrays, by=by))
+    return metrics_of(model.graph, arrays, by, asked).values(evaluate(model, arrays, by=by, asked=asked))
 
 
 def placed(batch: Batch, model: Model) -> Batch:

@@ -5,18 +5,42 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Sample = tuple[NDArray[Any], NDArray[Any]]
 
 
 @dataclass
 class Means:
-    """Sums and weights by name. What they mean is for `Metrics` to say."""
+    """Sums and weights by name, and samples: pairs of arrays that are looked at together. What they mean is for
+    `Metrics` to say. A checkpoint keeps sums and weights alone."""
 
     sums: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.sums or name in self.samples
 
     def add(self, name: str, total: float, weight: float) -> None:
         self.sums[name] = self.sums.get(name, 0.0) + total
         self.weights[name] = self.weights.get(name, 0.0) + weight
+
+    def keep(self, name: str, first: NDArray[Any], second: NDArray[Any]) -> None:
+        """Keep a sample."""
+        self.samples.setdefault(name, []).append((first, second))
+
+    def kept(self, name: str) -> Sample:
+        """All samples of a name, one behind the other."""
+        first, second = zip(*self.samples[name], strict=True)
+        return np.concatenate(first), np.concatenate(second)
+
+    def mean(self, name: str) -> float:
+        """The mean of one; not a number of nothing."""
+        return self.sums[name] / self.weights[name] if self.weights[name] else math.nan
 
     def each(self) -> dict[str, float]:
         """The mean of each; zero of nothing."""
@@ -26,11 +50,12 @@ class Means:
         """Add what another has gathered, its names behind a prefix."""
         for name, total in other.sums.items():
             self.add(prefix + name, total, other.weights[name])
+        for name, samples in other.samples.items():
+            self.samples.setdefault(prefix + name, []).extend(samples)
 
     def below(self, prefix: str) -> Means:
         """What was gathered under names that begin so, without the beginning."""
-        names = {name: name.removeprefix(prefix) for name in self.sums if name.startswith(prefix)}
-        return Means(*({names[name]: each[name] for name in names} for each in (self.sums, self.weights)))
+        return Means(*(_below(prefix, each) for each in (self.sums, self.weights, self.samples)))
 
     def facts(self) -> dict[str, dict[str, float | str]]:
         """What a checkpoint keeps; numbers that JSON does not have as words."""
@@ -55,6 +80,10 @@ class Means:
         for part in parts:
             whole.add_all(part)
         return whole
+
+
+def _below(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
 def _number(value: float | str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mean
 
 import numpy as np
@@ -16,24 +16,31 @@ from modgraph.ir import Graph, Result
 from modgraph.metrics.compared import Batch, Metric, compared_metrics
 from modgraph.metrics.controllers import Controller, controllers
 from modgraph.metrics.means import Means
+from modgraph.metrics.samples import asked_metrics
 
 TOTAL = "total_loss"
+Asked = Mapping[str, str | Sequence[str]]  # metrics that a recipe asks for, by target
 
 
 class Metrics:
     """All metrics of a graph: what to compute for them, how to gather it, and what it comes to.
 
-    With a grouping, what is compared with targets is measured for each of its groups too (`domain.sketch.accuracy`),
-    and the mean over them (`domain.accuracy`).
+    Of several targets that one measure is taken of, its plain name is the mean over them. With a grouping, what is
+    compared with targets is measured for each of its groups too (`domain.sketch.accuracy`), and the mean over them
+    (`domain.accuracy`). `asked` are metrics by target that no loss implies.
     """
 
-    def __init__(self, graph: Graph, by: str | None = None, groups: Sequence[str] = ()) -> None:
+    def __init__(
+        self, graph: Graph, by: str | None = None, groups: Sequence[str] = (), asked: Asked | None = None
+    ) -> None:
         self.losses = tuple(graph.losses)
         self.labels = labels_of_losses(graph)
         self.all: list[Metric | Controller] = [
             *compared_metrics(graph),
+            *asked_metrics(graph, asked or {}),
             *controllers(graph),
         ]
+        self.means = means_over_targets(self.compared)
         self.groups = {group: f"{by}.{group}." for group in groups}
         self.over_groups = f"{by}."
 
@@ -49,7 +56,9 @@ class Metrics:
     @property
     def larger_is_better(self) -> dict[str, bool]:
         """Which way each of `names` improves: what no metric says grows when it is better shrinks."""
-        growing = {metric.name for metric in self.compared if metric.measure.larger_is_better}
+        measures = [metric.measure for metric in self.compared if metric.measure.larger_is_better]
+        growing = {metric.name for metric in self.compared if metric.measure in measures}
+        growing |= {measure.name for measure in measures}
         prefixes = ("", *self.groups.values(), self.over_groups)
         grown = {f"{prefix}{name}" for prefix in prefixes for name in growing}
         return {name: name in grown for name in self.names}
@@ -57,10 +66,10 @@ class Metrics:
     @property
     def names(self) -> list[str]:
         """What `values` will hold."""
-        grouped = [metric.name for metric in self.compared] if self.groups else []
+        grouped = self._of_targets if self.groups else []
         prefixes = (*self.groups.values(), self.over_groups)
         losses = [TOTAL] if len(self.losses) == 1 else [*self.losses, TOTAL]
-        own = [*losses, *(name for metric in self.all for name in metric.names)]
+        own = [*losses, *(name for metric in self.all for name in metric.names), *self.means]
         return [*own, *(f"{prefix}{name}" for prefix in prefixes for name in grouped)]
 
     def gather(
@@ -91,12 +100,17 @@ class Metrics:
         """What is reported of what was gathered."""
         found = self._values(means)
         of_groups = {prefix: self._values(means.below(prefix)) for prefix in self.groups.values()}
-        for metric in self.compared if of_groups else ():
-            each = {prefix: values[metric.name] for prefix, values in of_groups.items() if metric.name in values}
-            found |= {f"{prefix}{metric.name}": value for prefix, value in each.items()}
+        for name in self._of_targets if of_groups else ():
+            each = {prefix: values[name] for prefix, values in of_groups.items() if name in values}
+            found |= {f"{prefix}{name}": value for prefix, value in each.items()}
             if each:
-                found[f"{self.over_groups}{metric.name}"] = mean(each.values())
+                found[f"{self.over_groups}{name}"] = mean_of(each.values())
         return found
+
+    @property
+    def _of_targets(self) -> list[str]:
+        """What is compared with targets, and the means over them."""
+        return [*(metric.name for metric in self.compared), *self.means]
 
     def _values(self, means: Means) -> dict[str, float]:
         known = means.each()
@@ -104,9 +118,24 @@ class Metrics:
         found = {} if len(self.losses) == 1 else losses
         found |= {TOTAL: sum(losses.values())} if losses else {}
         for metric in self.all:
-            if metric.names[0] in known:
-                found |= metric.values(known)
-        return found
+            if metric.names[0] in means:
+                found |= metric.values(means)
+        over = {name: of for name, of in self.means.items() if found.keys() >= set(of)}
+        return found | {name: mean_of([found[each] for each in of]) for name, of in over.items()}
+
+
+def means_over_targets(metrics: Sequence[Metric]) -> dict[str, list[str]]:
+    """Of each measure that is taken of several targets, the metrics."""
+    found: dict[str, list[str]] = {}
+    for metric in metrics:
+        found.setdefault(metric.measure.name, []).append(metric.name)
+    return {name: each for name, each in found.items() if len(each) > 1}
+
+
+def mean_of(values: Iterable[float]) -> float:
+    """The mean of those that are numbers; not a number if none is."""
+    known = [value for value in values if not math.isnan(value)]
+    return mean(known) if known else math.nan
 
 
 def by_group(

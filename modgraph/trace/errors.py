@@ -130,6 +130,15 @@ class NoGrowth(Diagnostic):
     )
 
 
+class NoSteps(Diagnostic):
+    """The view `steps` of a trace shows routes that decide at every step of a time axis: one that a scan goes along,
+    one of any length, or one of fixed length that holds no places of an image."""
+
+    code = "MG843"
+    message = "no route decides at the steps of a time axis"
+    help = "take another view: --view places, or --view groups"
+
+
 class NotKept(Diagnostic):
     """`trace` leaves what it found in the run, for `visualize` and the like, and the run's folder cannot be written."""
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from modgraph.trace.entropies import shares_of
 from modgraph.trace.places import Places, places_of_tokens
 from modgraph.trace.routes import RouteTrace
+from modgraph.trace.steps import step_axes
 from modgraph.trace.trace import Trace
 
 PLACE, TOKEN, STEP = "place", "token", "step"
@@ -33,15 +34,16 @@ class Positions:
 
 def positions_of(trace: Trace) -> dict[str, Positions]:
     """The positions of each route that decides more than once for an example, by its name."""
-    known = places_of_tokens(trace.graph)
+    known, steps = places_of_tokens(trace.graph), step_axes(trace)
     found = {}
     for route in trace.routes:
-        in_scan = route.name not in trace.graph
-        axis = 1 if in_scan else _axis_of_tokens(route.chosen[-1].shape)
+        along = steps[route.name][1] if route.name in steps else None
+        by_step = along is not None and (route.name not in trace.graph or along.senders is not None)
+        axis = along.at if along is not None and by_step else _axis_of_tokens(route.chosen[-1].shape)
         if route.chosen[-1].shape[axis] > 1:
             use = _use_along(route, axis)
-            places = None if in_scan else known.get(trace.graph.inputs(route.name)["tokens"].node)
-            found[route.name] = _positions(use, places, STEP if in_scan else TOKEN)
+            places = None if by_step else known.get(trace.graph.inputs(route.name)["tokens"].node)
+            found[route.name] = _positions(use, places, STEP if by_step else TOKEN)
     return found
 
 

@@ -48,7 +48,7 @@ class Sheet:
         return self.figure.add_axes(place)
 
     def write(self, left: float, top: float, text: str, **style: Any) -> None:
-        self.figure.text(left / self.width, 1 - top / self.height, text, **WORDS, **style)
+        self.figure.text(left / self.width, 1 - top / self.height, text, **{**WORDS, **style})
 
     def title(self, top: float, text: str) -> None:
         """Bold, and cut where the sheet ends."""

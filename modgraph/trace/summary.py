@@ -16,6 +16,9 @@ from modgraph.trace.positions import positions_of
 from modgraph.trace.rounds import shown_rounds
 from modgraph.trace.routes import RouteTrace
 from modgraph.trace.statistics import mean_of, real_senders, statistics_of
+from modgraph.trace.steps import use_by_steps
+from modgraph.trace.steps_by_task import steps_by_task
+from modgraph.trace.steps_tables import steps_tables
 from modgraph.trace.tasks import tasks_of, use_by_task
 from modgraph.trace.trace import Trace
 from modgraph.trace.words import typical_words, words_tables
@@ -84,19 +87,22 @@ def as_json(trace: Trace) -> dict[str, Any]:
         "paths": [asdict(each) for each in paths_of(trace)],
         "tasks": {target: list(routes) for target, routes in tasks_of(trace).items()},
         "by_task": use_by_task(trace),
+        "by_step": asdict(by_step) if (by_step := steps_by_task(trace, use_by_steps(trace))) is not None else None,
         "growth": trace.growth,
     }
 
 
 def _routes(trace: Trace) -> dict[str, dict[str, Any]]:
     """What is told of each route, by its name."""
-    positions, words = positions_of(trace), typical_words(trace)
+    positions, words, steps = positions_of(trace), typical_words(trace), use_by_steps(trace)
     found = {}
     for route, summary in zip(trace.routes, summarise(trace), strict=True):
         told = asdict(summary) | asdict(statistics_of(route))
         del told["route"]
         if route.name in positions:
             told["positions"] = asdict(positions[route.name])
+        if route.name in steps:
+            told["steps"] = asdict(steps[route.name])
         if route.name in words:
             told["words"] = [[asdict(word) for word in of_module] for of_module in words[route.name]]
         found[route.name] = told
@@ -107,7 +113,7 @@ def as_table(trace: Trace) -> str:
     """The statistics to read: a table for each route, a column for each round."""
     head = f"{len(trace)} examples of {trace.split}"
     tables = [_table(*each) for each in zip(trace.routes, summarise(trace), strict=True)]
-    return "\n\n".join([head, *tables, *words_tables(trace), *paths_tables(trace)])
+    return "\n\n".join([head, *tables, *steps_tables(trace), *words_tables(trace), *paths_tables(trace)])
 
 
 def _of_round(route: RouteTrace, at: int) -> RoundSummary:

@@ -14,6 +14,8 @@ from modgraph.ir import Graph, Result
 from modgraph.trace.errors import UnknownSplit
 from modgraph.trace.routes import RouteTrace
 
+STEPS = 12
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -44,6 +46,7 @@ class Trace:
     growth: Mapping[str, Any] | None = None  # what was added to the model, as a run has told it
     epoch: int | None = None
     step: int | None = None
+    steps: int = STEPS  # that are told of a time axis
 
     def __len__(self) -> int:
         return len(self.arrays)

@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.trace.errors import NoControllers, NoGroups, NoGrowth, NoHistory, NoPaths, NotOfAnImage, TooTall
+from modgraph.trace.errors import NoControllers, NoGroups, NoGrowth, NoHistory, NoPaths, NoSteps, NotOfAnImage, TooTall
 
 if TYPE_CHECKING:
     from modgraph.trace.trace import Trace
 
 EXAMPLES = 4  # drawn by a view that shows examples, if they are not more than it holds
-NOTHING_TO_DRAW = (NoControllers, NoGroups, NoGrowth, NoHistory, NoPaths, NotOfAnImage, TooTall)
+NOTHING_TO_DRAW = (NoControllers, NoGroups, NoGrowth, NoHistory, NoPaths, NoSteps, NotOfAnImage, TooTall)
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ VIEWS = {
     "training": View("modgraph.trace.shares_picture", "training_picture"),
     "controllers": View("modgraph.trace.controllers_picture", "controllers_picture"),
     "paths": View("modgraph.trace.paths_picture", "paths_picture"),
+    "steps": View("modgraph.trace.steps_picture", "steps_picture"),
     "growth": View("modgraph.trace.growth_picture", "growth_picture"),
 }
 

@@ -14,12 +14,12 @@ from modgraph.backends.errors import BadBundle
 from modgraph.backends.onnx import exportable, hash_of_weights
 from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
-from modgraph.data.declaration import refuse_labels_beyond
+from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
 from modgraph.elaboration import stored_graph
 from modgraph.ir import Graph, UnreadableGraph
 from modgraph.metrics.means import Means
-from modgraph.metrics.metrics import Metrics
+from modgraph.metrics.metrics import Asked, Metrics
 from modgraph.training.errors import OfAnotherRun
 from modgraph.training.stored_run import Run
 
@@ -54,10 +54,17 @@ def is_of(manifest: Mapping[str, Any], graph: Graph) -> bool:
 class BundleResults:
     """What a bundle's outputs tell of the metrics of its graph: of those that compare an output with a target."""
 
-    def __init__(self, bundle: Bundle, graph: Graph, by: str | None = None, groups: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        graph: Graph,
+        by: str | None = None,
+        groups: Sequence[str] = (),
+        asked: Asked | None = None,
+    ) -> None:
         self.bundle = bundle
         self.graph = graph
-        self.metrics = _metrics_of(graph, bundle.outputs, by, groups)
+        self.metrics = _metrics_of(graph, bundle.outputs, by, groups, asked)
 
     def __call__(self, batch: Batch) -> list[Tensor]:
         """Raises `ModgraphError` where the data do not fit the bundle."""
@@ -69,10 +76,12 @@ class BundleResults:
         return _values_of(self.metrics, self.graph, outputs, batch)
 
 
-def evaluate_bundle(bundle: Bundle, graph: Graph, arrays: Arrays, by: str | None = None) -> dict[str, float]:
+def evaluate_bundle(
+    bundle: Bundle, graph: Graph, arrays: Arrays, by: str | None = None, asked: Asked | None = None
+) -> dict[str, float]:
     """The metrics of a bundle over a split, also of each group of a grouping. Raises `ModgraphError`."""
     refuse_labels_beyond(arrays, graph)
-    results = BundleResults(bundle, graph, by, arrays.names_of_groups(by))
+    results = BundleResults(bundle, graph, by, arrays.names_of_groups(by), asked)
     means, metrics = Means(), results.metrics
     for indices, batch in batches(arrays):
         values = results(batch)
@@ -90,10 +99,16 @@ def metrics_of_outputs(outputs: Values, graph: Graph, rows: Values) -> dict[str,
     return metrics.values(means)
 
 
-def _metrics_of(graph: Graph, outputs: Collection[str], by: str | None = None, groups: Sequence[str] = ()) -> Metrics:
+def _metrics_of(
+    graph: Graph,
+    outputs: Collection[str],
+    by: str | None = None,
+    groups: Sequence[str] = (),
+    asked: Asked | None = None,
+) -> Metrics:
     """The metrics that follow from some outputs."""
     known = {result for name, result in graph.outputs.items() if name in outputs}
-    metrics = Metrics(graph, by, groups)
+    metrics = Metrics(graph, by, groups, asked)
     metrics.all = [metric for metric in metrics.compared if metric.prediction in known]
     return metrics
 

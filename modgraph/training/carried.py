@@ -63,10 +63,13 @@ class Carried(Beginning):
     weights: Mapping[str, int]
     with_state: int
     forgotten: bool = False  # what the algorithm kept is of other decisions
+    restarted: bool = False  # the training begins at its first step
 
     def __str__(self) -> str:
         told = ", ".join(f"{count:,} {what}" for what, count in self.weights.items() if count)
         algorithm = "; what the algorithm remembers begins afresh" if self.forgotten else ""
+        if self.restarted:
+            return f"weights of {self.source}: {told}; the training begins with them at epoch 0"
         return f"weights of {self.source}: {told}; {self.with_state:,} with the state of their optimizer{algorithm}"
 
 

@@ -240,8 +240,9 @@ class Engine:
 
     def measured(self, model: Model, arrays: Arrays) -> dict[str, float]:
         """The metrics of a model on a split, each process measuring a part."""
-        part = evaluate(model, arrays, self.processes.rank, self.processes.size, self.train.by)
-        metrics = metrics_of(model.graph, arrays, self.train.by)
+        by, asked = self.train.by, self.train.metrics
+        part = evaluate(model, arrays, self.processes.rank, self.processes.size, by, asked)
+        metrics = metrics_of(model.graph, arrays, by, asked)
         return metrics.values(Means.joined(self.processes.gather(part)))
 
     def _step(self, indices: Tensor) -> None:

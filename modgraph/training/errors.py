@@ -35,6 +35,30 @@ class UnknownMetric(Diagnostic):
     suggestion: str
 
 
+class CannotMeasure(Diagnostic):
+    """A recipe asks for a metric of a target that cannot be measured: `f1` and `auc` are of classes, `mae` and `r2` of
+    numbers; accuracy, perplexity and mse are measured wherever they can be."""
+
+    code = "MG724"
+    message = "train.metrics.{target}: {reason}"
+    help = "{suggestion}"
+    target: str
+    reason: str
+    suggestion: str
+
+
+class UnlikeMetrics(Diagnostic):
+    """Of several metrics the mean counts, which says something only if all are better when they are larger, or all when
+    they are smaller."""
+
+    code = "MG725"
+    message = '{key} takes the mean of "{larger}", of which larger is better, and "{smaller}", of which smaller is'
+    help = "name metrics of one direction"
+    key: str
+    larger: str
+    smaller: str
+
+
 class UnknownTarget(Diagnostic):
     """A recipe says how the labels of a target count, and no loss of the spec compares with it that could know it."""
 

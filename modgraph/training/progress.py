@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from statistics import mean
 from typing import Any
 
 from modgraph.data import TRAIN
@@ -68,11 +69,11 @@ class Progress:
         improve."""
         then = replace(self, epoch=self.epoch + 1)
         if train.best is not None:
-            value, larger = lookup(train.best, values), larger_is_better[train.best]
+            value, larger = lookup(train.best, values), larger_is_better[names_in(train.best)[0]]
             if better(value, worst(larger) if self.best is None else self.best, larger):
                 then = replace(then, best=value, best_step=self.step)
         stop = train.early_stop
-        return then if stop is None else then._with_early_stop(stop, values, larger_is_better[stop.metric])
+        return then if stop is None else then._with_early_stop(stop, values, larger_is_better[names_in(stop.metric)[0]])
 
     def _with_early_stop(self, stop: EarlyStop, values: Mapping[str, Mapping[str, float]], larger: bool) -> Progress:
         value = lookup(stop.metric, values)
@@ -98,7 +99,16 @@ KINDS: dict[str, tuple[type, ...]] = {
 FORMER = {"watched": "monitored"}  # what facts are called in checkpoints of format 1
 
 
-def lookup(metric: str, values: Mapping[str, Mapping[str, float]]) -> float:
-    """The value of `split.metric`, or of a metric of the training data."""
+def names_in(metric: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The metrics that a key of a recipe names, one or several."""
+    return (metric,) if isinstance(metric, str) else metric
+
+
+def lookup(metric: str | tuple[str, ...], values: Mapping[str, Mapping[str, float]]) -> float:
+    """The value of `split.metric`, or of a metric of the training data; of several their mean."""
+    return mean(_of_one(name, values) for name in names_in(metric))
+
+
+def _of_one(metric: str, values: Mapping[str, Mapping[str, float]]) -> float:
     split, dot, name = metric.partition(".")
     return values[split][name] if dot and split in values else values[TRAIN][metric]

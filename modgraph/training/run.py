@@ -16,7 +16,7 @@ from torch import Tensor
 from modgraph.data import TRAIN, Arrays
 from modgraph.data.batches import lengths_of
 from modgraph.data.errors import DataChanged
-from modgraph.data.fingerprint import as_json
+from modgraph.data.fingerprint import Fingerprint, as_json
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.program import Program, load
@@ -32,7 +32,7 @@ from modgraph.training.held_out import with_validation
 from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
 from modgraph.training.loss_weights import weighing_losses
 from modgraph.training.memory import memory_told
-from modgraph.training.monitored import check_monitored
+from modgraph.training.monitored import check_asked, check_monitored
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_recipe
 from modgraph.training.scheduled import scheduled
@@ -45,6 +45,8 @@ from modgraph.training.start.weight_map import WeightMap, read_map
 from modgraph.training.state import TrainState, refusing_damage
 from modgraph.training.stored_run import Run, load_run, unseen
 
+Splits = Mapping[str, Arrays]
+
 
 @contextmanager
 def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None) -> Iterator[Engine]:
@@ -56,16 +58,17 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     directory.refuse_existing()
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
     with _begun(
-        program, recipe, directory, lambda engine: _inherited(engine.state, recipe.start, weight_map)
+        program, recipe, directory, lambda engine, _: _inherited(engine.state, recipe.start, weight_map)
     ) as engine:
         yield engine
 
 
 @contextmanager
 def migrated(
-    run: Run, checkpoint: Checkpoint, recipe: Recipe, program: Program, edit: Edit, out: str
+    run: Run, checkpoint: Checkpoint, recipe: Recipe, program: Program, edit: Edit, out: str, restart: bool = False
 ) -> Iterator[Engine]:
-    """A new run of another spec, where a checkpoint of a run left it. Raises `ModgraphError`."""
+    """A new run of another spec, where a checkpoint of a run left it; or one that begins with its weights alone, where
+    it is to `restart`, or learns from other examples. Raises `ModgraphError`."""
     directory = RunDirectory(Path(out))
     way_out = f"begin a new run from this one's weights: modgraph train SPEC -s start.run={run.path}"
     if recipe.data == run.recipe.data:
@@ -73,7 +76,11 @@ def migrated(
     same = type(recipe.train.optimizer) is type(run.recipe.train.optimizer)
     graph = frozen_alike(program.ir, run.began_with, checkpoint.graph or run.began_with, edit.names)
 
-    def carry(engine: Engine) -> Carried:
+    def carry(engine: Engine, splits: Splits) -> Carried:
+        if restart or engine.processes.on_rank_zero(partial(_learns_from_others, run, recipe, splits[TRAIN])):
+            found, told = carried(checkpoint, edit.weights, engine.state.weights, str(run.path), same_optimizer=False)
+            take_weights(engine.state.model, engine.state.staged, found.weights)
+            return replace(told, restarted=True)
         with refusing_damage(checkpoint):
             found, told = carried(checkpoint, edit.weights, engine.state.weights, str(run.path), same)
         kept = dict(renamed(checkpoint.state, edit.names))
@@ -85,9 +92,16 @@ def migrated(
         yield engine
 
 
+def _learns_from_others(run: Run, recipe: Recipe, train: Arrays) -> bool:
+    """Whether a recipe names other data than a run's, and what is learnt from is not what the run began with."""
+    if recipe.data == run.recipe.data or run.fingerprints is None:
+        return False
+    return Fingerprint.of(recipe.data, train) != run.fingerprints.get(TRAIN)
+
+
 @contextmanager
 def _begun(
-    program: Program, recipe: Recipe, directory: RunDirectory, first: Callable[[Engine], Beginning | None]
+    program: Program, recipe: Recipe, directory: RunDirectory, first: Callable[[Engine, Splits], Beginning | None]
 ) -> Iterator[Engine]:
     """A new run of a program in its folder, which `first` may give weights to begin with. Raises `ModgraphError`."""
     assert program.source is not None
@@ -97,7 +111,7 @@ def _begun(
     graph = weighing(graph, labels, splits[TRAIN])
     refuse_unlabelled(graph, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
-        inherited = first(engine)
+        inherited = first(engine, splits)
         fingerprints = engine.processes.on_rank_zero(partial(as_json, recipe.data, splits))
         if engine.processes.is_rank_zero:
             start = {} if inherited is None else {directory.start.name: inherited.record()}
@@ -170,6 +184,7 @@ def _engine(
         processes = Processes(recipe.train.device, recipe.train.precision)
         stack.callback(processes.close)
         processes.on_rank_zero(check)
+        check_asked(graph, recipe.train.metrics or {})
         check_monitored(graph, recipe.train, splits)
         check_augmented(graph, recipe.train.augment or {})
         if recipe.train.bucket is not None:
@@ -210,7 +225,8 @@ def finish(engine: Engine) -> dict[str, Any]:
     model = run.model(processes.device)
     metrics: dict[str, Any] = {"epochs": engine.epoch, "steps": engine.step, **engine.course.results(engine)}
     if engine.train.best is not None:
-        metrics |= {"best_step": engine.progress.best_step, engine.train.best: engine.progress.best}
+        best = engine.train.best if isinstance(engine.train.best, str) else "best"
+        metrics |= {"best_step": engine.progress.best_step, best: engine.progress.best}
     tests = unseen(run.splits())
     processes.on_rank_zero(partial(run.refuse_changed, tests))
     for split, arrays in tests.items():

@@ -10,7 +10,7 @@ import torch
 
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, OpNode, below
+from modgraph.ir import Graph, OpNode, PoolNode, below
 from modgraph.recipes.optimizers import Schedule
 from modgraph.training.errors import NoSuchState, StateIsNoNumber, StateWithRule
 
@@ -37,7 +37,7 @@ class ScheduledState:
 
 def scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> tuple[ScheduledState, ...]:
     """The states that a recipe moves, which start as in a fresh model of their graph."""
-    weights = {node.owner: below(node.owner, node.op.all_weights()[0].name) for node in _states(graph)}
+    weights = {name: below(name, node.op.all_weights()[0].name) for name, node in _states(graph).items()}
     found = ((name, weights[name], each) for name, each in scheduled(graph, schedules).items())
     return tuple(ScheduledState(name, at, float(fresh.get_buffer(at)), each) for name, at, each in found)
 
@@ -47,8 +47,7 @@ def scheduled(graph: Graph, schedules: Mapping[str, Schedule]) -> dict[str, Sche
 
     Raises `ModgraphError` for a pattern that names none, for a state that has a rule of its own or is no number.
     """
-    states = {node.owner: node for node in _states(graph)}
-    ruled, found = _with_rules(graph), dict[str, Schedule]()
+    states, ruled, found = _states(graph), _with_rules(graph), dict[str, Schedule]()
     for pattern, schedule in schedules.items():
         named = [name for name in states if fnmatchcase(name, pattern)]
         if not named:
@@ -63,7 +62,17 @@ def scheduled(graph: Graph, schedules: Mapping[str, Schedule]) -> dict[str, Sche
     return found
 
 
-def _states(graph: Graph) -> list[OpNode]:
+def _states(graph: Graph) -> dict[str, OpNode]:
+    """The states of a graph by name, each module's of a pool too."""
+    own = {node.owner: node for node in _in(graph)}
+    pools = [pool for part in graph.parts() for pool in part.graph.of_kind(PoolNode)]
+    modules = [
+        (f"{pool.name}.{at}", pool.regions[0 if pool.alike else at]) for pool in pools for at in range(pool.size)
+    ]
+    return own | {f"{path}.{node.owner}": node for path, region in modules for node in _in(region.graph)}
+
+
+def _in(graph: Graph) -> list[OpNode]:
     return [node for node in graph.of_kind(OpNode) if node.op.remembers]
 
 

@@ -25,7 +25,9 @@ DEFAULT_SCHEDULE: Any = Constant
 class EarlyStop(Section):
     """Stop after the epoch in which a metric reaches a value, or has not improved for a while."""
 
-    metric: str = setting("accuracy", doc="a metric of the training data, or as validation.accuracy")
+    metric: str | tuple[str, ...] = setting(
+        "accuracy", doc="a metric of the training data, or as validation.accuracy; of several the mean"
+    )
     at: float | None = setting(None, doc="the value that is enough")
     patience: int | None = setting(None, min=1, doc="epochs without a better value that are waited for")
 
@@ -90,7 +92,13 @@ class Train(Section):
     states: Mapping[str, Schedule] | None = None
     clip: float | None = setting(None, min=0, doc="largest norm of the gradient; a larger one is scaled down")
     validation: float = setting(0.0, min=0, max=0.9, doc="share of the training data held out, measured every epoch")
-    best: str | None = setting(None, doc="a metric, as validation.accuracy: the run ends with its best epoch's weights")
+    metrics: Mapping[str, str | tuple[str, ...]] | None = setting(
+        None, doc="by target, what is measured besides: f1, auc of classes, mae, r2 of numbers"
+    )
+    best: str | tuple[str, ...] | None = setting(
+        None,
+        doc="a metric, as validation.accuracy, or several: the run ends with the weights of the epoch of the best mean",
+    )
     early_stop: EarlyStop | None = None
     losses: Mapping[str, float] | None = setting(None, min=0, doc="what the losses of a name count, 1 if not given")
     labels: Mapping[str, Labels] | None = None

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from modgraph.backends.torch import Model, build
 from modgraph.backends.torch.construct import resolve
 from modgraph.data.batches import Batch
-from modgraph.data.declaration import refuse_labels_beyond
+from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import Graph, ModuleAxis, Result, learnt_weights, module_axes, moved_states, weights_of
 from modgraph.metrics.evaluation import results_of

@@ -22,11 +22,13 @@ from safetensors.torch import save_file
 
 import modgraph
 from modgraph.data.cifar10 import RECORDS
+from modgraph.data.conll_file import read_tokens
 from modgraph.data.declaration import check
 from modgraph.data.idx import read_idx
 from modgraph.data.image_files import read_image
 from modgraph.data.image_folders import ImageFolders, folders_of
 from modgraph.data.npz import read_npz
+from modgraph.data.tagging import Tagging
 from modgraph.data.text_files import words_of_file
 from modgraph.data.vocabulary import Vocabulary
 from modgraph.data.weather_file import read_weather
@@ -45,6 +47,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.jpg": lambda path: read_image(path, 2, 2),
     "x.txt": words_of_file,
     "x.csv": read_weather,
+    "x.conllu": lambda path: read_tokens(path, ["UPOS", "Feats.Gender"] if path.endswith(".conllu") else ["2"]),
+    "x.columns": lambda path: read_tokens(path, ["2"]),
+    "tagging.json": Tagging.read,
     "vocabulary.json": Vocabulary.read,
     "x.safetensors": read_tensors,
     "x.pt": read_tensors,

@@ -118,6 +118,7 @@ SPECS: list[tuple[str, dict[str, Any]]] = [
     ("modular_networks_images", {"size": 16}),
     ("modular_networks_lm", {}),
     ("modular_networks_lm", {"vocabulary": 50, "slots": 2, "modules": 15}),
+    ("mt_rmn", {}),
     ("sema", SMALL_SEMA),
     ("sema", {**SMALL_SEMA, "variant": "convpass", "gating": "top_1", "normed": True}),
     ("sema_backbone", {}),

@@ -126,7 +126,7 @@ def test_slots_have_distributions_of_their_own(slots: int) -> None:
     for start in range(0, 50, 20):
         here = slice(start, start + 20)
         controller.add(means, {}, [torch.from_numpy(log_p[here]), torch.from_numpy(chosen[here])])
-    found = controller.values(means.each())
+    found = controller.values(means)
     p = softmax(logits)[~padding]
     assert found["H_a"] == pytest.approx(entropy(p).mean())
     assert found["H_b"] == pytest.approx(np.mean([entropy(p[:, k].mean(0)) for k in range(slots)]))

@@ -147,6 +147,16 @@ def test_a_router_balances_itself_by_a_state_of_its_own() -> None:
     assert {each.code for each in unruled.warnings} == {"MG404", "MG407"}  # the state decides nothing
 
 
+def test_a_state_of_each_module_has_no_rule_since_nothing_would_move_it() -> None:
+    text = """
+    block cell() { input x: float[dim] state t: float = ones RULE y = x / t output y }
+    model m() { input x: float[4] pool p[2] = cell y = x -> p -> mean(axis=p) output y }"""
+    assert not modgraph.loads(text.replace("RULE", "")).warnings
+    with pytest.raises(ModgraphError) as caught:
+        modgraph.loads(text.replace("RULE", "next t = 0.9 * t"))
+    assert [each.code for each in caught.value.diagnostics] == ["MG226"]
+
+
 def test_a_rule_of_what_is_no_state_is_refused() -> None:
     record = to_json(modgraph.loads(BALANCED).ir)
     (rule,) = (node for node in record["nodes"] if node.get("is") == "next_state")

@@ -26,6 +26,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run and its bundles, of floats and of eight bits; one of another seed, and one of a wider model."""
     folder = tmp_path_factory.mktemp("runs")
     spec = laid_out(folder)
+    recipe = spec.with_suffix(".yaml")
+    recipe.write_text(recipe.read_text().replace("batch: 50", "batch: 50, metrics: {label: [f1, auc]}"))
     begin(spec, folder / "run", train__epochs=2, train__keep=9)
     begin(spec, folder / "second", train__epochs=1, train__seed=1)
     begin(spec, folder / "wider", train__epochs=1, hidden=17)
@@ -67,6 +69,7 @@ def test_details_are_of_the_bundle(runs: Path, tmp_path: Path, capsys: pytest.Ca
     assert plain["test.label.confusion"] != matrix.tolist()
     same = evaluated(run, "--detail", "--bundle", str(runs / "float.onnx"), capsys=capsys)
     assert same == {name: plain[name] for name in same}
+    assert {"test.f1", "test.auc", "test.f1_by_target", "test.labels_by_target"} <= same.keys()
     assert main(["eval", str(run), "--detail", "--bundle", str(bundle)]) == 0
     assert "true class by row" in capsys.readouterr().out
 

@@ -123,6 +123,7 @@ def test_files_and_output_of_a_run_without_numbers_are_json(
     out = tmp_path / "run"
     plain = Means.each
     monkeypatch.setattr(Means, "each", lambda means: {name: float("nan") for name in plain(means)})
+    monkeypatch.setattr(Means, "mean", lambda means, name: float("nan"))
     options = {"train.validation": 0.2, "train.best": "validation.total_loss", "train.checkpoint_every": 3}
     with pytest.raises(KeyboardInterrupt), started(str(spec), None, options, str(out)) as engine:
         engine.means.add("accuracy", float("inf"), 1.0)

@@ -108,7 +108,7 @@ block scaled() {
 model net() {
   input  image: float[1, 8, 8]
   target label: class[10]
-  pool   expert[2] = linear(8)
+  pool   expert[2] = scaled -> linear(8)
   router r = tempered
   state  temperature: float = constant(100)
   state  centre: float[64] = zeros
@@ -123,7 +123,7 @@ model net() {
 }
 """
 STAIRS = {"name": "stairs", "every": 1, "factor": 0.5, "floor": 0.2}
-MOVED = {"temperature": STAIRS, "*.gain": {"name": "linear", "floor": 0.25}}
+MOVED = {"temperature": STAIRS, "*.gain": {"name": "linear", "floor": 0.25}, "expert.0.*": "constant"}
 
 
 @pytest.fixture
@@ -155,6 +155,8 @@ def test_a_schedule_moves_a_state_and_an_interruption_changes_nothing(tempered: 
     assert [line["state.temperature"] for line in lines] == [100, 50, 25, 20]
     gains = [2 * (1 - 0.75 * step / 40) for step in (9, 19, 29, 39)]
     assert [line["state.h.scaled.gain"] for line in lines] == pytest.approx(gains)
+    assert [line["state.expert.1.scaled.gain"] for line in lines] == pytest.approx(gains)
+    assert {line["state.expert.0.scaled.gain"] for line in lines} == {2}
     weights = load_run(tmp_path / "whole").checkpoint().weights
     assert weights["temperature.value"] == 20
     assert weights["moved.value"] == 40

@@ -129,3 +129,26 @@ def test_a_bucket_needs_lengths(tagger: Path, tmp_path: Path) -> None:
     with pytest.raises(ModgraphError, match=r"MG544(.|\n)*leave train.bucket out"):
         begin(tagger, tmp_path / "run", train__bucket=3)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"time_length": None}, "give its length: the array time_length"),
+        ({"time_length": np.full(29, 19)}, "not a number or too large"),
+        ({"time_length": LENGTHS + 13}, "holds 13 to 20; lengths along it are 0 to 19"),
+        ({"time_length": -LENGTHS}, "lengths along it are 0 to 19"),
+        ({"time_length": LENGTHS[:7]}, 'array "time_length" of'),
+        ({"time_length": LENGTHS / 1}, "holds float64, not whole numbers"),
+        (
+            {"seen": np.array([np.zeros((n, 2)) for n in LENGTHS], object)},
+            "filled up to the longest, their lengths in an",
+        ),
+    ],
+)
+def test_lengths_that_cannot_be_are_told(tagger: Path, tmp_path: Path, change: dict[str, Any], expected: str) -> None:
+    arrays = {name: each for name, each in {**arrays_of(19, rubbish=True), **change}.items() if each is not None}
+    np.savez(tmp_path / "short.npz", **arrays)  # type: ignore[arg-type]
+    with pytest.raises(ModgraphError) as caught:
+        begin(tagger, tmp_path / "run")
+    assert expected in str(caught.value)

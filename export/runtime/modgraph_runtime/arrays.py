@@ -23,6 +23,10 @@ DAMAGED = (SyntaxError, TypeError, struct.error, tokenize.TokenError, zipfile.Ba
 SUFFIX = ".npy"
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # as numpy does
+RAGGED = (
+    "holds pickled objects, which are not read; rows of unequal lengths are filled up to the longest, their lengths in "
+    'an array of their own, such as "time_length"'
+)
 MOST_UNPACKED = 1032  # bytes that one byte of deflate can stand for
 
 
@@ -84,7 +88,7 @@ def _header(content: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[An
         raise ValueError(f'"{name}" is of a version of numpy\'s format that holds no plain arrays')
     shape, _, dtype = HEADERS[version](content)
     if dtype.hasobject:
-        raise ValueError("it is no .npz file, or holds pickled objects, which are not read")
+        raise ValueError(f'"{name}" {RAGGED}')
     if any(axis < 0 for axis in shape):
         raise ValueError(f'"{name}" has the shape {shape}')
     return shape, dtype, content.tell()

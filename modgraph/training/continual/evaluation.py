@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from statistics import mean
+import math
 from typing import Any
 
 from modgraph.ir import Graph, class_axes
 from modgraph.metrics.compared import accuracies
+from modgraph.metrics.metrics import mean_of
 from modgraph.training.continual.accuracies import overall
 from modgraph.training.continual.tasks import Tasks
 from modgraph.training.course import Training
@@ -21,7 +22,8 @@ def measured(training: Training, tasks: Tasks, task: int) -> tuple[float, ...]:
         return ()
     model = training.model_now()
     found = [training.measured(model, arrays) for arrays in tested]
-    return tuple(mean(each[name] for name in names) for each in found)
+    means = (mean_of(each[name] for name in names) for each in found)
+    return tuple(0.0 if math.isnan(value) else value for value in means)
 
 
 def examples(tasks: Tasks) -> list[int]:

@@ -24,6 +24,7 @@ PARAMETERS = {
     "modular_networks": {"two_chosen": {"slots": 2}, "one_module": {"modules": 3}, "one_block": {"layers": 2}},
     "modular_networks_images": {"two_chosen": {"slots": 2}, "one_module": {"modules": 6}},
     "modular_networks_lm": {"two_chosen": {"slots": 2}, "one_module": {"modules": 6}},
+    "mt_rmn": {"one_cell": {"cells": 5}},
     "sema": {"one_adapter": {"adapters": [1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1]}},
     "sema_backbone": {"one_block": {"depth": 5}},
     "smn": {"one_module": {"modules": 3}, "one_round": {"iterations": 5}},

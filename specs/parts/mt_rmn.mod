@@ -1,0 +1,144 @@
+# MT-RMN, multi-task recurrent modular networks (Chen et al., AAAI 2021), for any multi-task recurrent model: an encoder
+# of layers of sub-networks, which decides anew at each time step what is connected to what, and for each task a decoder
+# that decides what of it to read. `x -> mt_rmn(tasks=["a", "b"])` gives a family, a vector for each task and time step.
+
+# Linear maps, each with a ReLU: the paper's [5×5] is widths=[5, 5].
+block mlp(widths) {
+  input x: float[width]
+  for i in 0..len(widths) {
+    x = x -> linear(widths[i], name="linear") -> relu
+  }
+  output x
+}
+
+# A policy network: scores of two classes, disconnect and connect.
+block policy_network(widths) {
+  input x: float[width]
+  scores = x -> mlp(widths, name="mlp") -> linear(2, name="scores")
+  output scores
+}
+
+# Zero or one for a pair of scores: in training what is larger with Gumbel noise (equation 8), with the gradient of the
+# softmax at a temperature (equation 9); in inference what is larger.
+block connection() {
+  input scores: float[2]
+  input temperature: float
+  noisy = scores + (scores -> gumbel_noise)
+  off, on = (noisy / temperature -> softmax, noisy -> top_k) -> straight_through -> split(2)
+  gate = on -> sum(axis=-1)
+  output gate
+}
+
+# Connects each sender to each receiver or not, as the receiver's policy says of what the sender made, and, where tasks
+# have representations, of the task's (equation 6). A receiver runs on the mean of what it is connected to (equation 4),
+# on the zero vector where that is nothing.
+router connected(represented=false) for receiver, policy {
+  input u: float[sender, dim]
+  input temperature: float
+  seen = u
+  if represented {
+    input task: float[width]
+    seen = (u, (task, u) -> expand(axis=sender, at=-2)) -> concat
+  }
+  gates = (seen -> policy, temperature) -> connection
+  record gates
+  count = gates -> sum(axis=sender)
+  y = u by (gates / where(count > 0, count, 1)) over sender -> receiver
+  output y
+}
+
+# What the layers 2 to m of the encoder make, and how many of its connections are open at each step. The first layer are
+# recurrent cells, the others have as many sub-encoders as `layers` says; with `recursive` all are the same ones, which is
+# rrn-RMN.
+block routed_layers(cells, hidden, layers, widths, policies, recursive) {
+  require not recursive or widths[len(widths) - 1] == hidden
+  require not recursive or min(layers) == max(layers)
+  input x: float[time, features]
+  input temperature: float
+  pool cell[cells] = lstm(hidden)
+  if recursive {
+    pool encoder[layers[0]] = mlp(widths)
+    pool policy[encoder] = policy_network(policies)
+  }
+  u = x -> cell -> transpose("time", cell)
+  repeat layer[l] in 0..len(layers) {
+    if not recursive {
+      pool encoder[layers[l]] = mlp(widths)
+      pool policy[encoder] = policy_network(policies)
+    }
+    router gate = connected
+    u = u -> encoder by gate(policy, temperature)
+    made[l] = u
+    open[l] = gate.gates -> sum(axis=-1) -> sum(axis=-1)
+    output made[l]
+  }
+  total = open -> sum
+  output total
+}
+
+# A task's decoder: one policy for all layers, for each layer a sub-decoder of its own; their results side by side, and
+# how many connections are open.
+block task_decoder(depth, widths, policies, represented) {
+  input temperature: float
+  for l in 0..depth {
+    input made[l]: float[dim]
+  }
+  if represented > 0 {
+    input task: float[time, width]
+    module transform = linear(represented, bias=false)
+  }
+  pool policy[1] = policy_network(policies)
+  repeat layer[l] in 0..depth {
+    pool decoder[policy] = mlp(widths)
+    if represented > 0 {
+      router gate = connected(represented=true)
+      read[l] = made[l] -> decoder by gate(policy, temperature, task -> transform) -> merge
+    } else {
+      router gate = connected
+      read[l] = made[l] -> decoder by gate(policy, temperature) -> merge
+    }
+    open[l] = gate.gates -> sum(axis=-1) -> sum(axis=-1)
+  }
+  v = read -> concat
+  total = open -> sum
+  output v
+  output total
+}
+
+# The whole. `represented` is the width of W r of a task's representation r, which is then a further input for each task,
+# in their order. `penalties` and `shares` are λ and γ of encoder and decoders (equations 10 and 11).
+block mt_rmn(tasks, cells=4, hidden=5, layers=[3, 3], widths=[5, 5], policies=[5, 5], decoders=[5, 5],
+             represented=0, recursive=false, frozen_encoder=false, penalties=[1.0, 1.0],
+             shares=[0.75, 0.75]) {
+  input x: float[time, features]
+  for k in tasks {
+    if represented > 0 {
+      input task[k]: float[time, width]
+    }
+  }
+  state temperature: float = constant(100)
+  if frozen_encoder {
+    frozen {
+      module encoder = routed_layers(cells, hidden, layers, widths, policies, recursive)
+    }
+  } else {
+    module encoder = routed_layers(cells, hidden, layers, widths, policies, recursive)
+  }
+  made, open = (x, temperature) -> encoder
+  for k in tasks {
+    module decoder = task_decoder(len(layers), decoders, policies, represented)
+    if represented > 0 {
+      v[k], read[k] = (temperature, made, task[k]) -> decoder
+    } else {
+      v[k], read[k] = (temperature, made) -> decoder
+    }
+    output v[k]
+  }
+  within = cells * layers[0]
+  for l in 1..len(layers) {
+    within = within + layers[l - 1] * layers[l]
+  }
+  loss encoder = penalties[0] * (relu(open - shares[0] * within) -> batch_mean("time"))
+  loss decoders = penalties[1] * (relu((read -> sum) - shares[1] * len(tasks) * sum(layers))
+                                  -> batch_mean("time"))
+}

@@ -1,0 +1,223 @@
+"""What a trace tells of steps: against counts made one by one of what the routers recorded, padding left out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from modgraph.cli import main
+from modgraph.diagnostics import ModgraphError
+from modgraph.inspect.trace_sections import sections_of
+from modgraph.passes import INFERENCE, apply_passes
+from modgraph.trace import steps_picture
+from modgraph.trace.of_run import trace_run
+from modgraph.trace.steps import use_by_steps
+from modgraph.trace.steps_by_task import outputs_behind, steps_by_task
+from modgraph.trace.steps_tables import steps_tables
+from modgraph.trace.summary import as_json
+from modgraph.trace.trace import Trace
+from modgraph.training import load_run
+from tests.small_runs import begin
+
+SPEC = """
+router connect() for encoder {
+  input u: float[senders, dim]
+  scores = u -> linear(encoder)
+  open = (scores -> sigmoid, scores -> above) -> straight_through
+  record gates = open
+  v = u by (open / maximum(open -> sum(axis=senders), 1)) over senders
+  y = v -> encoder
+  output y
+}
+router first(k=1) for expert {
+  input u: float[tokens, dim]
+  chosen = u -> linear(expert) -> top_k(k)
+  record gates = chosen, choice = chosen
+  y = u -> expert by chosen
+  output y
+}
+router soft() for expert {
+  input u: float[tokens, dim]
+  g = u -> linear(expert) -> softmax
+  record gates = g
+  y = u -> expert by g
+  output y
+}
+
+model steps(width=4, tasks=["upos", "gender"]) {
+  input x: float[time, width]
+  input fixed: float[6, width]
+  pool cell[3] = linear(width) -> tanh
+  pool encoder[2] = linear(width) -> tanh
+  pool expert[3] = linear(width) -> tanh
+  router enter = connect
+  router top = first
+  router mix = soft
+  u = x -> cell -> encoder by enter
+  t = x -> expert by top
+  f = fixed -> expert by mix -> mean
+  scan x as xt with h: float[width] {
+    router inner = connect
+    h = (xt -> cell -> encoder by inner -> mean(axis=encoder)) + h -> tanh
+    yield h
+  } as walked
+  for k in tasks {
+    target y[k]: class[time, 3]
+    pool decoder[1] = linear(width)
+    router pick = connect
+    read[k] = u -> decoder by pick -> mean(axis=decoder)
+    router again = connect
+    more[k] = u -> decoder by again -> mean(axis=decoder)
+    logits[k] = (read[k] + more[k] + t + f + walked) -> linear(3)
+    output logits[k]
+    output sure[k] = logits[k] -> softmax -> max(axis=-1)
+    loss cross_entropy(logits[k], y[k])
+  }
+}
+"""
+RECIPE = """
+data: {{name: npz, train: {folder}/d.npz, test: {folder}/d.npz}}
+train: {{epochs: 1, batch: 10, threads: 1}}
+"""
+LENGTHS = [7, 2, 5, 5, 1, 7, 3, 4, 6, 2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, random = tmp_path_factory.mktemp("steps"), np.random.default_rng(3)
+    x, fixed = (random.normal(size=(10, steps, 4)).astype("float32") for steps in (7, 6))
+    labels = {f"y.{task}": random.integers(3, size=(10, 7)) for task in ("upos", "gender")}
+    np.savez(folder / "d.npz", x=x, fixed=fixed, time_length=np.array(LENGTHS), **labels)  # type: ignore[arg-type]
+    (folder / "s.mod").write_text(SPEC)
+    (folder / "s.yaml").write_text(RECIPE.format(folder=folder))
+    begin(folder / "s.mod", folder / "run")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trace(folder: Path) -> Trace:
+    return replace(trace_run(load_run(folder / "run")), steps=5)
+
+
+@pytest.fixture(scope="module")
+def recorded(trace: Trace, folder: Path) -> dict[str, np.ndarray]:
+    """The gates of every route, [B, …, M]."""
+    model = load_run(folder / "run").model()
+    batch = {name: torch.from_numpy(array) for name, array in trace.arrays.values.items()}
+    with torch.no_grad():
+        routing = model.compute(batch, False, True).routing
+    return {name.removesuffix(".gates"): each.numpy() for name, each in routing.items() if name.endswith(".gates")}
+
+
+def counted(gates: np.ndarray, step: int, of: Any) -> float:
+    """The share of the examples that have a step in which something holds of its gates."""
+    real = [example for example, length in enumerate(LENGTHS) if step < length]
+    return sum(bool(of(gates[example, step])) for example in real) / len(real)
+
+
+def of_senders(gates: np.ndarray, told: Any) -> None:
+    """Gates [B, T, S, M] of zeros and ones, against what is told of five steps."""
+    assert (told["axis"], told["of"]) == ("time", "active")
+    assert told["examples"] == [sum(step < length for length in LENGTHS) for step in range(5)]
+    for step in range(5):
+        for sender in range(gates.shape[-2]):
+            assert told["senders"]["steps"][sender][step] == pytest.approx(
+                counted(gates, step, lambda each, at=sender: any(each[at]))
+            )
+            for module in range(gates.shape[-1]):
+                shared = counted(gates, step, lambda each, at=(sender, module): each[at])
+                assert told["connections"][sender][module][step] == pytest.approx(shared)
+        for module in range(gates.shape[-1]):
+            assert told["modules"]["steps"][module][step] == pytest.approx(
+                counted(gates, step, lambda each, at=module: any(each[:, at]))
+            )
+    every = [gates[example, step] for example, length in enumerate(LENGTHS) for step in range(length)]
+    assert told["senders"]["mean"] == pytest.approx(np.mean([each.any(-1) for each in every], 0))
+
+
+def test_senders_modules_and_connections_are_counted_without_padding(trace: Trace, recorded: Any) -> None:
+    routes = as_json(trace)["routes"]
+    names = [name for name in routes if routes[name].get("steps", {}).get("senders")]
+    assert len(names) == 6  # the encoder's, that of the scan, and two of each task
+    for name in names:
+        of_senders(recorded[name], routes[name]["steps"])
+        assert (routes[name]["positions"]["of"], len(routes[name]["positions"]["use"])) == ("step", 7)
+    assert {routes[name]["steps"]["senders"]["pool"] for name in names} == {"cell", "encoder"}
+
+
+def test_tokens_of_a_time_axis_tell_their_modules_and_soft_gates_their_means(trace: Trace, recorded: Any) -> None:
+    found = use_by_steps(trace)
+    (top,) = (name for name, each in found.items() if each.modules.pool == "expert" and each.of == "active")
+    (soft,) = (name for name, each in found.items() if each.of == "gate")
+    for step in range(5):
+        shares = [counted(recorded[top], step, lambda each, at=module: each[at]) for module in range(3)]
+        assert [row[step] for row in found[top].modules.steps] == pytest.approx(shares)
+        assert [row[step] for row in found[soft].modules.steps] == pytest.approx(recorded[soft][:, step].mean(0))
+    assert (found[soft].axis, found[soft].examples, found[soft].senders) == ("step", [10] * 5, None)
+
+
+def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, recorded: Any) -> None:
+    tasks = outputs_behind(trace)
+    assert {each for each in tasks.values() if len(each) == 1} == {("upos",), ("gender",)}
+    told = steps_by_task(trace, use_by_steps(trace))
+    assert told is not None
+    assert [(row.pool, row.round, row.module) for row in told.sub_networks] == [
+        ("encoder", times, module) for times in (0, 1) for module in (0, 1)
+    ]
+    for task in ("upos", "gender"):
+        own = [name for name, each in tasks.items() if each == (task,)]
+        assert len(own) == 2
+        for row, (name, module) in enumerate((name, module) for name in own for module in (0, 1)):
+            gates = recorded[name]
+            shares = [counted(gates, step, lambda each, at=module: any(each[at])) for step in range(5)]
+            assert told.use[task][row] == pytest.approx(shares)
+    for row, shares in enumerate(told.shares):
+        taken = [told.mean[task][row] for task in ("upos", "gender")]
+        assert shares == pytest.approx([each / max(sum(taken), 1e-9) for each in taken])
+    for_inference = replace(trace, graph=apply_passes(trace.graph, INFERENCE))
+    assert steps_by_task(for_inference, use_by_steps(for_inference)) == told
+
+
+def test_one_task_has_no_routes_of_its_own(trace: Trace) -> None:
+    one = replace(trace, routes=tuple(route for route in trace.routes if "gender" not in route.name))
+    assert steps_by_task(one, use_by_steps(one)) is None
+    assert len(steps_tables(one)) == len(use_by_steps(one))
+
+
+def test_the_picture_has_what_is_told(trace: Trace) -> None:
+    use = use_by_steps(trace)
+    told = steps_by_task(trace, use)
+    assert told is not None
+    sheet = steps_picture._drawn([*steps_picture._parts(trace, use)])
+    maps = [np.asarray(axes.images[0].get_array()) for axes in sheet.figure.axes if axes.images]
+    for use_of_task in told.use.values():
+        for rows in (use_of_task[:2], use_of_task[2:]):
+            assert any(each.shape == (2, 5) and np.allclose(each, rows) for each in maps)
+    bars = [[bar.get_width() for bar in axes.patches] for axes in sheet.figure.axes if len(axes.patches) > 1]
+    shares = [np.ravel(told.shares[rows], "F") for rows in (slice(2), slice(2, 4))]
+    assert np.allclose(np.concatenate(bars), np.concatenate(shares))
+    words = {text.get_text() for text in sheet.figure.texts}
+    assert {"upos", "gender", "encoder, use 2", "to encoder.1 from", "cell.2"} <= words
+    assert steps_picture.steps_picture(trace, ".png")[:4] == b"\x89PNG"
+
+
+def test_the_command_keeps_and_shows_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", str(folder / "run"), "--steps", "3"]) == 0
+    told = capsys.readouterr().out
+    assert "upos: % of examples with sub-networks active by step of time" in told
+    kept = json.loads((folder / "run/trace.json").read_text())
+    assert len(kept["by_step"]["use"]["upos"][0]) == 3
+    assert "steps" in kept["pictures"]
+    titles = {section.title for section in sections_of(kept)}
+    assert "Tasks by step" in titles
+
+
+def test_what_has_no_steps_is_told(trace: Trace) -> None:
+    with pytest.raises(ModgraphError, match="MG843"):
+        steps_picture.steps_picture(replace(trace, routes=()), ".png")
