@@ -24,7 +24,7 @@ def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, s
         site.tell(errors.NotInRegion(span=span, what=f'the shared module "{module.path}"', way_out=advice))
         return POISON
     site.context.enter(span)
-    naming = site.naming.module(module.path, module.frozen)
+    naming = site.naming.module(module.word, module.path, module.frozen)
     inside = site.under(naming).within(naming.scope)
     result = inside.apply(module.template, tensors, span)
     site.context.leave()

@@ -34,6 +34,9 @@ from modgraph.vocabulary import find_router, router_meant
 def declare_module(statement: ast.Module, site: Site) -> None:
     template = _template(statement.value, f'{statement.keyword} "{statement.name}"', site)
     _declare(statement, ModuleEntity, (template, site.scope.frozen, site.region), site)
+    module = site.scope.names[statement.name]
+    if isinstance(module, ModuleEntity):
+        site.scope.declare(statement.name, replace(module, word=statement.name))
 
 
 def declare_pool(statement: ast.Pool, site: Site) -> None:
@@ -51,7 +54,7 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
         pool = replace(pool, grown=shared.grown, alone=shared.alone)
     alone = isinstance(statement.size, ast.Literal) or pool.alone
     shares = "" if shared is None else shared.axis.name
-    site.scope.declare(statement.name, replace(pool, shares=shares, alone=alone))
+    site.scope.declare(statement.name, replace(pool, shares=shares, alone=alone, word=statement.name))
 
 
 def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | None:

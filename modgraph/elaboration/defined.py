@@ -70,7 +70,7 @@ def _fits(definition: ast.Definition, pools: tuple[PoolEntity, ...], sent: Sent,
 def _inside(pools: tuple[PoolEntity, ...], router: RouterEntity, use: RouterUse, sent: Sent, site: Site) -> Site:
     """Where the body stands: weights are called below the router, nodes below its use."""
     definition = use.block.definition
-    node, _ = site.naming.next(pools[0].path.rpartition(".")[2])
+    node, _ = site.naming.next(pools[0].word)
     scope = Scope(router.path, node, use.block.scope, frozen=router.frozen or site.scope.frozen)
     scope.declare_parameters(use.parameters, use.spans)
     for name, pool in zip(definition.pools, pools, strict=True):

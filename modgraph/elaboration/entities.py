@@ -115,13 +115,17 @@ class Template(Entity):
 
 @dataclass(frozen=True)
 class ModuleEntity(Entity):
-    """A named instance: one set of weights, wherever it is used; `inside` a pool's module, one for each of these."""
+    """A named instance: one set of weights, wherever it is used; `inside` a pool's module, one for each of these.
+
+    `word` is what nodes are called where it is used: the name that it is declared by, without the key of a member.
+    """
 
     path: str
     template: Any
     frozen: bool
     inside: bool
     span: Span = field(compare=False)
+    word: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,8 @@ class PoolEntity(Entity):
     """Modules of one kind (`templates` has one, applied `size` times) or unlike ones (as many templates).
 
     The last `grown` were added to those it was declared with. `shares` is the path of the pool whose axis its modules
-    have too, if not one of their own. `alone` says that the text itself says that there is one: `pool p[1]`.
+    have too, if not one of their own. `alone` says that the text itself says that there is one: `pool p[1]`. `word` is
+    what nodes are called where it is used: the name that it is declared by, without the key of a member.
     """
 
     path: str
@@ -140,6 +145,7 @@ class PoolEntity(Entity):
     grown: int = 0
     shares: str = ""
     alone: bool = False
+    word: str = field(default="", compare=False)
 
     @property
     def axis(self) -> Axis:

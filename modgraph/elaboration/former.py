@@ -99,7 +99,8 @@ def _use(router: RouterNode, site: Site) -> RouterUse | None:
 
 def _pool(part: Part, route: RouteNode) -> PoolEntity:
     node = part.graph.pool_of(route)
-    return PoolEntity(node.name, node.size, (), False, NOWHERE, node.grown, node.shares)
+    word = node.name.rpartition(".")[2]
+    return PoolEntity(node.name, node.size, (), False, NOWHERE, node.grown, node.shares, word=word)
 
 
 def _as_stored(node: Node, route: RouteNode, part: Part) -> Node:

@@ -59,7 +59,7 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
     choosing = Chooser(router.path, router.router, router.frozen, router.span)
     if not _can_choose(node, choosing, span, site):
         return POISON
-    return _route(node, choosing, (tokens, *others), span, site)
+    return _route(pool.word, node, choosing, (tokens, *others), span, site)
 
 
 def _can_choose(pool: PoolNode, router: Chooser, span: Span, site: Site) -> bool:
@@ -94,7 +94,7 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
     rows = bool(outer) and outer[-1] == pool.axis
     name, _ = site.naming.next("every_module")
     router = Chooser(name, EveryModule(rows=rows), False, span)
-    return _route(node, router, (value,), span, site)
+    return _route(pool.word, node, router, (value,), span, site)
 
 
 def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span, site: Site) -> Any:
@@ -107,7 +107,9 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     over = _summed(means, node)
     support = _support(means.weights, value, node, site) if over == node.axis.name else None
     if support is None:
-        return _route(node, Chooser(name, Weighted(over=over), False, span), (value, means.weights), span, site)
+        return _route(
+            pool.word, node, Chooser(name, Weighted(over=over), False, span), (value, means.weights), span, site
+        )
     kind = Chosen if support.axis == node.axis else ChosenSenders
     shows = site.call is None or site.call.decision is None or not site.call.decision.shows_choice
     declared = kind(k=support.k or support.axis.size or node.size, straight=support.straight, shows=shows)
@@ -115,7 +117,11 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     if kind is Chosen and support.k is not None and not _can_choose(node, router, span, site):
         return POISON
     behind = told(support, means.weights, site)
-    return POISON if isinstance(behind, Poison) else _route(node, router, (value, means.weights, *behind), span, site)
+    return (
+        POISON
+        if isinstance(behind, Poison)
+        else _route(pool.word, node, router, (value, means.weights, *behind), span, site)
+    )
 
 
 def _support(weights: Tensor, value: Tensor, pool: PoolNode, site: Site) -> Support | None:
@@ -139,7 +145,7 @@ def _summed(means: ByWeights, pool: PoolNode) -> str | int:
     return pool.axis.name if place and shape[int(means.over)] == pool.axis else means.over
 
 
-def _route(pool: PoolNode, router: Chooser, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def _route(word: str, pool: PoolNode, router: Chooser, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     who = f'pool "{pool.name}"'
     if not isinstance(router.router, EveryModule | Weighted | Chosen):
         who = f'router "{router.path}" over {who}'
@@ -155,7 +161,7 @@ def _route(pool: PoolNode, router: Chooser, values: tuple[Tensor, ...], span: Sp
     if not site.shares(router.path):
         frozen = router.frozen
         site.add(RouterNode(name=router.path, router=router.router, span=router.span, frozen=frozen), span)
-    name, _ = site.naming.next(pool.name.rpartition(".")[2])
+    name, _ = site.naming.next(word)
     slots = router.router.slots_of(len(values))
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
     route = RouteNode(name=name, types=signature.results, span=span)

@@ -175,9 +175,9 @@ class Naming:
         local = ordinal(word, self.counts[word])
         return join(self.node, local), join(self.owner, local)
 
-    def module(self, path: str, frozen: bool) -> Naming:
+    def module(self, word: str, path: str, frozen: bool) -> Naming:
         """Names inside a module that this statement uses."""
-        node, _ = self.next(path.rpartition(".")[2])
+        node, _ = self.next(word)
         return Naming(node, path, Scope(path, node, frozen=frozen))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from modgraph.diagnostics import listed
 from modgraph.inspect.cost import COUNTS, Cost
 
 Key = tuple[tuple[int, ...], tuple[tuple[str, "Key"], ...]]
@@ -61,15 +62,18 @@ def _joined(part: Part) -> Part:
 
 
 def _folded(parts: Iterable[Part]) -> list[Part]:
-    """Numbered parts that are equal as one, where the first of them stands."""
+    """Equal parts as one, where the first of them stands: numbered ones, and those with names that hold others, such as
+    the members of a family."""
     alike: dict[object, list[Part]] = {}
     for part in parts:
-        alike.setdefault(part.key if part.label.isdigit() else part.label, []).append(part)
+        alone = not (part.label.isdigit() or part.parts)
+        alike.setdefault(part.label if alone else (part.label.isdigit(), part.key), []).append(part)
     return [_fold(group) if len(group) > 1 else group[0] for group in alike.values()]
 
 
 def _fold(parts: Sequence[Part]) -> Part:
-    label = ranges([int(part.label) for part in parts])
+    labels = [part.label for part in parts]
+    label = ranges([*map(int, labels)]) if labels[0].isdigit() else f"{{{listed(labels)}}}"
     return replace(parts[0].times(len(parts)), label=label, count=len(parts))
 
 

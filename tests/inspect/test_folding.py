@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from modgraph.inspect.cost import Cost
 from modgraph.inspect.cost_text import aligned, readable
 from modgraph.inspect.folding import Part, parts_of, ranges
-from modgraph.program import load
+from modgraph.program import load, loads
 
 
 def labels(parts: Iterable[Part]) -> list[str]:
@@ -80,3 +80,21 @@ def test_a_readable_number_is_near_the_number(count: int) -> None:
 
 def test_columns_stand_below_each_other() -> None:
     assert aligned([("", "parameters"), ("a", "1")]) == ["   parameters", "a           1"]
+
+
+FAMILY = """
+model family(tasks=["upos", "gender", "number"]) {
+  input x: float[4]
+  for k in tasks {
+    module head = linear(3) -> relu -> linear(2)
+    output y[k] = x -> head
+  }
+}
+"""
+
+
+def test_equal_members_of_a_family_are_one() -> None:
+    (head,) = [part for part in parts_of(loads(FAMILY, "f.mod").cost().nodes) if part.label == "head"]
+    assert [(part.label, part.count) for part in head.parts] == [("{gender, number, upos}", 3)]
+    assert head.parts[0].cost.parameters == head.cost.parameters == 3 * (4 * 3 + 3 + 3 * 2 + 2)
+    assert len(parts_of(loads(FAMILY, "f.mod").cost().nodes, folded=False)[0].parts) == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 
 from modgraph.inspect.diff.places import AXIS, WEIGHTS, lies_below
@@ -37,9 +37,12 @@ def without_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
     new = Bodies.of(after, {each.after for each in routers} | {each.place for each in diff.added})
     beside: list[Changed | Moved] = [*(each for each in diff.changed if each.kind == "pool"), *diff.moved]
     around = Bodies.of(before, {each.before for each in beside}), Bodies.of(after, {each.after for each in beside})
+    every = Bodies.of(after, {place for places in _routes(after) for place in places})
+    axes = _axes(before), _axes(after)
 
     def is_told(each: Changed) -> bool:
-        return not (new.holds(each.after) or (_follows(each) and around[1].holds(each.after)))
+        follows = _follows(each) and around[1].holds(each.after)
+        return not (new.holds(each.after) or follows or (_renames(each, *axes) and every.holds(each.after)))
 
     def is_move(each: Moved) -> bool:
         return not all(
@@ -60,6 +63,17 @@ def without_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
 def _follows(change: Changed) -> bool:
     """Whether only types are others, or how long an array is."""
     return all(each.name.startswith("types.") or each.name == "settings.sizes" for each in change.attributes)
+
+
+def _renames(change: Changed, before: Set[str], after: Set[str]) -> bool:
+    """Whether only types are others, and which of a graph's axes is meant."""
+    settings = [each for each in change.attributes if not each.name.startswith("types.")]
+    return all(each.name == "settings.axis" and each.before in before and each.after in after for each in settings)
+
+
+def _axes(graph: Graph) -> frozenset[str]:
+    """What the axes of pools are called."""
+    return frozenset(pool.axis.name for pool in graph.pools().values())
 
 
 def _routes(graph: Graph) -> Iterator[tuple[str, str, str]]:

@@ -67,9 +67,19 @@ class Comparison:
         """What they differ in as people are told it: of a router its settings, not what follows in its body."""
         return without_bodies(self.diff, self.before.graph, self.after.graph)
 
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The words that lists among the parameters of both hold, such as the names of tasks: keys of families."""
+        lists = [value for side in (self.before, self.after) for value in side.graph.parameters.values()]
+        return frozenset(each for value in lists if isinstance(value, list | tuple) for each in value if _is_key(each))
+
     def fates(self) -> dict[Fate, list[Weight]]:
         """The weights by what becomes of them."""
         return {fate: [weight for weight in self.weights if weight.fate is fate] for fate in Fate}
+
+
+def _is_key(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier()
 
 
 def without_marks(found: Comparison) -> Comparison:

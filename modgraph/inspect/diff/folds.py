@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from modgraph.diagnostics import listed
 from modgraph.inspect.diff.values import Moved
 from modgraph.inspect.folding import ranges
 
@@ -25,13 +26,49 @@ class Line:
     count: int = 1
 
 
-def folded(lines: Iterable[Line]) -> list[Line]:
-    """Lines that differ in one number of their places alone as one, where the first of them stands."""
+def folded(lines: Iterable[Line], keys: Collection[str] = ()) -> list[Line]:
+    """Lines that differ in one number of their places alone as one, where the first of them stands; then those that
+    differ in one of some keys of families alone."""
+    return _folded_by_key(_folded_by_number(lines), keys)
+
+
+def _folded_by_number(lines: Iterable[Line]) -> list[Line]:
     groups: dict[Line, list[tuple[Line, str]]] = {}
     for line in lines:
         number = _first_number(line.place)
         groups.setdefault(_starred(line, number) if number else line, []).append((line, number))
     return [_fold(pattern, group) for pattern, group in groups.items()]
+
+
+def _folded_by_key(lines: list[Line], keys: Collection[str]) -> list[Line]:
+    groups: dict[tuple[Line, int], list[tuple[Line, str]]] = {}
+    for line in lines:
+        key = next((word for word in re.split(r"[./]", line.place) if word in keys), "")
+        pattern = without_keys(line, {key}) if key else line
+        groups.setdefault((pattern, line.count), []).append((line, key))
+    return [
+        group[0][0] if len(group) == 1 else _with_keys(pattern, [key for _, key in group])
+        for (pattern, _), group in groups.items()
+    ]
+
+
+def _with_keys(pattern: Line, keys: list[str]) -> Line:
+    return replace(
+        pattern, place=pattern.place.replace(STAR, f"{{{listed(keys)}}}", 1), count=len(keys) * pattern.count
+    )
+
+
+def without_keys(line: Line, keys: Collection[str]) -> Line:
+    """A line with a star for some keys, wherever it says them."""
+    place, what, *details = (starred_keys(text, keys) for text in (line.place, line.what, *line.details))
+    return replace(line, place=place, what=what, details=tuple(details))
+
+
+def starred_keys(text: str, keys: Collection[str]) -> str:
+    """A text with a star for the words of names in it that are some keys."""
+    if not keys:
+        return text
+    return re.sub(rf"(?<=\.)(?:{'|'.join(map(re.escape, sorted(keys)))})(?![\w])", STAR, text)
 
 
 def _fold(pattern: Line, group: list[tuple[Line, str]]) -> Line:

@@ -91,7 +91,8 @@ def _sections(found: Comparison, marked: list[str]) -> Iterator[Section]:
     diff = found.told
     yield Section("In short", [Text(summary(diff)), *(Text(note) for note in found.notes)])
     if rows := [
-        (line.sign, line.kind, line.place, line.count, _told(line.what, line.details)) for line in lines_of(diff)
+        (line.sign, line.kind, line.place, line.count, _told(line.what, line.details))
+        for line in lines_of(diff, found.keys)
     ]:
         yield Section("What differs", [Table(("", "kind", "where", "×", "what"), rows)], marked)
     if moves := [(shown_place(each.before), shown_place(each.after), each.count) for each in moves_of(diff.moved)]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import aligned
 from modgraph.inspect.diff.comparison import Comparison, Trained
-from modgraph.inspect.diff.folds import Line, folded, moves_of
+from modgraph.inspect.diff.folds import Line, folded, moves_of, starred_keys
 from modgraph.inspect.diff.values import Changed, Diff
 from modgraph.inspect.diff.weights import Fate, Weight
 from modgraph.inspect.diff.words import details, shown_node, shown_place, shown_type
@@ -35,8 +35,8 @@ def text_of(found: Comparison, paint: Paint = plain) -> str:
     """The whole, without a trailing newline."""
     blocks = [
         _heading(found, paint),
-        _changes(found.told, paint),
-        _following(found.told, paint),
+        _changes(found.told, found.keys, paint),
+        _following(found.told, found.keys, paint),
         _doubts(found.told, paint),
         _costs(found),
         _weights(found),
@@ -71,8 +71,8 @@ def _model_lines(diff: Diff) -> Iterator[str]:
 # ------------------------------------------------------------ what differs
 
 
-def lines_of(diff: Diff) -> list[Line]:
-    """A line for each thing that differs but for moves, equal ones folded."""
+def lines_of(diff: Diff, keys: Collection[str] = ()) -> list[Line]:
+    """A line for each thing that differs but for moves, equal ones folded; `keys` are those of families."""
     changed = [
         Line(CHANGED, each.kind, shown_place(each.after), tuple(details(each)))
         for each in diff.changed
@@ -80,11 +80,11 @@ def lines_of(diff: Diff) -> list[Line]:
     ]
     added = [Line(ADDED, each.kind, shown_place(each.place), what=shown_node(each.entry)) for each in diff.added]
     removed = [Line(REMOVED, each.kind, shown_place(each.place), what=shown_node(each.entry)) for each in diff.removed]
-    return [*chain.from_iterable(map(folded, (changed, added, removed)))]
+    return [*chain.from_iterable(folded(lines, keys) for lines in (changed, added, removed))]
 
 
-def _changes(diff: Diff, paint: Paint) -> Iterator[str]:
-    for line in lines_of(diff):
+def _changes(diff: Diff, keys: Collection[str], paint: Paint) -> Iterator[str]:
+    for line in lines_of(diff, keys):
         yield from _told(line, paint)
     for move in moves_of(diff.moved):
         many = f" ({_counted(move.count, 'node')})" if move.count > 1 else ""
@@ -97,9 +97,9 @@ def _told(line: Line, paint: Paint) -> Iterator[str]:
     yield from (f"    {each}" for each in line.details)
 
 
-def _following(diff: Diff, paint: Paint) -> Iterator[str]:
-    """Types that are others since what flows in is, alike but for numbers of repeats told once."""
-    changes = Counter(_first_type(each) for each in diff.changed if each.follows)
+def _following(diff: Diff, keys: Collection[str], paint: Paint) -> Iterator[str]:
+    """Types that are others since what flows in is, alike but for numbers of repeats and keys told once."""
+    changes = Counter(starred_keys(_first_type(each), keys) for each in diff.changed if each.follows)
     if changes:
         yield paint(f"types that follow from these ({sum(changes.values()):,}):", DIM)
         yield from _listed(f"  {change}{_times(count)}" for change, count in changes.most_common())
@@ -151,7 +151,7 @@ def _weights(found: Comparison) -> Iterator[str]:
     told = [_fate(fate, weights) for fate, weights in fates.items() if weights]
     if found.diff:
         yield f"trained weights: {', '.join(told) or 'there are none'}"
-        yield from _listed(map(_reshaped, folded(map(_line_of, fates[Fate.RESHAPED]))))
+        yield from _listed(map(_reshaped, folded(map(_line_of, fates[Fate.RESHAPED]), found.keys)))
     yield from _values(found)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.inspect.diff import Fate, applied, compare, weights_after
 from modgraph.inspect.diff.bodies import without_bodies
-from modgraph.inspect.diff.folds import Move, moves_of
+from modgraph.inspect.diff.folds import Line, Move, folded, moves_of
 from modgraph.inspect.diff.words import details
 from modgraph.ir import Graph, from_json, to_json, weights_of
 from modgraph.program import loads
@@ -195,3 +195,14 @@ def test_a_declared_move_of_a_module_goes_for_its_weights() -> None:
     diff = compare(before, after, {"a": "b"})
     assert pairs(diff.moved) == {("y.a.linear", "y.b.linear"), ("a.linear", "b.linear")}
     assert {each.fate for each in weights_after(diff, before, after)} == {Fate.RESHAPED}
+
+
+def test_keys_of_a_family_are_told_as_one() -> None:
+    places = [(f"{name}.{at}.{key}.linear", f"reads {name}.{key}") for key in "ab" for name in "xy" for at in (0, 1)]
+    lines = [Line("+", "op", place, (read,)) for place, read in places]
+    told = folded(lines, ["a", "b"])
+    assert [(line.place, line.count, line.details) for line in told] == [
+        ("x.{0, 1}.{a, b}.linear", 4, ("reads x.*",)),
+        ("y.{0, 1}.{a, b}.linear", 4, ("reads y.*",)),
+    ]
+    assert len(folded(lines)) == 4
