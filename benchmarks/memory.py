@@ -36,7 +36,7 @@ def row(name: str, batch: int) -> str:
     step = MeasuredStep.of(modgraph.load(f"specs/{name}.mod").ir)
     told = memory_of(step.graph, TrainingStep(batch), {"time": SYMBOLIC_LENGTH})
     examples = random_batch(step.model, batch)
-    kept, most = step.kept(examples), step.peak(examples, torch.optim.Adam)
+    kept, most = step.kept(examples), step.peak(examples, torch.optim.Adam, fused=True)
     pairs = ((told.activations, kept), (told.peak, most))
     cells = [f"{in_words(one)} | {in_words(other)} | {one / other:.2f}" for one, other in pairs]
     return f"| {name} | {batch} | {' | '.join(cells)} |"

@@ -28,7 +28,7 @@ class TrainingStep:
 
     batch: int = 1
     state_per_weight: int = 2
-    work_per_weight: int = 2
+    work_per_weight: int = 0
     precision: str = "float32"
     tried_at_once: int = 0
 

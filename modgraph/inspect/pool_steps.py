@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,14 +40,14 @@ class PoolOnTape:
         return self.tape.copy(*(self._module(j, part, each) for j, part in enumerate(parts)))
 
     def rows(self, x: Value, rows: float) -> Value:
-        if not self.pool.alike:
-            parts = self.tape.parts(x, *[x.count / self.size] * self.size)
-            return self.tape.copy(*(self._module(j, part, rows) for j, part in enumerate(parts)))
-        return self._together(x, rows, self._by_rows)
+        if self.share_weights:
+            return self._together(x, rows, self._by_rows)
+        return self._beside(self.tape.parts(x, *[x.count / self.size] * self.size), rows)
 
     def all(self, x: Value, senders: float) -> Value:
-        repeated = self.tape.view(x, x.count * self.size, passes=False)
-        return self.rows(repeated, senders)
+        if self.share_weights:
+            return self.rows(self.tape.view(x, x.count * self.size, passes=False), senders)
+        return self._beside([x] * self.size, senders)
 
     def taken(self, x: Value, edges: float) -> Value:
         return self._together(x, edges / self.size, self._by_index)
@@ -59,6 +59,17 @@ class PoolOnTape:
         return self.made[key]
 
     # ------------------------------------------------------------ how a region runs
+
+    @property
+    def share_weights(self) -> bool:
+        """Whether modules have weights in common, so that they run together."""
+        ops = self.pool.region(0).graph.of_kind(OpNode)
+        return self.pool.alike and any(weight.shared for node in ops for weight in node.op.all_weights())
+
+    def _beside(self, messages: Sequence[Value], rows: float) -> Value:
+        """Each module on a message of its own, and their results side by side."""
+        found = [self._module(j, each, rows) for j, each in enumerate(messages)]
+        return self.tape.view(found[0]) if self.size == 1 else self.tape.copy(*found)
 
     def _module(self, module: int, x: Value, rows: float) -> Value:
         def op(graph: Graph, node: OpNode, signature: Signature, operands: tuple[Value, ...]) -> tuple[Value, ...]:

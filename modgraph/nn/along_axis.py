@@ -88,11 +88,11 @@ class Last(AlongAxis):
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
             return x.select(self.axis, -1)
+        if x.shape[self.axis] == 0:
+            return x.sum(self.axis)
         length = real.sum(self.axis, keepdim=True)
-        positions = torch.arange(x.shape[self.axis], device=x.device)
-        shape = [1] * x.dim()
-        shape[self.axis] = -1
-        return cleared(x, positions.reshape(shape) == length - 1).sum(self.axis)
+        last = (length - 1).clamp(min=0).expand_as(x.narrow(self.axis, 0, 1))
+        return x.gather(self.axis, last).masked_fill(length == 0, 0.0).squeeze(self.axis)
 
 
 class Contract(nn.Module):

@@ -14,10 +14,10 @@ from modgraph.nn.padding import cleared
 
 def top_k_mask(scores: Tensor, k: int) -> Tensor:
     """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
-    chosen = torch.zeros_like(scores, dtype=torch.bool)
-    for _ in range(k):
-        best = scores.masked_fill(chosen, -torch.inf).argmax(-1, keepdim=True)
-        chosen = chosen.scatter(-1, best, True)
+    chosen, left = torch.zeros_like(scores, dtype=torch.bool), scores
+    for round_ in range(k):
+        left = left if round_ == 0 else scores.masked_fill(chosen, -torch.inf)
+        chosen = chosen.scatter(-1, left.argmax(-1, keepdim=True), True)
     return chosen
 
 

@@ -65,7 +65,9 @@ class Pool(nn.Module):
 
     def expert(self, index: int) -> nn.Module:
         """One module; it takes [..., message] to [..., result]."""
-        return self.get_submodule(str(index))
+        expert = self._modules[str(index)]
+        assert expert is not None
+        return expert
 
     def all(self, x: Tensor) -> Tensor:
         """Every module on x [..., message]: [..., M, result]."""
@@ -82,4 +84,10 @@ class Pool(nn.Module):
     def rows(self, x: Tensor) -> Tensor:
         """Module j on row j of x [..., M, message]: [..., M, result]."""
         rows = x.unbind(-self.rank - 1)
-        return torch.stack([self.expert(j)(row) for j, row in enumerate(rows)], dim=-self.result_rank - 1)
+        return self.each(lambda j: rows[j])
+
+    def each(self, message: Callable[[int], Tensor]) -> Tensor:
+        """Each module on a message of its own [..., message]: [..., M, result]."""
+        results = [self.expert(j)(message(j)) for j in range(self.size)]
+        axis = -self.result_rank - 1
+        return results[0].unsqueeze(axis) if self.size == 1 else torch.stack(results, dim=axis)

@@ -82,7 +82,8 @@ def standard_normal(like: Tensor) -> Tensor:
 
 def standard_gumbel(like: Tensor) -> Tensor:
     """Gumbel noise of a tensor's shape, type and device: the largest of it and logits is a draw from their softmax."""
-    return -_drawn(like, torch.rand).clamp(min=torch.finfo(like.dtype).tiny).log().neg().log()
+    uniform = _drawn(like, torch.rand)
+    return uniform.clamp_(min=torch.finfo(like.dtype).tiny).log_().neg_().log_().neg_()
 
 
 class Dropout(nn.Dropout):

@@ -6,7 +6,7 @@ from typing import Any
 
 from modgraph.declare import Signature, TorchModule, Use, axis_setting, position_of
 from modgraph.ops.op import Op
-from modgraph.tape import INDEX, Value
+from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
 
@@ -160,5 +160,5 @@ class Last(Reduction):
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         if use.mask():
-            return super().on_tape(use, x)
+            return (use.tape.make(use.result, x, keeps_more=use.rows * (INDEX + FLAG)),)
         return (use.tape.view(x, use.result, passes=False),)

@@ -27,6 +27,7 @@ NAME = 30  # letters of a row
 
 # in inches
 TITLE, HEAD, ROW, STEP, GROUP, MARGIN, BETWEEN = 0.5, 0.55, 0.22, 0.33, 0.28, 0.3, 0.35
+LINES = 0.25  # between lines of tasks
 LETTER, BARS, LEGEND, WIDEST, LEAST = 0.072, 2.2, 1.4, 13.0, 3.7
 ABREAST = 3  # tasks
 
@@ -194,12 +195,12 @@ class Tasks:
 
     @property
     def height(self) -> float:
-        return TITLE + len(self.lines) * (HEAD + self.grid.height) + MARGIN
+        return TITLE + len(self.lines) * (HEAD + self.grid.height + LINES) + MARGIN - LINES
 
     def draw(self, sheet: Sheet, across: float, top: float) -> None:
         sheet.title(top + 0.28, f"{_what(self.told.of, 'sub-network')} by {_along(self.told.axis)}, {self.split}")
         for at, line in enumerate(self.lines):
-            down = top + TITLE + at * (HEAD + self.grid.height)
+            down = top + TITLE + at * (HEAD + self.grid.height + LINES)
             self.grid.write_names(sheet, self.left, down + HEAD)
             _write_heads(sheet, self.left, down + HEAD - 0.2)
             for column, task in enumerate(line):

@@ -24,9 +24,9 @@ block connection() {
   input scores: float[2]
   input temperature: float
   noisy = scores + (scores -> gumbel_noise)
-  off, on = (noisy / temperature -> softmax, noisy -> top_k) -> straight_through -> split(2)
-  gate = on -> sum(axis=-1)
-  output gate
+  gates = (noisy / temperature -> softmax, noisy -> top_k) -> straight_through
+  connect = gates -> select(1, axis=-1)
+  output connect
 }
 
 # Connects each sender to each receiver or not, as the receiver's policy says of what the sender made, and, where tasks

@@ -144,7 +144,7 @@ def noise_of(
     found: dict[Any, Array] = {}
     for node, value in zip(nodes, results[len(wanted) :], strict=True):
         layer = int(node.name.split(".layer.")[1].split(".")[0])
-        task = next((each for each in TASKS if f".{each}.{each}." in node.name), None)
+        task = next((each for each in TASKS if f"_read.{each}." in node.name), None)
         for t, i, j in np.ndindex(*value.shape[1:4]):
             found[(layer, t, i, j) if task is None else (task, layer, t, i)] = value[0, t, i, j].detach().numpy()
     return results[: len(wanted)], found

@@ -144,7 +144,8 @@ def test_it_computes_what_its_equations_say(paper: Any) -> None:
 
 
 def test_every_paper_here_is_tried() -> None:
-    assert {path.stem for path in HOME.glob("*.mod")} == {paper.__name__ for paper in PAPERS}
+    """What `test_mt_rmn.py` tries is no paper by itself."""
+    assert {path.stem for path in HOME.glob("*.mod")} - {"mt_rmn_alone"} == {paper.__name__ for paper in PAPERS}
 
 
 @pytest.mark.parametrize("name", CHOSEN)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from modgraph.backends.onnx.examples import Examples, Lengths
+from modgraph.backends.onnx.gate_calls import gate_calls
 from modgraph.backends.torch import Model
 from modgraph.declare import CHOSEN, RANKING, Role
 from modgraph.ir import Graph, PoolNode, RouteNode
@@ -70,6 +71,7 @@ class Decisions:
     def __post_init__(self) -> None:
         routes = route_facts(self.model.graph)
         self.choices = {route.choice: route for route in routes if route.choice is not None}
+        self.gates = gate_calls(self.model.graph)
         self.reached = {name: set() for name in self.model.graph.pools()}
         for route in routes:
             if not route.chooses:
@@ -79,7 +81,7 @@ class Decisions:
         """A batch of examples whose decisions hang on no rounding; others are replaced, and counted."""
         batch = examples.draw(0, size, lengths)
         drawn = size
-        for _ in range(ROUNDS if self.choices else 0):
+        for _ in range(ROUNDS if self.choices or self.gates else 0):
             close = self._close(batch)
             count = int(close.sum())
             if count == 0:
@@ -112,6 +114,8 @@ class Decisions:
             if route.ranking is not None
         ]
         gaps = [gap(routing[choice], routing[ranking], AXES[along]) for choice, ranking, along in ranked]
+        gates = self.model.results(batch, tuple(call.compared for call in self.gates)) if self.gates else []
+        gaps += [call.gap(values, batch) for call, values in zip(self.gates, gates, strict=True)]
         size = len(next(iter(batch.values())))
         return smallest(gaps, size) < CLOSE
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch import Tensor
 from modgraph.ir import Result
 from modgraph.nn import valid_along
 
-Values = Mapping[str, tuple[Tensor, ...]]
+Values = dict[str, tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,21 @@ class Padding:
     lengths: Mapping[int, Result]
 
     def mask(self, x: Tensor, values: Values) -> Tensor | None:
-        """Which places are real, as a mask that broadcasts against x; None where all are."""
-        return valid_along(x, {axis: values[each.node][each.index] for axis, each in self.lengths.items()})
+        """Which places are real, as a mask that broadcasts against x; None where all are. Values of as many axes have
+        it in common, and it is kept among the values."""
+        if not self.lengths:
+            return None
+        name = f"{self._name} of {x.dim()}"
+        if name not in values:
+            found = valid_along(x, {axis: values[each.node][each.index] for axis, each in self.lengths.items()})
+            assert found is not None
+            values[name] = (found,)
+        return values[name][0]
+
+    @cached_property
+    def _name(self) -> str:
+        """No node is called so, since no name has a space."""
+        return f"real {', '.join(f'{axis} {length}' for axis, length in self.lengths.items())}"
 
 
 def refilled(x: Tensor, axis: int, length: Tensor) -> Tensor:

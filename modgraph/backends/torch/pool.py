@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace, expert_module, shared_parts
-from modgraph.backends.torch.run import Step, plan, run
+from modgraph.backends.torch.plan import Plan, needed
+from modgraph.backends.torch.run import plan
 from modgraph.ir import Graph, OpNode, PoolNode, Region, alike
 from modgraph.nn import Gathered, Pool
 from modgraph.nn.pool import taken_by_index
@@ -24,22 +25,22 @@ class Expert(Namespace):
         super().__init__()
         self.region = region
         self.ops: dict[str, nn.Module] = {}
-        self.steps: list[Step] = []
         made: dict[str, nn.Module] = {}
         for node in region.graph.of_kind(OpNode):
             name = node.owner if node.op.all_weights() else node.name
             if name not in made:
                 made[name] = self.put(name, expert_module(region.graph, node, shared))
             self.ops[node.name] = made[name]
-        self.steps.extend(plan(region.graph, self.ops, alike(region.graph)))
+        self.plan = needed(plan(region.graph, self.ops, alike(region.graph)), region.results)
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., message] gives [..., result]."""
-        return run_region(self.region, self.steps, x)
+        return run_region(self.region, self.plan, x)
 
 
 class CompiledPool(Pool):
-    """A pool of experts that runs row by row op after op, in one product where the op allows it."""
+    """A pool of experts. Each runs by itself, and their results are laid side by side at the end; experts that share
+    weights run together, op after op."""
 
     def __init__(self, node: PoolNode) -> None:
         shared = shared_parts(node)
@@ -47,31 +48,33 @@ class CompiledPool(Pool):
         super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
         self.region = node.region(0)
         self.columns = _columns(self.region.graph, experts) if node.alike else {}
-        self.steps = _by_rows(self.region.graph, self.columns) if node.alike else None
+        self.together = _by_rows(self.region, self.columns) if shared is not None else None
 
     def rows(self, x: Tensor) -> Tensor:
         """Module j on row j of x [..., M, message]: [..., M, result]."""
-        if self.steps is None:
-            return super().rows(x)
-        return run_region(self.region, self.steps, x)
+        return super().rows(x) if self.together is None else run_region(self.region, self.together, x)
+
+    def all(self, x: Tensor) -> Tensor:
+        """Every module on x [..., message]: [..., M, result]."""
+        return self.each(lambda j: x) if self.together is None else super().all(x)
 
     def gathered(self) -> Gathered:
         """The same modules with their weights stacked, once, so that they are taken by index."""
-        assert self.steps is not None, "unlike modules have no weights in common"
-        steps = self.steps
+        assert self.columns, "unlike modules have no weights in common"
         taken = {name: taken_by_index(column) for name, column in self.columns.items()}
+        of_one = needed(plan(self.region.graph, taken), self.region.results)
 
         def chosen(module_E: Tensor, x: Tensor) -> Tensor:
-            each = [replace(step, compute=partial(taken[step.node], module_E)) for step in steps]
-            return run_region(self.region, each, x)
+            steps = [replace(step, compute=partial(taken[step.node], module_E)) for step in of_one.steps]
+            return run_region(self.region, replace(of_one, steps=steps), x)
 
         return Gathered(self, chosen)
 
 
-def run_region(region: Region, steps: list[Step], x: Tensor) -> Tensor:
+def run_region(region: Region, plan: Plan, x: Tensor) -> Tensor:
     """The result of a module's region for its argument."""
     (argument,) = region.arguments
-    (result,) = run(steps, {argument: (x,)}, region.results)
+    (result,) = plan.run({argument: (x,)})
     return result
 
 
@@ -80,17 +83,19 @@ def _columns(region: Graph, experts: list[Expert]) -> dict[str, list[nn.Module]]
     return {op.name: [expert.ops[op.name] for expert in experts] for op in region.of_kind(OpNode)}
 
 
-def _by_rows(region: Graph, columns: dict[str, list[nn.Module]]) -> list[Step]:
+def _by_rows(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:
     """The steps of a region, each op done for all modules."""
+    region = of.graph
     computes: dict[str, Callable[..., Any]] = {}
     for op in region.of_kind(OpNode):
         ranks = len(region.signature(op).operands[0].shape), len(op.types[0].shape)
         computes[op.name] = partial(rows_of, columns[op.name], *ranks)
-    return plan(region, computes)
+    return needed(plan(region, computes), of.results)
 
 
 def rows_of(column: list[nn.Module], rank: int, result_rank: int, *values: Tensor) -> Any:
-    """One op of every module, each on its row: the ops may do it together; without weights they are all the same."""
+    """One op of every module, each on its row: those that share weights do it together, those without any are all the
+    same."""
     together = getattr(type(column[0]), "rows", None)
     if together is not None:
         return together(column, *values)

@@ -1,0 +1,51 @@
+"""Gates of zero and one that hang on rounding: their examples are replaced before an export is compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import modgraph
+from modgraph.backends.onnx import deterministic
+from modgraph.backends.onnx.examples import Examples
+from modgraph.backends.onnx.gate_calls import gate_calls
+from modgraph.backends.onnx.selection import Decisions
+
+SPEC = """
+router connect() for encoder, policy {
+  input u: float[senders, dim]
+  SCORES
+  record gates = open
+  y = u by open over senders -> encoder
+  output y
+}
+model m() {
+  input x: float[time, 3]
+  pool cell[2] = linear(3, bias=false)
+  pool encoder[2] = linear(3)
+  pool policy[encoder] = linear(2, bias=false)
+  router enter = connect
+  y = x -> cell -> encoder by enter(policy)
+  output y
+}
+"""
+KINDS = {
+    "above": "a, b = u -> policy -> split(2) open = b - a -> sum(axis=-1) -> above",
+    "top_k": "a, b = u -> policy -> top_k -> split(2) open = b -> sum(axis=-1)",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_examples_with_a_close_call_are_replaced_unless_it_is_in_padding(kind: str) -> None:
+    model = deterministic(modgraph.loads(SPEC.replace("SCORES", KINDS[kind]), "m.mod").build(seed=3))
+    assert len(gate_calls(model.graph)) == 1
+    x = np.random.default_rng(0).normal(size=(6, 4, 3)).astype("float32")
+    x[1, 2] = 0  # all scores are zero there: what is open hangs on rounding
+    x[2, 3] = 0  # in padding
+    examples = Examples.of(model.graph, {"x": x, "time_length": np.array([4, 4, 3, 4, 2, 4])})
+    decisions = Decisions(model)
+    with torch.no_grad():
+        batch = decisions.clear_calls(examples, 4, {"time": 4})
+    assert decisions.replaced == 1
+    np.testing.assert_array_equal(batch["x"].numpy(), x[[0, 4, 2, 3]])
