@@ -81,6 +81,12 @@ class Benchmark:
         own = {name: value for name, value in {**self.given, **settings}.items() if "." not in name}
         return load(SPEC, **{**self.model, **own}).cost().parameters
 
+    def as_wide_as_cells(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Settings whose sub-encoders, if they read each other, make vectors as wide as those of the cells."""
+        if not settings.get("recursive"):
+            return settings
+        return {**settings, "widths": [*self.model["widths"][:-1], self.model["hidden"]]}
+
     def fitted(self, settings: dict[str, Any], budget: float) -> dict[str, Any]:
         """Settings with an LSTM as wide as it takes to have so many parameters."""
         low, high = 1, WIDEST
@@ -110,7 +116,7 @@ def compared(benchmark: Benchmark, seeds: list[int]) -> Iterator[str]:
         if method == "an LSTM for each task":
             rows[method] = _alone(benchmark, budget, seeds)
             continue
-        own = benchmark.fitted(settings, budget)
+        own = benchmark.fitted(benchmark.as_wide_as_cells(settings), budget)
         runs = [benchmark.trained(method, seed, own) for seed in seeds]
         rows[method] = benchmark.parameters(own), runs
     yield from table(rows)
@@ -119,7 +125,8 @@ def compared(benchmark: Benchmark, seeds: list[int]) -> Iterator[str]:
 def _alone(benchmark: Benchmark, budget: int, seeds: list[int]) -> tuple[int, list[dict[str, float]]]:
     """A model of its own for each task, all of them with as many parameters as one for all."""
     each = {task: benchmark.of_tasks([task]) for task in benchmark.tasks}
-    own = {task: of_one.fitted(WITHOUT, budget / len(each)) for task, of_one in each.items()}
+    settings = {**WITHOUT, "embedded": max(1, benchmark.model.get("embedded", 50) // len(each))}
+    own = {task: of_one.fitted(settings, budget / len(each)) for task, of_one in each.items()}
     found = []
     for seed in seeds:
         runs = {task: of_one.trained(f"{task} alone", seed, own[task]) for task, of_one in each.items()}

@@ -18,15 +18,15 @@ block policy_network(widths) {
   output scores
 }
 
-# Zero or one for a pair of scores: in training what is larger with Gumbel noise (equation 8), with the gradient of the
-# softmax at a temperature (equation 9); in inference what is larger.
+# Zero or one for a pair of scores: in training whether the second is larger with Gumbel noise (equation 8), with the
+# gradient of their softmax at a temperature (equation 9), of two classes the sigmoid of what they differ by.
 block connection() {
   input scores: float[2]
   input temperature: float
-  noisy = scores + (scores -> gumbel_noise)
-  gates = (noisy / temperature -> softmax, noisy -> top_k) -> straight_through
-  connect = gates -> select(1, axis=-1)
-  output connect
+  off, on = scores + (scores -> gumbel_noise) -> split(2)
+  more = on - off -> select(0, axis=-1)
+  gate = (more / temperature -> sigmoid, more -> above) -> straight_through
+  output gate
 }
 
 # Connects each sender to each receiver or not, as the receiver's policy says of what the sender made, and, where tasks
@@ -42,8 +42,8 @@ router connected(represented=false) for receiver, policy {
   }
   gates = (seen -> policy, temperature) -> connection
   record gates
-  count = gates -> sum(axis=sender)
-  y = u by (gates / where(count > 0, count, 1)) over sender -> receiver
+  count = gates -> sum(axis=sender) -> clamp(min=1)
+  y = u by (gates / count) over sender -> receiver
   output y
 }
 
