@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
 from modgraph.ir import Graph
 from modgraph.syntax import ast, parse
+
+DATE = r"\d{4}-\d\d-\d\d"  # and not a number less two others
 
 
 def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], site: Site) -> dict[str, Any]:
@@ -60,7 +63,9 @@ def _plain(value: Any) -> Any:
 
 
 def read_value(text: str) -> Any:
-    """The value of `-s name=TEXT`: a constant of the language, or else the text itself as a string."""
+    """The value of `-s name=TEXT`: a constant of the language, or else the text itself as a string; a date is one."""
+    if re.fullmatch(DATE, text):
+        return text
     report = Report()
     file = parse(Source("<command line>", f"model m(value={text}) {{ }}"), report)
     if file is None or len(file.definitions[0].parameters) != 1 or file.definitions[0].body.statements:

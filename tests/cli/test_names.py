@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from modgraph.cli import main
+from modgraph.cli.common import read_overrides
 from modgraph.diagnostics import Report, Source
 from modgraph.lsp.analysis import analyse
 from modgraph.syntax import read
@@ -90,3 +91,14 @@ def test_a_value_that_takes_too_long_is_no_value(capsys: pytest.CaptureFixture[s
     Path("ok.mod").write_text(SPEC.replace("()", "(n=3)"))
     assert "whole number" in refused(capsys, "check", "ok.mod", "-s", f"n={' + '.join(['min(0..99999)'] * 20)}")
     assert "whole number" in refused(capsys, "check", "ok.mod", "-s", "n=1.5 in 0..10**15")
+
+
+def test_values_of_a_recipe_are_as_yaml_would_read_them() -> None:
+    texts = ["data.test_from=2014-06-01", "train.best=null", "kind=null", "n=2014-6", "train.batch=8"]
+    assert read_overrides(texts) == {
+        "data.test_from": "2014-06-01",
+        "train.best": None,
+        "kind": "null",
+        "n": 2008,
+        "train.batch": 8,
+    }
