@@ -28,6 +28,7 @@ SPECS = (
     "modular_networks",
     "modular_networks_images",
     "modular_networks_lm",
+    "mt_rmn",
 )
 
 
