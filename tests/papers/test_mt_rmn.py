@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -39,6 +42,23 @@ def test_the_architecture_for_fmri_costs_what_the_paper_says() -> None:
     assert parameters(*(f"{layers}.layer.{at}.policy" for at in (0, 1))) == 432
     assert parameters(*(f"{task}.layer" for task in tasks)) == 480
     assert parameters(*(f"{task}.policy" for task in tasks)) == 288
+
+
+@pytest.mark.parametrize("name", ["mt_rmn", "mt_rmn_tagging", "mt_rmn_clinical"])
+def test_the_papers_three_architectures_have_the_weights_that_are_counted_by_hand(name: str) -> None:
+    loaded = modgraph.load(SPEC, **(yaml.safe_load(Path(f"specs/{name}.yaml").read_text()).get("model") or {}))
+    of = dict(loaded.ir.parameters)
+    read = of["embedded"] if of["vocabulary"] else of["features"]
+
+    def mlp(*widths: int) -> int:
+        return sum(a * b + b for a, b in pairwise(widths))
+
+    cells = of["cells"] * 4 * of["hidden"] * (read + of["hidden"] + 2)
+    below = of["hidden"], of["widths"][-1]
+    encoders = sum(n * mlp(w, *of["widths"]) for n, w in zip(of["layers"], below, strict=True))
+    policies = sum(n * mlp(w, *of["policies"], 2) for n, w in zip(of["layers"], below, strict=True))
+    task = mlp(below[1], *of["policies"], 2) + len(of["layers"]) * mlp(below[1], *of["decoders"])
+    assert loaded.cost().nodes["rmn"].parameters == cells + encoders + policies + len(of["tasks"]) * task
 
 
 @cache
