@@ -2,6 +2,8 @@
 
 In a product x·W the weight is rounded when the bundle is made, each column to a scale of its own, and x whenever the
 bundle runs, to one scale for the whole tensor: what an example gives then depends a little on the rest of its batch.
+Weights are unsigned bytes, as what they multiply is: signed ones overflow on processors that add pairs of products in
+sixteen bits (AVX2 without VNNI), which gave logits of SMN that were 15 % off.
 Routers stay as they are, since their weights are few and a rounded score is another choice; so do convolutions, which
 onnxruntime computes no faster with whole numbers.
 """
@@ -46,7 +48,7 @@ def quantised(traced: Traced, model: Model) -> Traced:
             op_types_to_quantize=["MatMul"],
             nodes_to_quantize=products,
             per_channel=True,
-            weight_type=QuantType.QInt8,
+            weight_type=QuantType.QUInt8,
             extra_options={"EnableSubgraph": True},
         )
         proto = onnx.load(path)
