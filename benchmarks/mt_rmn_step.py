@@ -105,9 +105,13 @@ class Plain(nn.Module):
             below = made.mean(-2)
             made = torch.stack([module(below) for module in layer], dim=-2)
             means.append(made.mean(-2))
+        reads = [[decoder(mean) for decoder, mean in zip(each, means, strict=True)] for each in self.decoders]
+        return self.loss(state, reads, labels)
+
+    def loss(self, state: Tensor, reads: Sequence[Sequence[Tensor]], labels: Sequence[Tensor]) -> Tensor:
+        """The sum of the tasks' losses, of what each has read."""
         losses = []
-        for decoders, head, label in zip(self.decoders, self.heads, labels, strict=True):
-            read = [decoder(mean) for decoder, mean in zip(decoders, means, strict=True)]
+        for read, head, label in zip(reads, self.heads, labels, strict=True):
             y = torch.cat((state, *read), dim=-1)
             logits = head(y if self.of.every_step else y[:, -1])
             losses.append(F.cross_entropy(logits.flatten(0, -2), label.flatten()))
@@ -135,13 +139,9 @@ class ByHand(Plain):
             below = made
             made = torch.stack([each(self.read(below, own)) for each, own in zip(layer, policies, strict=True)], dim=-2)
             layers.append(made)
-        losses = []
-        for decoders, own, head, label in zip(self.decoders, self.reading, self.heads, labels, strict=True):
-            read = [decoder(self.read(made, own)) for decoder, made in zip(decoders, layers, strict=True)]
-            y = torch.cat((state, *read), dim=-1)
-            logits = head(y if self.of.every_step else y[:, -1])
-            losses.append(F.cross_entropy(logits.flatten(0, -2), label.flatten()))
-        return torch.stack(losses).sum()
+        tasks = zip(self.decoders, self.reading, strict=True)
+        reads = [[each(self.read(made, own)) for each, made in zip(of, layers, strict=True)] for of, own in tasks]
+        return self.loss(state, reads, labels)
 
     def read(self, made: Tensor, policy: nn.Module) -> Tensor:
         """The mean [..., D] of those of made [..., S, D] that a policy connects."""

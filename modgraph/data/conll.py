@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.conll_file import Tokens, is_universal, read_tokens, unknown_column
+from modgraph.data.cuts import cut_off, spread
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
 from modgraph.data.errors import BadDataFile, DataDoesNotFit
 from modgraph.data.tagging import MISSING, Tagging, classes_of, endings_of, ids_of
@@ -103,10 +104,8 @@ class Conll(DataSet):
         wanted = list(dict.fromkeys(columns[name] for name in graph.target_types if name in columns))
         whole = read_tokens(self.train, wanted, self.word)
         count = len(whole.lengths)
-        cuts = [0 if self.validation else self.validation_fraction, 0 if self.test else self.test_fraction]
-        first, last = (count - round(sum(cuts[k:]) * count) for k in (0, 1))
-        cut = {TRAIN: slice(first), VALIDATION: slice(first, last), "test": slice(last, count)}
-        parts = {split: whole.take(each) for split, each in cut.items()}
+        shares = (0 if self.validation else self.validation_fraction, 0 if self.test else self.test_fraction)
+        parts = {split: whole.take(part) for split, part in cut_off(count, *shares).items()}
         given = {VALIDATION: self.validation, "test": self.test}
         parts |= {split: read_tokens(path, wanted, self.word) for split, path in given.items() if path is not None}
         empty = next((split for split in (TRAIN, "test") if not len(parts[split].lengths)), None)
@@ -159,10 +158,8 @@ class Conll(DataSet):
 
     def _limited(self, train: Tokens) -> Tokens:
         """So many sentences as are learnt from, spread over all."""
-        count = len(train.lengths)
-        if self.limit is None or self.limit >= count:
-            return train
-        return train.take(np.linspace(0, count - 1, self.limit).round().astype(np.int64))
+        chosen = spread(len(train.lengths), self.limit)
+        return train if chosen is None else train.take(chosen)
 
 
 def _pieces(lengths: NDArray[np.int64], longest: int) -> NDArray[np.int64]:

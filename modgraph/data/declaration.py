@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.errors import DataDoesNotFit
-from modgraph.data.padding import Padding, cut, padding_of, without_rubbish
+from modgraph.data.padding import cut, padding_in, without_rubbish
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, comparisons, ignored_labels, length_name, with_missing_labels
+from modgraph.ir import Graph, Padding, comparisons, ignored_labels, length_name, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
@@ -187,7 +187,7 @@ def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
     found += [DataDoesNotFit(reason=f'array "{name}" of {split} {problem}') for name, problem in wrong]
     if found:
         raise ModgraphError(found)
-    return replace(arrays, values=checked, padded=padding_of(graph, checked))
+    return replace(arrays, values=checked, padded=padding_in(graph, checked))
 
 
 def _told(reason: str, name: str, array: NDArray[Any], graph: Graph) -> DataDoesNotFit:

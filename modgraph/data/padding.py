@@ -8,28 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.ir import Graph
-from modgraph.types import Axis, TensorType
+from modgraph.ir import Graph, Padding, padding_of
+from modgraph.types import TensorType
 
 Values = Mapping[str, NDArray[Any]]
-Padding = tuple[tuple[int, str], ...]  # the axes of an array that hold padding, from 1, and the arrays of their lengths
 
 
-def padding_of(graph: Graph, values: Values) -> dict[str, Padding]:
+def padding_in(graph: Graph, values: Values) -> dict[str, Padding]:
     """The padded axes of each array of a spec's inputs and targets, as far as lengths along them are told."""
-    lengths = graph.length_inputs()
-    known = {axis: name for axis, name in lengths.items() if name in values}
     types = {**graph.input_types, **graph.target_types}
-    axes = {
-        name: tuple((at, known[axis.name]) for at, axis in enumerate(type_.shape, 1) if _told(axis, known))
-        for name, type_ in types.items()
-        if name in values
-    }
-    return {name: each for name, each in axes.items() if each}
-
-
-def _told(axis: Axis, known: Mapping[str, str]) -> bool:
-    return axis.is_padded and axis.name in known
+    axes = {name: padding_of(graph, type_) for name, type_ in types.items() if name in values}
+    told = {name: tuple((at, length) for at, length in each if length in values) for name, each in axes.items()}
+    return {name: each for name, each in told.items() if each}
 
 
 def real_places(array: NDArray[Any], padding: Padding, lengths: Values) -> NDArray[np.bool_]:
@@ -51,7 +41,7 @@ def without_rubbish(values: Values, graph: Graph, ignored: Mapping[str, int]) ->
     """The arrays with zeros where their padding holds what is no value of the type: infinite, no number, no class."""
     types = {**graph.input_types, **graph.target_types}
     found = dict(values)
-    for name, padding in padding_of(graph, values).items():
+    for name, padding in padding_in(graph, values).items():
         array = values[name]
         if not _fits(array, padding, values):
             continue

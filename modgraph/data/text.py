@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from modgraph.data.cuts import cut_off, spread
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
 from modgraph.data.errors import BadDataFile, DataDoesNotFit, VocabularyDoesNotFit
 from modgraph.data.text_files import king_james, words_of_file
@@ -71,9 +72,8 @@ class Text(DataSet):
     def _texts(self) -> dict[str, Words]:
         """The words of each split; what has no file is cut off the end of the training text. Raises `ModgraphError`."""
         whole = words_of_file(self.train) if self.train else king_james()
-        cuts = [0 if self.validation else self.validation_fraction, 0 if self.test else self.test_fraction]
-        first, last = (len(whole) - round(sum(cuts[k:]) * len(whole)) for k in (0, 1))
-        texts = {TRAIN: whole[:first], VALIDATION: whole[first:last], "test": whole[last:]}
+        shares = (0 if self.validation else self.validation_fraction, 0 if self.test else self.test_fraction)
+        texts = {split: whole[part] for split, part in cut_off(len(whole), *shares).items()}
         texts |= {name: words_of_file(path) for name, path in self._files().items()}
         short = [name for name, words in texts.items() if len(words) < 2 and (words or name != VALIDATION)]
         if short:
@@ -111,9 +111,8 @@ class Text(DataSet):
         return Arrays({**arrays, length_input: lengths})
 
     def _limited(self, train: Arrays) -> Arrays:
-        if self.limit is None or self.limit >= len(train):
-            return train
-        return train.take(np.linspace(0, len(train) - 1, self.limit).round().astype(np.int64))
+        chosen = spread(len(train), self.limit)
+        return train if chosen is None else train.take(chosen)
 
 
 def _lengths_of_windows(graph: Graph) -> str | None:

@@ -10,7 +10,7 @@ from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json, hash_of_stored
 from modgraph.ir.learnt import learnt_weights, moved_states, weights_behind, with_losses
-from modgraph.ir.lengths import free_length_name, length_name, longest, padded_axes
+from modgraph.ir.lengths import Padding, free_length_name, length_name, longest, padded_axes, padding_of
 from modgraph.ir.module_axes import ModuleAxis, module_axes
 from modgraph.ir.node import (
     GrowthNode,
@@ -54,6 +54,7 @@ __all__ = [
     "Node",
     "OpNode",
     "OutputNode",
+    "Padding",
     "Part",
     "PoolNode",
     "Region",
@@ -87,6 +88,7 @@ __all__ = [
     "module_axes",
     "moved_states",
     "padded_axes",
+    "padding_of",
     "pruned",
     "replayed",
     "rewritten",

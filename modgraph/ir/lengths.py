@@ -6,11 +6,21 @@ from collections.abc import Callable
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import OpNode
+from modgraph.types import TensorType
+
+Padding = tuple[tuple[int, str], ...]
 
 
 def padded_axes(graph: Graph) -> list[str]:
     """The axes of any length among a graph's inputs, each once."""
     return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.padded))
+
+
+def padding_of(graph: Graph, type_: TensorType) -> Padding:
+    """The axes of a value [B, …] that hold padding, counted from 1, each with the input that tells its lengths."""
+    lengths = graph.length_inputs()
+    axes = enumerate(type_.shape, start=1)
+    return tuple((at, lengths[axis.name]) for at, axis in axes if axis.is_padded and axis.name in lengths)
 
 
 def free_length_name(axis: str, is_taken: Callable[[str], bool]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from modgraph.ir import Graph, OpNode, Result, RouteNode
+from modgraph.ir import Graph, OpNode, Padding, Result, RouteNode, padding_of
 from modgraph.nn.padding import valid_along
 from modgraph.ops.choice import Above, TopK
 
@@ -23,7 +23,7 @@ class GateCall:
     compared: Result
     op: Above | TopK
     along: int
-    padding: tuple[tuple[int, str], ...]
+    padding: Padding
 
     def gap(self, x: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
         """How far the closest call of each example is from being another: [B] from [B, ...]."""
@@ -48,10 +48,9 @@ def _call(graph: Graph, node: OpNode) -> GateCall | None:
     if not isinstance(node.op, Above | TopK):
         return None
     (compared,) = graph.inputs(node.name).values()
-    shape, lengths = graph.type_of(compared).shape, graph.length_inputs()
+    type_ = graph.type_of(compared)
     chosen = node.op.chosen(graph.signature(node))[0]
-    size = shape[chosen].size
+    size = type_.shape[chosen].size
     if size is None or (isinstance(node.op, TopK) and node.op.k >= size):
         return None
-    padded = [(at, axis.name) for at, axis in enumerate(shape, 1) if axis.is_padded]
-    return GateCall(compared, node.op, chosen, tuple((at, lengths[name]) for at, name in padded if name in lengths))
+    return GateCall(compared, node.op, chosen, padding_of(graph, type_))

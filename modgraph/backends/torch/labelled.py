@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from modgraph.ir import Compared, Graph, compared_in, comparisons, with_missing_labels
+from modgraph.ir import Compared, Graph, Padding, compared_in, comparisons, padding_of, with_missing_labels
 from modgraph.nn.labels import both, labelled
 from modgraph.nn.padding import valid_along
 
@@ -21,16 +21,14 @@ class TargetLabels:
     lengths; the label `ignored` does not count, and labels may be `missing`."""
 
     target: str
-    padding: tuple[tuple[int, str], ...] = ()
+    padding: Padding = ()
     ignored: int | None = None
     missing: bool = False
 
     @classmethod
     def of(cls, compared: Compared, graph: Graph) -> TargetLabels:
         """The labels that a comparison takes."""
-        inputs = graph.length_inputs()
-        axes = enumerate(graph.target_types[compared.target].shape, start=1)
-        padding = tuple((at, inputs[axis.name]) for at, axis in axes if axis.is_padded and axis.name in inputs)
+        padding = padding_of(graph, graph.target_types[compared.target])
         return cls(compared.target, padding, compared.ignored, compared.missing)
 
     def real_in(self, batch: Batch) -> Tensor | None:

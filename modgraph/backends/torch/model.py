@@ -15,7 +15,7 @@ from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.plan import Plan, needed
 from modgraph.backends.torch.run import Step, Values
-from modgraph.ir import Graph, Part, Result, free_draws, told, weights_of
+from modgraph.ir import Graph, Part, Result, free_draws, padding_of, told, weights_of
 from modgraph.passes import Lower, reassociated
 
 
@@ -129,9 +129,7 @@ class Model(Namespace):
 
 def _padded_inputs(graph: Graph) -> list[tuple[str, int, str]]:
     """The inputs [B, ...] that hold padding, an axis of each, from 1, and the input that tells its lengths."""
-    lengths = graph.length_inputs()
-    axes = [(name, at, axis) for name, type_ in graph.input_types.items() for at, axis in enumerate(type_.shape, 1)]
-    return [(name, at, lengths[axis.name]) for name, at, axis in axes if axis.is_padded and axis.name in lengths]
+    return [(name, *each) for name, type_ in graph.input_types.items() for each in padding_of(graph, type_)]
 
 
 def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:

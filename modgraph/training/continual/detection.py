@@ -13,7 +13,7 @@ from modgraph.backends.torch import Model
 from modgraph.data import Arrays
 from modgraph.data.batches import RandomOrder, batch_of
 from modgraph.declare import Role
-from modgraph.ir import Graph, GrowthNode, Result
+from modgraph.ir import Graph, GrowthNode, Result, padding_of
 from modgraph.metrics.evaluation import placed
 from modgraph.nn.padding import cleared, valid_along
 
@@ -88,8 +88,7 @@ def novelty_records(graph: Graph, growth: GrowthNode) -> Collection[Result]:
 
 def _over_batch(graph: Graph, record: Result, value: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """The mean of each module over a batch and its senders, padding left out: [M]."""
-    lengths, axes = graph.length_inputs(), enumerate(graph.type_of(record).shape, start=1)
-    told = {at: batch[lengths[axis.name]] for at, axis in axes if axis.is_padded and lengths[axis.name] in batch}
+    told = {at: batch[name] for at, name in padding_of(graph, graph.type_of(record)) if name in batch}
     real = valid_along(value, told)
     counted = torch.ones_like(value) if real is None else real.expand_as(value)
     every = tuple(range(value.dim() - 1))
