@@ -15,6 +15,7 @@ import pytest
 from modgraph_runtime import Bundle, BundleError
 
 import modgraph
+from modgraph.data.min_max_digits import MinMaxDigits
 from tests.examples import SEQUENCE
 from tests.runtime.test_runtime import LIES, sealed, tampered
 from tests.traces import shared_traces
@@ -50,10 +51,9 @@ Inputs = Mapping[str, Any]
 def bundles(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
     """Images whose classes have names, words with lengths, and images with a routing and whole numbers beside them."""
     folder = tmp_path_factory.mktemp("web")
-    names = {"classes": {"label": [f"d{digit}" for digit in range(10)]}}
     with shared_traces(traces):
         smn = modgraph.load("specs/smn.mod", iterations=1).build()
-        modgraph.export(smn, folder / "smn.onnx", routing=True, description=names)
+        modgraph.export(smn, folder / "smn.onnx", routing=True, description=MinMaxDigits().description())
         modgraph.export(modgraph.loads(SEQUENCE).build(), folder / "words.onnx")
         modgraph.export(modgraph.loads(ROUTED).build(), folder / "routed.onnx", routing=True)
     return folder

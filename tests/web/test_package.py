@@ -14,7 +14,7 @@ modgraph_web = pytest.importorskip("modgraph_web", reason="needs pip install -e 
 WEB = Path("export/web")
 
 
-def test_a_page_is_given_every_file_that_its_scripts_import(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_given_every_file_that_its_scripts_import() -> None:
     if not modgraph_web.available():
         pytest.skip("needs pip install -e ./export/web")
     files = modgraph_web.files()

@@ -18,6 +18,7 @@ SCRIPTS = (
     "integrity.js",
     "manifest.js",
     "ports.js",
+    "preprocess.js",
     "source.js",
 )
 VENDOR = (

@@ -85,3 +85,18 @@ export class Bundle {
   /** Gives back the memory that the model takes. */
   release(): Promise<void>;
 }
+
+/** Pixels row by row in grey, RGB or RGBA, as bytes or as fractions from 0 to 1; an `ImageData` is one. */
+export interface Picture {
+  data: Uint8Array | Uint8ClampedArray | Float32Array | readonly number[];
+  width: number;
+  height: number;
+}
+
+/** An image [1, C, H, W] made of a picture, as the manifest says that the model's images are. Throws `BundleError`. */
+export function imageInput(bundle: Pick<Bundle, "manifest" | "inputs">, name: string, picture: Picture,
+  options?: { invert?: boolean }): { data: Float32Array; shape: number[] };
+
+/** Tokens [1, T] made of a text, the words that it falls into, and those that the model does not know. Throws `BundleError`. */
+export function wordsInput(bundle: Pick<Bundle, "manifest" | "inputs">, name: string, text: string):
+  { data: Int32Array; shape: number[]; words: string[]; unknown: string[] };

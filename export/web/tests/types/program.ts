@@ -1,6 +1,6 @@
 // A program that uses all that the module offers: it is to be accepted, but for what is marked.
 
-import { Bundle, BundleError, type Port, type Values } from "../../modgraph_web/modgraph.js";
+import { Bundle, BundleError, imageInput, wordsInput, type Port, type Values } from "../../modgraph_web/modgraph.js";
 
 export async function classes(url: string, image: Float32Array): Promise<string> {
   const bundle = await Bundle.load(new URL(url), { check: true, threads: 2, wasmPaths: { wasm: "ort.wasm" } });
@@ -12,8 +12,11 @@ export async function classes(url: string, image: Float32Array): Promise<string>
   await bundle.run({ image: "text" });
   // @ts-expect-error ports are read only
   port.name = "other";
+  const drawn = imageInput(bundle, "image", new ImageData(8, 8), { invert: false });
+  const { unknown, ...words } = wordsInput(bundle, "words", "in the beginning");
+  await bundle.run({ image: drawn, words });
   await bundle.release();
-  return `${port} ${logits.shape.length} ${data[0]} ${bundle.manifest.model} ${port.kind === "float32"}`;
+  return `${port} ${logits.shape.length} ${data[0]} ${unknown.join()} ${bundle.manifest.model} ${port.kind === "float32"}`;
 }
 
 export function reason(error: unknown): string {
