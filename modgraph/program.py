@@ -62,7 +62,8 @@ class Program:
     def build(self, seed: int = 0, lowering: str | None = None) -> Model:
         """A torch module with fresh weights, a function of the seed and of each weight's name.
 
-        `lowering` asks for a form of all routes (`dense`, `message_passing`); by default each has its best.
+        `lowering` asks for a form (`masked`, `message_passing`) of all routes that may have it; the others, and by
+        default all, have their best.
         """
         from modgraph.backends.torch import build
 

@@ -27,7 +27,7 @@ class UnknownSuffix(Diagnostic):
 
 
 class UnknownLowering(Diagnostic):
-    """The form of routing asked for by `--lowering` cannot compute a route of this model."""
+    """The form of routing asked for by `--lowering` can compute no route of this model."""
 
     code = "MG112"
     message = "{reason}"
@@ -39,7 +39,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC")
     add_overrides(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write a bundle (.onnx) or the graph (.json)")
-    parser.add_argument("--lowering", metavar="FORM", help="how to compute routes, instead of the best form")
+    parser.add_argument(
+        "--lowering", metavar="FORM", help="how to compute routes that can be, instead of the best form"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the fresh weights (0)")
     add_force(parser)
 

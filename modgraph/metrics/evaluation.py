@@ -15,7 +15,6 @@ from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.ir import Graph
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Asked, Metrics
-from modgraph.nn.device import sent
 
 
 class Results(Protocol):
@@ -79,6 +78,5 @@ def placed(batch: Batch, model: Model) -> Batch:
     """A batch where the model is, in its precision."""
     weight = next(model.parameters(), torch.empty(0))
     return {
-        name: sent(each, weight.device, weight.dtype if each.is_floating_point() else None)
-        for name, each in batch.items()
+        name: each.to(weight.device, weight.dtype if each.is_floating_point() else None) for name, each in batch.items()
     }

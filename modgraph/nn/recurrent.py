@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
+import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
 from modgraph.nn.padding import cleared
@@ -65,9 +66,23 @@ class LSTM(Recurrent):
     gates = 4
 
     def layer(self, x: Tensor) -> Tensor:
+        if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+            return self._stepwise(x)
         state, weights = self._zeros(x), self.weights
         found: Tensor = fused.lstm(x, (state, state), weights, len(weights) > 2, 1, 0.0, self.training, False, True)[0]
         return found
+
+    def _stepwise(self, x: Tensor) -> Tensor:
+        """The equations: `torch.compile` takes the fused kernel for one of inference where x needs no gradient, and
+        then fails on that of the weights."""
+        states: list[Tensor] = []
+        state = cell = x.new_zeros(x.shape[0], self.hidden)
+        for given in F.linear(x, self.weight_ih, self.bias_ih).unbind(1):
+            i, f, g, o = (given + F.linear(state, self.weight_hh, self.bias_hh)).chunk(4, -1)
+            cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+            state = o.sigmoid() * cell.tanh()
+            states.append(state)
+        return torch.stack(states, 1)
 
 
 class GRU(Recurrent):

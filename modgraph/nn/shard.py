@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from modgraph.nn.device import sent
 
 
 @dataclass(frozen=True)
@@ -33,33 +30,39 @@ class Shard:
     generator: torch.Generator
 
 
-_shard: ContextVar[Shard | None] = ContextVar("shard", default=None)
+class _Process:
+    """What this process has of the batch; None: all. A plain attribute, since `torch.compile` reads no context."""
+
+    shard: Shard | None = None
+
+
+_process = _Process()
 
 
 @contextmanager
 def sharded(shard: Shard | None) -> Iterator[None]:
     """Within it, the batch is this part of a larger one; None: it is whole."""
-    token = _shard.set(shard)
+    before, _process.shard = _process.shard, shard
     try:
         yield
     finally:
-        _shard.reset(token)
+        _process.shard = before
 
 
 def is_sharded() -> bool:
     """Whether this process has a part of the batch only."""
-    return _shard.get() is not None
+    return _process.shard is not None
 
 
 def whole_batch_sum(x: Tensor) -> Tensor:
     """The sum over all processes of what each has summed over its rows."""
-    shard = _shard.get()
+    shard = _process.shard
     return x if shard is None else shard.add(x)
 
 
 def whole_batch(x: Tensor) -> Tensor:
     """The rows of all processes, where those of a tensor are examples; without gradient."""
-    shard = _shard.get()
+    shard = _process.shard
     if shard is None or not _has_examples(x, shard):
         return x
     whole = torch.zeros((shard.total, *x.shape[1:]), dtype=torch.float64, device=x.device)
@@ -69,7 +72,7 @@ def whole_batch(x: Tensor) -> Tensor:
 
 def own_rows(whole: Tensor, like: Tensor) -> Tensor:
     """Of a tensor of the whole batch the rows that stand for those of another, which is this process's part."""
-    shard = _shard.get()
+    shard = _process.shard
     return whole if shard is None or not _has_examples(like, shard) else whole[shard.start : shard.stop]
 
 
@@ -101,10 +104,10 @@ class Dropout(nn.Dropout):
 
 def _drawn(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
     """Noise for a tensor: its rows of the noise of the whole batch, if its rows are examples."""
-    shard = _shard.get()
+    shard = _process.shard
     if shard is None:
         return draw(like.shape, dtype=like.dtype, device=like.device)
     if not _has_examples(like, shard):
-        return sent(draw(like.shape, dtype=like.dtype, generator=shard.generator), like.device)
+        return draw(like.shape, dtype=like.dtype, generator=shard.generator).to(like.device)
     whole = draw((shard.total, *like.shape[1:]), dtype=like.dtype, device=like.device)
     return whole[shard.start : shard.stop]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from modgraph.ir import Graph, Node, Part, RouteNode, rewritten
 from modgraph.passes.infrastructure import Pass
-from modgraph.routers import Lowering
+from modgraph.routers import MASKED, Lowering
 
 
 class NoSuchLowering(ValueError):
@@ -16,9 +16,10 @@ class NoSuchLowering(ValueError):
 
 @dataclass(frozen=True)
 class Lower(Pass):
-    """Give every route the asked form, or by default the best its router offers for its pool.
+    """Give every route the asked form, or the best where its router offers none of that name for its pool.
 
-    `exportable` leaves out forms that serve training alone. Raises `NoSuchLowering`.
+    `exportable` leaves out forms that serve training alone. Raises `NoSuchLowering` where no route can have the asked
+    form; `masked` may be asked of any graph, since a route without it runs every module in the forms that it has.
     """
 
     name: ClassVar[str] = "lower"
@@ -27,7 +28,19 @@ class Lower(Pass):
     exportable: bool = False
 
     def __call__(self, graph: Graph) -> Graph:
+        self._refuse_unknown(graph)
         return rewritten(graph, self._lowered)
+
+    def _refuse_unknown(self, graph: Graph) -> None:
+        """Raises `NoSuchLowering` where a form is asked for, and routes have others only."""
+        if self.form in (None, MASKED):
+            return
+        asked = [(route, self.offered(part, route)) for part, route in _computing(graph)]
+        if not asked or any(form.form == self.form for _, forms in asked for form in forms):
+            return
+        route, forms = asked[0]
+        known = ", ".join(form.form for form in forms)
+        raise NoSuchLowering(f'route "{route.name}" has no form "{self.form}"; it has: {known}')
 
     def _lowered(self, node: Node, part: Part) -> Node:
         return replace(node, lowering=self.choice(part, node).form) if isinstance(node, RouteNode) else node
@@ -37,17 +50,21 @@ class Lower(Pass):
         routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
         return all(self.choice(part, route).form == route.lowering for part, route in routes)
 
+    def offered(self, part: Part, route: RouteNode) -> list[Lowering]:
+        """The forms that a route may have, the best first."""
+        forms = part.graph.router_of(route).router.lowerings(part.facts_of(route))
+        return [form for form in forms if form.exportable or not self.exportable]
+
     def choice(self, part: Part, route: RouteNode) -> Lowering:
         """The form of a route."""
-        offered = part.graph.router_of(route).router.lowerings(part.facts_of(route))
-        forms = [form for form in offered if form.exportable or not self.exportable]
-        if not part.graph.router_of(route).router.computes:
-            return forms[0]
-        for form in forms:
-            if self.form in (None, form.form):
-                return form
-        known = ", ".join(form.form for form in forms)
-        raise NoSuchLowering(f'route "{route.name}" has no form "{self.form}"; it has: {known}')
+        forms = self.offered(part, route)
+        return next((form for form in forms if form.form == self.form), forms[0])
+
+
+def _computing(graph: Graph) -> list[tuple[Part, RouteNode]]:
+    """The routes that compute something, and the graphs in which they stand."""
+    routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
+    return [(part, route) for part, route in routes if part.graph.router_of(route).router.computes]
 
 
 def choices(graph: Graph) -> dict[str, Lowering]:

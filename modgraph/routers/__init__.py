@@ -5,9 +5,11 @@ from modgraph.routers import (
     every_module,
     weighted,
 )
+from modgraph.routers.choice_forms import MASKED
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
 
 __all__ = [
+    "MASKED",
     "Lowering",
     "PoolFacts",
     "PoolTypes",

@@ -10,6 +10,7 @@ from modgraph.routers.router import Lowering, PoolFacts, definition
 FEW_WEIGHTS = 2**14
 FEW_IN_BUNDLE = 2**12  # ONNX Runtime sorts in less time
 
+MASKED = "masked"  # the form of a choice in which every module runs
 SELECTED = "modgraph.nn.message_passing.SelectedMessagePassing"
 
 
@@ -19,11 +20,11 @@ def choice_forms(pool: PoolFacts) -> tuple[Lowering, ...]:
     each = "each module runs once, on the tokens that chose it"
     grouped = Lowering("grouped", "modgraph.nn.SelectedGrouped", sorted_, exportable=pool.in_scan)
     per_module = Lowering("per_module", "modgraph.nn.SelectedPerModule", each)
+    every = "every module runs and is masked, selection saves nothing"
+    masked = Lowering(MASKED, "modgraph.nn.SelectedMasked", every, exportable=False)
     reference = definition(SELECTED)
     if not pool.in_scan:
-        return grouped, per_module, reference
-    every = "every module runs and is masked, selection saves nothing"
-    masked = Lowering("masked", "modgraph.nn.SelectedMasked", every, exportable=False)
+        return grouped, per_module, masked, reference
     rest = (masked, *(replace(form, exportable=False) for form in (per_module, reference)))
     if not pool.gathers:
         return (grouped, *rest)

@@ -20,10 +20,8 @@ from modgraph.backends.onnx.selection import Decisions
 from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.inspect.cost import cost_of
 
-MANY, LESS = 64, 5  # examples of the largest batch, as many as `MACS` allow
-MACS = 40_000_000_000  # multiply-accumulates of a batch
+BATCHES = (1, 3, 64)
 TOGETHER = 3  # examples compared with themselves alone
 TOLERANCE = 1e-4  # of the tensor's largest magnitude
 
@@ -51,24 +49,16 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
     """
     session = session_of(traced.proto.SerializeToString())
     comparison = _Comparison(model, traced, examples)
-    batches = batches_of(model, examples)
-    for size in batches:
+    for size in BATCHES:
         for lengths in examples.lengths():
-            inputs, found = comparison.compare(session, size, lengths)
-        if size == TOGETHER:
-            comparison.found += _dependence(session, traced, inputs, found)
+            comparison.compare(session, size, lengths)
     decisions = comparison.decisions
-    exercised = comparison.permute(batches[-1])
+    inputs = decisions.clear_calls(examples, TOGETHER, examples.lengths()[-1])
+    comparison.found += _dependence(session, traced, inputs)
+    exercised = comparison.permute()
     if comparison.found:
         raise ModgraphError(comparison.found)
-    return Verified(batches, examples.lengths(), comparison.worst, decisions.replaced, decisions.unreached(), exercised)
-
-
-def batches_of(model: Model, examples: Examples) -> tuple[int, ...]:
-    """The sizes of batches to compare: one example, as few as are compared with themselves alone, and many, fewer of a
-    large model."""
-    macs = cost_of(model.graph, examples.lengths()[-1]).active_macs
-    return 1, TOGETHER, max(LESS, min(MANY, MACS // max(1, macs)))
+    return Verified(BATCHES, examples.lengths(), comparison.worst, decisions.replaced, decisions.unreached(), exercised)
 
 
 class _Comparison:
@@ -82,13 +72,13 @@ class _Comparison:
         self.found: list[Diagnostic] = []
         self.worst = 0.0
 
-    def compare(self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int]) -> tuple[Values, Values]:
-        """Hold the results of one batch against each other; gives it, and ONNX Runtime's."""
-        inputs, computed = self.decisions.clear_calls(self.examples, size, lengths)
+    def compare(self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int]) -> None:
+        """Hold the results of one batch against each other."""
+        inputs = self.decisions.clear_calls(self.examples, size, lengths)
+        computed = self.model.compute(inputs, losses=False, routing=True)
         self.decisions.see(computed.routing)
         expected = _arrays({**computed.outputs, **computed.routing})
-        given = _arrays(inputs)
-        ours = of_runtime(session, self.traced, given)
+        ours = of_runtime(session, self.traced, _arrays(inputs))
         errors = relative_errors(expected, ours)
         self.found += _otherwise(self.decisions, expected, ours, size) or [
             Disagrees(output=name, error=error, batch=size, tolerance=TOLERANCE)
@@ -96,9 +86,8 @@ class _Comparison:
             if not error <= TOLERANCE
         ]
         self.worst = max(self.worst, *errors.values())
-        return given, ours
 
-    def permute(self, size: int) -> dict[str, list[int]]:
+    def permute(self) -> dict[str, list[int]]:
         """Compare with modules in other orders, of those routers that have not reached all; gives what is reached so.
 
         Two turns, since a router decides otherwise once those before it do.
@@ -111,7 +100,7 @@ class _Comparison:
             if proto is None:
                 break
             with permuted(self.model, axes, by):
-                self.compare(session_of(proto.SerializeToString()), size, self.examples.lengths()[-1])
+                self.compare(session_of(proto.SerializeToString()), BATCHES[-1], self.examples.lengths()[-1])
         after = self.decisions.unreached()
         return {name: sorted(set(modules) - set(after[name])) for name, modules in before.items()}
 
@@ -120,10 +109,10 @@ class _Comparison:
 def verify_bundle(model: Model, path: Any, examples: Examples) -> None:
     """Compare one batch with a written bundle, as its users will run it. Raises `ModgraphError`."""
     bundle = Bundle(path)
-    inputs, computed = Decisions(model).clear_calls(examples, TOGETHER, examples.lengths()[-1])
+    inputs = Decisions(model).clear_calls(examples, TOGETHER, examples.lengths()[-1])
+    computed = model.compute(inputs, losses=False, routing=bool(bundle.routing))
     found = bundle.run(_arrays(inputs), routing=True)
-    expected = {**computed.outputs, **(computed.routing if bundle.routing else {})}
-    errors = relative_errors(_arrays(expected), found)
+    errors = relative_errors(_arrays({**computed.outputs, **computed.routing}), found)
     wrong = {name: error for name, error in errors.items() if not error <= TOLERANCE}
     if wrong:
         raise ModgraphError(
@@ -181,12 +170,9 @@ def of_runtime(session: ort.InferenceSession, traced: Traced, inputs: Values) ->
     return dict(zip(traced.tensors_out, results, strict=True))
 
 
-def errors_alone(
-    session: ort.InferenceSession, traced: Traced, inputs: Values, together: Values | None = None
-) -> dict[str, float]:
-    """How far each output is off where examples are computed one by one, and not `together`, relative to its largest
-    magnitude."""
-    together = of_runtime(session, traced, inputs) if together is None else together
+def errors_alone(session: ort.InferenceSession, traced: Traced, inputs: Values) -> dict[str, float]:
+    """How far each output is off where examples are computed one by one, relative to its largest magnitude."""
+    together = of_runtime(session, traced, inputs)
     examples = range(len(next(iter(inputs.values()))))
     singles = [{name: value[at : at + 1] for name, value in inputs.items()} for at in examples]
     alone = [of_runtime(session, traced, single) for single in singles]
@@ -208,7 +194,7 @@ def _otherwise(decisions: Decisions, expected: Values, found: Values, batch: int
     return wrong
 
 
-def _dependence(session: ort.InferenceSession, traced: Traced, inputs: Values, together: Values) -> list[Diagnostic]:
+def _dependence(session: ort.InferenceSession, traced: Traced, inputs: Mapping[str, Tensor]) -> list[Diagnostic]:
     """Whether an example gives another result alone than among others."""
-    errors = errors_alone(session, traced, inputs, together)
+    errors = errors_alone(session, traced, _arrays(inputs))
     return [DependsOnBatch(output=name, error=error) for name, error in errors.items() if not error <= TOLERANCE]

@@ -47,25 +47,26 @@ class Model(Namespace):
         self._computed = reassociated(graph)
         self._plans: dict[tuple[Result, ...], Plan] = {}
         self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
+        self._inputs, self._targets = graph.input_types, graph.target_types  # a traced call looks into no graph
+        self._groups = {"outputs": graph.outputs, "losses": graph.losses, "routing": graph.records()}
         self._padded = _padded_inputs(graph)
         self._labels = labels_of_losses(graph)
         self.steps: list[Step] = []  # weights may be called "steps" too: not set a second time
         self.steps.extend(Nodes(self).steps(Part(self._computed)))
+        self.prepare(tuple(graph.outputs.values()))
+        self.prepare((*graph.outputs.values(), *graph.losses.values()))
 
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
         """The model's output, or its outputs by name if it has several. Raises `TypeError` for wrong inputs."""
-        outputs = self.graph.outputs
+        outputs = self._groups["outputs"]
         values = self._values(self._by_name(inputs, named))
         results = self._run(tuple(outputs.values()), values)
         return results[0] if len(results) == 1 else dict(zip(outputs, results, strict=True))
 
     def compute(self, batch: Mapping[str, Tensor], losses: bool = True, routing: bool = False) -> Computed:
         """Everything a batch of inputs (and targets, for the losses) gives; it may tell draws what to take."""
-        wanted: dict[tuple[str, str], Result] = {("outputs", k): v for k, v in self.graph.outputs.items()}
-        if losses:
-            wanted |= {("losses", name): result for name, result in self.graph.losses.items()}
-        if routing:
-            wanted |= {("routing", name): result for name, result in self.routing_results().items()}
+        asked = ("outputs", *(["losses"] if losses else []), *(["routing"] if routing else []))
+        wanted = {(group, name): result for group in asked for name, result in self._groups[group].items()}
         results = self.results(batch, tuple(wanted.values()))
         found: dict[str, dict[str, Tensor]] = {"outputs": {}, "losses": {}, "routing": {}}
         for (group, name), value in zip(wanted, results, strict=True):
@@ -80,15 +81,19 @@ class Model(Namespace):
 
     def routing_results(self) -> dict[str, Result]:
         """The records that routers keep, by `route.record`; of a route in a scan, [time, …]."""
-        return self.graph.records()
+        return self._groups["routing"]
 
-    def _run(self, wanted: tuple[Result, ...], values: Values) -> list[Tensor]:
+    def prepare(self, wanted: tuple[Result, ...]) -> None:
+        """Find what has to be computed for some results, if that is not known: else the first call does it."""
         if wanted not in self._plans:
             self._plans[wanted] = needed(self.steps, wanted)
+
+    def _run(self, wanted: tuple[Result, ...], values: Values) -> list[Tensor]:
+        self.prepare(wanted)
         return self._plans[wanted].run(values)
 
     def _by_name(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
-        names = list(self.graph.input_types)
+        names = list(self._inputs)
         if len(inputs) > len(names):
             raise TypeError(f"{self.graph.name} takes {len(names)} inputs ({', '.join(names)}), not {len(inputs)}")
         given = dict(zip(names, inputs, strict=False))
@@ -100,8 +105,9 @@ class Model(Namespace):
 
     def _values(self, given: dict[str, Tensor]) -> Values:
         """Values of inputs and targets; lengths that are not given are those of full examples."""
-        values: Values = {name: (each,) for name, each in given.items() if name in self.graph or name in self._told}
-        for name, type_ in self.graph.input_types.items():
+        known = (self._inputs, self._targets, self._told)
+        values: Values = {name: (each,) for name, each in given.items() if any(name in names for names in known)}
+        for name, type_ in self._inputs.items():
             if name in values:
                 continue
             if type_.dtype != "length":
@@ -110,7 +116,7 @@ class Model(Namespace):
         return values | self._refilled(given) if self.training else values
 
     def _full_length(self, name: str, axis: str, given: dict[str, Tensor]) -> Tensor:
-        for source, type_ in self.graph.input_types.items():
+        for source, type_ in self._inputs.items():
             at = type_.position(axis)
             if at is not None and source in given:
                 x = given[source]
@@ -133,7 +139,7 @@ def _padded_inputs(graph: Graph) -> list[tuple[str, int, str]]:
 
 
 def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:
-    """A model with fresh weights. `lowering` asks for one form of all routes."""
+    """A model with fresh weights. `lowering` asks for one form of all routes that may have it."""
     with torch.device("meta"):
         model = Model(Lower(lowering)(graph))
     weights = weights_of(graph)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -20,23 +19,24 @@ class Padding:
     """Axes of an operand [B, ...] that hold padding, counted from 1, and the results that tell its lengths."""
 
     lengths: Mapping[int, Result]
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """No node is called as a mask is, since no name has a space."""
+        name = f"real {', '.join(f'{axis} {length}' for axis, length in self.lengths.items())}"
+        object.__setattr__(self, "name", name)
 
     def mask(self, x: Tensor, values: Values) -> Tensor | None:
         """Which places are real, as a mask that broadcasts against x; None where all are. Values of as many axes have
         it in common, and it is kept among the values."""
         if not self.lengths:
             return None
-        name = f"{self._name} of {x.dim()}"
+        name = f"{self.name} of {x.dim()}"
         if name not in values:
             found = valid_along(x, {axis: values[each.node][each.index] for axis, each in self.lengths.items()})
             assert found is not None
             values[name] = (found,)
         return values[name][0]
-
-    @cached_property
-    def _name(self) -> str:
-        """No node is called so, since no name has a space."""
-        return f"real {', '.join(f'{axis} {length}' for axis, length in self.lengths.items())}"
 
 
 def refilled(x: Tensor, axis: int, length: Tensor) -> Tensor:

@@ -49,6 +49,7 @@ class CompiledPool(Pool):
         self.region = node.region(0)
         self.columns = _columns(self.region.graph, experts) if node.alike else {}
         self.together = _by_rows(self.region, self.columns) if shared is not None else None
+        self.of_one = _by_index(self.region, self.columns)
 
     def rows(self, x: Tensor) -> Tensor:
         """Module j on row j of x [..., M, message]: [..., M, result]."""
@@ -60,13 +61,11 @@ class CompiledPool(Pool):
 
     def gathered(self) -> Gathered:
         """The same modules with their weights stacked, once, so that they are taken by index."""
-        assert self.columns, "unlike modules have no weights in common"
         taken = {name: taken_by_index(column) for name, column in self.columns.items()}
-        of_one = needed(plan(self.region.graph, taken), self.region.results)
 
         def chosen(module_E: Tensor, x: Tensor) -> Tensor:
-            steps = [replace(step, compute=partial(taken[step.node], module_E)) for step in of_one.steps]
-            return run_region(self.region, replace(of_one, steps=steps), x)
+            steps = [replace(step, compute=partial(taken[step.node], module_E)) for step in self.of_one.steps]
+            return run_region(self.region, replace(self.of_one, steps=steps), x)
 
         return Gathered(self, chosen)
 
@@ -91,6 +90,15 @@ def _by_rows(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:
         ranks = len(region.signature(op).operands[0].shape), len(op.types[0].shape)
         computes[op.name] = partial(rows_of, columns[op.name], *ranks)
     return needed(plan(region, computes), of.results)
+
+
+def _by_index(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:
+    """The steps of a region, without what computes them for modules that are taken by index."""
+    return needed(plan(of.graph, dict.fromkeys(columns, _unlike)) if columns else [], of.results)
+
+
+def _unlike(*values: Tensor) -> Tensor:
+    raise AssertionError("unlike modules have no weights in common")
 
 
 def rows_of(column: list[nn.Module], rank: int, result_rank: int, *values: Tensor) -> Any:

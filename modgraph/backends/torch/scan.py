@@ -21,6 +21,7 @@ class CompiledScan:
         self.node = node
         self.plan = needed(steps, node.region.results)
         self.slots = [*slots]
+        self.shapes = {state: sizes(node.region.graph[state].types[0].shape) for state in node.states}
         self.model = model
 
     def __call__(
@@ -50,8 +51,7 @@ class CompiledScan:
         return tuple(scan(step, (sequence, *told.values()), states, length))
 
     def _zeros(self, sequence: Tensor, state: str) -> Tensor:
-        shape = sizes(self.node.region.graph[state].types[0].shape)
-        return torch.zeros(sequence.shape[0], *shape, dtype=self._dtype(sequence), device=sequence.device)
+        return torch.zeros(sequence.shape[0], *self.shapes[state], dtype=self._dtype(sequence), device=sequence.device)
 
     def _dtype(self, sequence: Tensor) -> torch.dtype:
         """That of the sequence, or of the model's weights if it is one of ids."""
