@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from modgraph.training import engine as engines
 from modgraph.training.run import started
 
 BATCH, FEATURES, CLASSES, WARM = 64, 64, 10, 5
@@ -49,13 +48,13 @@ def written(folder: Path, steps: int) -> Path:
 def step_times(width: int, folder: Path) -> list[list[float]]:
     """Seconds of steps without the check, and of those with it."""
     times: list[list[float]] = [[], []]
-    spec, check = written(folder, STEPS[width]), engines.check_gradients
+    spec = written(folder, STEPS[width])
     with started(str(spec), None, {"width": width}, str(folder / "run")) as engine:
-        plain = engine._step
+        plain, check = engine._step, engine.finite.gradients
 
         def timed(places: Tensor) -> None:
             with_check = len(times[0]) > len(times[1])
-            engines.check_gradients = check if with_check else lambda *_: None  # type: ignore[assignment]
+            engine.finite.gradients = check if with_check else lambda *_: None  # type: ignore[method-assign]
             start = time.perf_counter()
             plain(places)
             times[with_check].append(time.perf_counter() - start)
@@ -63,7 +62,6 @@ def step_times(width: int, folder: Path) -> list[list[float]]:
         engine._step = timed  # type: ignore[method-assign]
         with contextlib.redirect_stderr(io.StringIO()):
             engine._epoch()
-    engines.check_gradients = check
     return times
 
 

@@ -40,11 +40,21 @@ LONG = ("backends/onnx", "training", "trace")  # folders of long tests, begun fi
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not any(f"tests/{folder}/" in item.nodeid for folder in LONG))
+    on_cuda = [item for item in items if "cuda" in item.keywords]
+    if on_cuda and not _has_cuda():
+        for item in on_cuda:
+            item.add_marker(pytest.mark.skip(reason="this machine has no CUDA device"))
     if config.getoption("--slow"):
         return
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="a long check: run with --slow"))
+
+
+def _has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from modgraph.types import TensorType
 
 BATCH = 2
 SYMBOLIC_LENGTH = 8
+MANY = 4  # routes of which the same is said are one line
 
 
 def compile_report(graph: Graph, model: Model) -> str:
@@ -35,19 +37,40 @@ def compile_report(graph: Graph, model: Model) -> str:
     return "\n".join([*lines, *_routes(model.graph)])
 
 
+def told_of_routes(facts: Mapping[str, str], about: Mapping[str, str] | None = None, when: str = "") -> list[str]:
+    """A line for each route with what is said of it, and `about` it; one for all where the same is said of many."""
+    names: dict[str, list[str]] = {}
+    for name, fact in facts.items():
+        names.setdefault(fact, []).append(name)
+    lines = []
+    for fact, alike in names.items():
+        if len(alike) < MANY:
+            lines += [f"route {name}{(about or {}).get(name, '')}{when}: {fact}" for name in alike]
+        else:
+            lines.append(f"{_in_common(alike)} ({len(alike)} routes){when}: {fact}")
+    return lines
+
+
+def _in_common(names: Sequence[str]) -> str:
+    """How some names begin, in whole parts."""
+    parts = [name.split(".") for name in names]
+    begun = [of_all[0] for of_all in takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False))]
+    return ".".join([*begun, "…"])
+
+
 def _routes(graph: Graph) -> list[str]:
     """How each route is computed, and how in a bundle where that is another way."""
-    lines = []
     here, exported = choices(graph), choices(apply_passes(graph, INFERENCE))
+    facts, others, about = dict[str, str](), dict[str, str](), dict[str, str]()
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
-            uses, form = part.graph.uses(route.name), here[route.name]
-            lines.append(f"route {route.name} ({uses['pool']} by {uses['router']}): {form.form}; {form.reason}")
-            lines[-1] += _made_dense(part.graph, route)
-            other = exported.get(route.name, form)
+            name, uses, form = route.name, part.graph.uses(route.name), here[route.name]
+            about[name] = f" ({uses['pool']} by {uses['router']})"
+            facts[name] = f"{form.form}; {form.reason}{_made_dense(part.graph, route)}"
+            other = exported.get(name, form)
             if not form.exportable and other.form != form.form:
-                lines.append(f"route {route.name} when exported: {other.form}; {other.reason}")
-    return lines
+                others[name] = f"{other.form}; {other.reason}"
+    return [*told_of_routes(facts, about), *told_of_routes(others, when=" when exported")]
 
 
 def _made_dense(graph: Graph, route: RouteNode) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from modgraph.data.cifar import SHAPE, Records
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check
+from modgraph.data.preprocessing import of_images
 from modgraph.declare import setting
 from modgraph.ir import Graph
 
@@ -36,9 +37,9 @@ class Cifar10(DataSet):
         return SCALE
 
     def description(self) -> dict[str, Any]:
-        words = {"values": "from 0 to 1, less the mean, divided by the deviation", "channels": "red, green, blue"}
-        numbers = {"mean": list(SCALE.mean), "deviation": list(SCALE.deviation)}
-        return {"classes": {"label": list(CLASSES)}, "preprocessing": {"image": {**words, **numbers}}}
+        words = "red, green and blue from 0 to 1, less the mean, divided by the deviation"
+        made = of_images(words, "red, green, blue", SCALE)
+        return {"classes": {"label": list(CLASSES)}, "preprocessing": {"image": made}}
 
     def _records(self, names: tuple[str, ...]) -> NDArray[np.uint8]:
         return np.concatenate([RECORDS.read(str(Path(self.folder) / name)) for name in names])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from modgraph.data.cifar import SHAPE, Records
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check
+from modgraph.data.preprocessing import of_images
 from modgraph.data.shape_of_images import shape_of_images
 from modgraph.data.stored_images import StoredImages
 from modgraph.declare import setting
@@ -61,9 +62,9 @@ class Cifar100(DataSet):
         return Scale(self.mean, self.deviation)
 
     def description(self) -> dict[str, Any]:
-        words = {"values": "from 0 to 1, less the mean, divided by the deviation", "channels": "red, green, blue"}
-        numbers = {"mean": list(self.mean), "deviation": list(self.deviation)}
-        return {"classes": {"label": list(LABELS[self.labels])}, "preprocessing": {"image": {**words, **numbers}}}
+        words = "red, green and blue from 0 to 1, less the mean, divided by the deviation"
+        made = of_images(words, "red, green, blue", self.scale())
+        return {"classes": {"label": list(LABELS[self.labels])}, "preprocessing": {"image": made}}
 
     def _records(self, file: str, limit: int | None) -> NDArray[np.uint8]:
         return RECORDS.read(str(Path(self.folder) / file))[:limit]

@@ -10,7 +10,7 @@ import numpy as np
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check, mixed
 from modgraph.data.folders import Layout, folders_in, images_in
 from modgraph.data.image_files import ImageFiles
-from modgraph.data.image_folders import check_classes, words_of
+from modgraph.data.image_folders import check_classes, made_of_files
 from modgraph.data.shape_of_images import shape_of_images
 from modgraph.declare import setting
 from modgraph.ir import Graph
@@ -52,7 +52,7 @@ class ClassFolders(DataSet):
 
     def description(self) -> dict[str, Any]:
         classes = list(files_of(Path(self.train)))
-        return {"classes": {"label": classes}, "preprocessing": {"image": words_of(self.scale())}}
+        return {"classes": {"label": classes}, "preprocessing": {"image": made_of_files(self.scale())}}
 
     def _parted(self, files: Files) -> dict[str, Files]:
         """The images of each class, a share of them kept for the test. Raises `ModgraphError`."""

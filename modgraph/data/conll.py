@@ -14,7 +14,8 @@ from modgraph.data.conll_file import Tokens, is_universal, read_tokens, unknown_
 from modgraph.data.cuts import cut_off, spread
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
 from modgraph.data.errors import BadDataFile, DataDoesNotFit
-from modgraph.data.tagging import MISSING, Tagging, classes_of, endings_of, ids_of
+from modgraph.data.preprocessing import of_words
+from modgraph.data.tagging import LETTERS, MISSING, Tagging, classes_of, endings_of, ids_of
 from modgraph.data.vocabulary import Vocabulary
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
@@ -86,8 +87,12 @@ class Conll(DataSet):
             return {}
         known = Tagging.read(self.tagging)
         case = ", in lower case" if self.lower else ""
-        how = {WORDS: f"the place of each token in the list of words{case}; <unk> is any other"}
-        how[ENDINGS] = f"the place of the last three letters of each token{case} in the list; <unk> is any other"
+        of_token = f"the place of each token in the list of words{case}; <unk> is any other"
+        of_ending = f"the place of the last three letters of each token{case} in the list; <unk> is any other"
+        how = {
+            WORDS: of_words(of_token, "signs", self.lower),
+            ENDINGS: of_words(of_ending, "signs", self.lower, letters=LETTERS),
+        }
         return {
             "classes": {name: list(each) for name, each in known.classes.items()},
             "words": {name: list(each.words) for name, each in known.words.items()},

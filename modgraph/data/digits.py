@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.data.preprocessing import of_images
 from modgraph.data.resize import resized
 from modgraph.data.shape_of_images import shape_of_grey_images
 from modgraph.declare import setting
@@ -39,4 +40,5 @@ class Digits(DataSet):
 
     def description(self) -> dict[str, Any]:
         words = "a handwritten digit, ink 1, paper 0, the same in every channel"
-        return {"classes": {"label": [str(digit) for digit in range(10)]}, "preprocessing": {"image": words}}
+        made = of_images(words, "grey", ground="dark")
+        return {"classes": {"label": [str(digit) for digit in range(10)]}, "preprocessing": {"image": made}}

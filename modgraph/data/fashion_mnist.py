@@ -8,6 +8,7 @@ from typing import Any
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.errors import BadDataFile
 from modgraph.data.idx import read_images
+from modgraph.data.preprocessing import of_images
 from modgraph.data.shape_of_images import shape_of_grey_images
 from modgraph.data.stored_images import StoredImages
 from modgraph.declare import setting
@@ -36,7 +37,8 @@ class FashionMnist(DataSet):
 
     def description(self) -> dict[str, Any]:
         words = "clothes 1, what is behind them 0, the same in every channel"
-        return {"classes": {"label": list(CLASSES)}, "preprocessing": {"image": words}}
+        made = of_images(words, "grey", ground="dark")
+        return {"classes": {"label": list(CLASSES)}, "preprocessing": {"image": made}}
 
     def _arrays(self, shape: tuple[int, ...], part: str, limit: int | None) -> Arrays:
         images, labels = self._file(f"{part}-images-idx3-ubyte"), self._file(f"{part}-labels-idx1-ubyte")

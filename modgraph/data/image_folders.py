@@ -12,6 +12,7 @@ from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check, mixe
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.data.folders import Layout, folders_in, images_in
 from modgraph.data.image_files import ImageFiles
+from modgraph.data.preprocessing import of_images
 from modgraph.data.rotated_digits import HELD_OUT
 from modgraph.data.shape_of_images import shape_of_images
 from modgraph.declare import setting
@@ -55,7 +56,7 @@ class ImageFolders(DataSet):
 
     def description(self) -> dict[str, Any]:
         classes = classes_of(folders_of(Path(self.root)))
-        return {"classes": {"label": classes}, "preprocessing": {"image": words_of(self.scale())}}
+        return {"classes": {"label": classes}, "preprocessing": {"image": made_of_files(self.scale())}}
 
     def _held_out(self, domains: Folders) -> list[str]:
         held = {self.held_out} if isinstance(self.held_out, str) else set(self.held_out)
@@ -81,9 +82,10 @@ class ImageFolders(DataSet):
         return Arrays({"label": labels}, {"domain": words}, {"image": files})
 
 
-def words_of(scale: Scale) -> str:
+def made_of_files(scale: Scale) -> dict[str, Any]:
     """How numbers are made of an image file, for those who deploy a model."""
-    return f"RGB from 0 to 1, resized (bilinear), minus {list(scale.mean)}, divided by {list(scale.deviation)}"
+    words = f"RGB from 0 to 1, resized (bilinear), minus {list(scale.mean)}, divided by {list(scale.deviation)}"
+    return of_images(words, "red, green, blue", scale)
 
 
 def folders_of(root: Path) -> dict[str, dict[str, list[Path]]]:

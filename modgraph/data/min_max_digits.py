@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.errors import BadDataFile
 from modgraph.data.idx import read_images
+from modgraph.data.preprocessing import of_images
 from modgraph.data.resize import resized
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
@@ -21,6 +22,7 @@ TRAIN_PAIRS = (
     "13 37 78 38 02 05 15 89 36 17 35 14 04 16 58 28 48 59 24 69 34 12 68 25 79 67 39 29 26 57 "
     "00 11 22 33 44 55 66 77 88 99"
 )
+CORNERS = ((0, 0, 0.5, 0.5), (0.5, 0.5, 0.5, 0.5))  # of the canvas, where the digits are
 TEST_PAIRS = "49 03 01 06 18 08 45 09 46 56 07 23 27 47 19"
 
 Digits = tuple[NDArray[np.float32], NDArray[np.int64]]
@@ -86,8 +88,9 @@ class MinMaxDigits(DataSet):
 
     def description(self) -> dict[str, Any]:
         digits = "two 14 × 14 digits, top left and bottom right of a black 28 × 28 canvas, ink 1, paper 0"
+        made = of_images(digits, "grey", ground="dark", places=CORNERS)
         classes = ["even", "odd"] if self.task == "parity" else [str(digit) for digit in range(10)]
-        return {"classes": {"label": classes}, "preprocessing": {"image": digits}}
+        return {"classes": {"label": classes}, "preprocessing": {"image": made}}
 
     def _compose(self, digits: Digits, pairs: NDArray[np.int64], count: int, stream: int) -> Arrays:
         """Compositions of pairs in turn, each with digit images, order and label: image [count, 1, 28, 28]."""

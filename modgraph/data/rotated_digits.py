@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check, mixed
+from modgraph.data.preprocessing import of_images
 from modgraph.data.resize import resized
 from modgraph.data.shape_of_images import shape_of_images
 from modgraph.declare import setting
@@ -51,7 +52,8 @@ class RotatedDigits(DataSet):
 
     def description(self) -> dict[str, Any]:
         words = "a digit, ink 1, paper 0, turned counter-clockwise about the middle"
-        return {"classes": {"label": [str(digit) for digit in range(10)]}, "preprocessing": {"image": words}}
+        made = of_images(words, "grey", ground="dark")
+        return {"classes": {"label": [str(digit) for digit in range(10)]}, "preprocessing": {"image": made}}
 
     def _held_out(self) -> set[int]:
         return set(self.held_out) if isinstance(self.held_out, tuple) else {self.held_out}

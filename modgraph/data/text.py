@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from modgraph.data.cuts import cut_off, spread
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
 from modgraph.data.errors import BadDataFile, DataDoesNotFit, VocabularyDoesNotFit
-from modgraph.data.text_files import king_james, words_of_file
+from modgraph.data.preprocessing import of_words
+from modgraph.data.text_files import END, king_james, words_of_file
 from modgraph.data.vocabulary import Vocabulary, file_in
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
@@ -66,8 +67,10 @@ class Text(DataSet):
             return {}
         made = "split at blanks" if self.train else "in lower case, signs apart"
         how = f"the place of each word in the list of words; {made}, <eos> ends a line, <unk> is any other word"
+        of_file = self.train is not None
+        facts = of_words(how, "blanks" if of_file else "signs", lower=not of_file, end=END)
         words = Vocabulary.read(self.vocabulary).words
-        return {"classes": {"next": list(words)}, "words": {"words": list(words)}, "preprocessing": {"words": how}}
+        return {"classes": {"next": list(words)}, "words": {"words": list(words)}, "preprocessing": {"words": facts}}
 
     def _texts(self) -> dict[str, Words]:
         """The words of each split; what has no file is cut off the end of the training text. Raises `ModgraphError`."""

@@ -84,7 +84,7 @@ class MeanMetric(Metric):
 
     def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
         total_B, weight_B = self.sums(values[0], batch[self.target], self.labels.counted(batch))
-        means.add(self.name, float(total_B.sum()), float(weight_B.sum()))
+        means.hold((self.name,), total_B.sum(), weight_B.sum())
 
     def values(self, means: Means) -> dict[str, float]:
         return {self.name: means.mean(self.name)}

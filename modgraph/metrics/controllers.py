@@ -16,16 +16,17 @@ from torch import Tensor
 from modgraph.declare import CHOSEN, DISTRIBUTION, Role
 from modgraph.ir import Graph, Part, Result, RouteNode
 from modgraph.metrics.means import Means
+from modgraph.nn.padding import cleared
 from modgraph.routers import Router
 
 
 @dataclass(frozen=True)
 class DecisionSums:
-    """Sums over decisions: the entropy of each, averaged over its slots; the distribution
+    """Sums over decisions: how many; the entropy of each, averaged over its slots; the distribution
     of each slot [K, M]; the choices [M]."""
 
-    decisions: int
-    entropy: float
+    decisions: Tensor
+    entropy: Tensor
     probability: Tensor
     chosen: Tensor
 
@@ -33,10 +34,11 @@ class DecisionSums:
 def decision_sums(scores_DKM: Tensor, selected_DKM: Tensor) -> DecisionSums:
     """The sums over decisions, given logits (or log-probabilities) and choices; padding chooses nothing."""
     real_D = selected_DKM.flatten(1).sum(1) > 0
-    log_p = scores_DKM[real_D].double().log_softmax(-1)
+    log_p = cleared(scores_DKM, real_D[:, None, None]).double().log_softmax(-1)
     p = log_p.exp()
-    entropy = torch.special.entr(p).sum(-1).mean(-1).sum()
-    return DecisionSums(int(real_D.sum()), float(entropy), p.sum(0), selected_DKM.double().sum((0, 1)))
+    entropy_D = torch.special.entr(p).sum(-1).mean(-1)
+    entropy, probability = cleared(entropy_D, real_D).sum(), cleared(p, real_D[:, None, None]).sum(0)
+    return DecisionSums(real_D.sum(), entropy, probability, selected_DKM.double().sum((0, 1)))
 
 
 def mean_entropy(p_KM: Tensor) -> float:
@@ -72,13 +74,11 @@ class Controller:
         scores, selected = values
         scores_DKM = scores.flatten(0, -3) if self.slotted else scores.flatten(0, -2).unsqueeze(1)
         found = decision_sums(scores_DKM, selected.reshape(len(scores_DKM), -1, self.modules))
-        means.add(self.entropies[0], found.entropy, found.decisions)
-        for slot, row in enumerate(found.probability.tolist()):
-            for module, p in enumerate(row):
-                means.add(self._probability(slot, module), p, found.decisions)
-        chosen = found.chosen.tolist()
-        for name, count in zip(self.use, chosen, strict=True):
-            means.add(name, count, sum(chosen))
+        means.hold(self.entropies[:1], found.entropy, found.decisions)
+        slots, modules = found.probability.shape
+        names = tuple(self._probability(slot, module) for slot in range(slots) for module in range(modules))
+        means.hold(names, found.probability.flatten(), found.decisions)
+        means.hold(tuple(self.use), found.chosen, found.chosen.sum())
 
     def _probability(self, slot: int, module: int) -> str:
         return f"{self.prefix}probability.{slot}.{module}"

@@ -15,6 +15,7 @@ from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.ir import Graph
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Asked, Metrics
+from modgraph.nn.device import sent
 
 
 class Results(Protocol):
@@ -78,5 +79,6 @@ def placed(batch: Batch, model: Model) -> Batch:
     """A batch where the model is, in its precision."""
     weight = next(model.parameters(), torch.empty(0))
     return {
-        name: each.to(weight.device, weight.dtype if each.is_floating_point() else None) for name, each in batch.items()
+        name: sent(each, weight.device, weight.dtype if each.is_floating_point() else None)
+        for name, each in batch.items()
     }

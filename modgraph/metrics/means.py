@@ -8,42 +8,83 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 Sample = tuple[NDArray[Any], NDArray[Any]]
+Names = tuple[str, ...]
 
 
 @dataclass
 class Means:
     """Sums and weights by name, and samples: pairs of arrays that are looked at together. What they mean is for
-    `Metrics` to say. A checkpoint keeps sums and weights alone."""
+    `Metrics` to say. A checkpoint keeps sums and weights alone.
+
+    What tensors add is held where they are, so that a step that measures waits for no device, until any of it is asked
+    for: then all is told at once. A sum comes to the same number whenever that was.
+    """
 
     sums: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     samples: dict[str, list[Sample]] = field(default_factory=dict)
+    held: dict[Names, Tensor] = field(default_factory=dict, repr=False)  # sums and weights so far, [2, names]
+    held_samples: list[tuple[str, Tensor, Tensor, Tensor]] = field(default_factory=list, repr=False)
 
     def __contains__(self, name: object) -> bool:
+        self.tell()
         return name in self.sums or name in self.samples
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self.tell())  # other processes are told numbers
+
     def add(self, name: str, total: float, weight: float) -> None:
+        self.tell()
         self.sums[name] = self.sums.get(name, 0.0) + total
         self.weights[name] = self.weights.get(name, 0.0) + weight
 
-    def keep(self, name: str, first: NDArray[Any], second: NDArray[Any]) -> None:
-        """Keep a sample."""
-        self.samples.setdefault(name, []).append((first, second))
+    def hold(self, names: Names, totals: Tensor, weight: Tensor | float) -> None:
+        """Add totals [names], each of the same weight or of its own [names], without waiting for them."""
+        totals = totals.detach().double().reshape(len(names))
+        weight = weight.double().expand(totals.shape) if isinstance(weight, Tensor) else torch.full_like(totals, weight)
+        added = torch.stack((totals, weight))
+        self.held[names] = self._so_far(names, added) + added
+
+    def _so_far(self, names: Names, like: Tensor) -> Tensor:
+        """Sums and weights of names, which are held from here on."""
+        if names in self.held or not any(name in self.sums for name in names):
+            return self.held.get(names, torch.zeros_like(like))
+        told = [[values.pop(name, 0.0) for name in names] for values in (self.sums, self.weights)]
+        return torch.tensor(told, dtype=like.dtype, device=like.device)
+
+    def keep(self, name: str, first: Tensor, second: Tensor, among: Tensor) -> None:
+        """Keep a sample: those rows of two tensors that a mask tells, without waiting for them."""
+        self.held_samples.append((name, first, second, among))
+
+    def tell(self) -> Means:
+        """The same, nothing of it held."""
+        for names, values in zip(self.held, _together(list(self.held.values())), strict=True):
+            self.sums.update(zip(names, values[0], strict=True))
+            self.weights.update(zip(names, values[1], strict=True))
+        for name, first, second, among in self.held_samples:
+            sample = first[among].cpu().numpy(), second[among].cpu().numpy()
+            self.samples.setdefault(name, []).append(sample)
+        self.held, self.held_samples = {}, []
+        return self
 
     def kept(self, name: str) -> Sample:
         """All samples of a name, one behind the other."""
-        first, second = zip(*self.samples[name], strict=True)
+        first, second = zip(*self.tell().samples[name], strict=True)
         return np.concatenate(first), np.concatenate(second)
 
     def mean(self, name: str) -> float:
         """The mean of one; not a number of nothing."""
+        self.tell()
         return self.sums[name] / self.weights[name] if self.weights[name] else math.nan
 
     def each(self) -> dict[str, float]:
         """The mean of each; zero of nothing."""
+        self.tell()
         return {name: total / (self.weights[name] or 1.0) for name, total in self.sums.items()}
 
     def add_all(self, other: Means, prefix: str = "") -> None:
@@ -52,13 +93,18 @@ class Means:
             self.add(prefix + name, total, other.weights[name])
         for name, samples in other.samples.items():
             self.samples.setdefault(prefix + name, []).extend(samples)
+        for names, values in other.held.items():
+            self.hold(tuple(prefix + name for name in names), *values.unbind())
+        self.held_samples += [(prefix + name, *rest) for name, *rest in other.held_samples]  # type: ignore[misc]
 
     def below(self, prefix: str) -> Means:
         """What was gathered under names that begin so, without the beginning."""
-        return Means(*(_below(prefix, each) for each in (self.sums, self.weights, self.samples)))
+        self.tell()
+        return Means(_below(prefix, self.sums), _below(prefix, self.weights), _below(prefix, self.samples))
 
     def facts(self) -> dict[str, dict[str, float | str]]:
         """What a checkpoint keeps; numbers that JSON does not have as words."""
+        self.tell()
         each = {"sums": self.sums, "weights": self.weights}
         return {
             kind: {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
@@ -80,6 +126,14 @@ class Means:
         for part in parts:
             whole.add_all(part)
         return whole
+
+
+def _together(tensors: list[Tensor]) -> list[list[list[float]]]:
+    """The numbers of tensors [2, n], fetched at once."""
+    if not tensors:
+        return []
+    sizes = [tensor.shape[1] for tensor in tensors]
+    return [part.tolist() for part in torch.split(torch.cat(tensors, 1).cpu(), sizes, 1)]
 
 
 def _below(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from modgraph.metrics.compared import Batch, Metric, compared_metrics
 from modgraph.metrics.controllers import Controller, controllers
 from modgraph.metrics.means import Means
 from modgraph.metrics.samples import asked_metrics
+from modgraph.nn.device import sent
 
 TOTAL = "total_loss"
 Asked = Mapping[str, str | Sequence[str]]  # metrics that a recipe asks for, by target
@@ -83,8 +84,8 @@ class Metrics:
             labelled = labelled_examples(self.labels, batch)
             for name, loss in losses.items():
                 here = labelled.get(name)
-                count = examples if here is None else int(here.sum())
-                means.add(name, float(mean_of_loss(loss.detach(), here)) * count, count)
+                count = examples if here is None else here.sum()
+                means.hold((name,), mean_of_loss(loss.detach(), here).double() * count, count)
         left = (value.detach() for value in values)
         for metric in self.all:
             metric.add(means, batch, [next(left) for _ in metric.wanted])
@@ -144,7 +145,7 @@ def by_group(
     """The part of a batch and of its values that belongs to each group, given the group of every example."""
     device = next(iter(batch.values())).device
     for group in np.unique(words):
-        here = torch.from_numpy(words == group).to(device)
+        here = sent(torch.from_numpy(np.flatnonzero(words == group)), device)
         yield str(group), {name: array[here] for name, array in batch.items()}, [value[here] for value in values]
 
 

@@ -28,15 +28,14 @@ class SampleMetric(Metric):
 
     def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
         counts = self.labels.counted(batch)
-        truth, made = batch[self.target][counts], self.kept(values[0][counts])
-        means.keep(self.name, truth.cpu().numpy(), made.cpu().numpy())
+        means.keep(self.name, batch[self.target], self.kept(values[0]), among=counts)
 
     def values(self, means: Means) -> dict[str, float]:
         truth, made = means.kept(self.name)
         return {self.name: float(self.of_samples(truth, made)) if len(truth) else math.nan}
 
     def kept(self, prediction: Tensor) -> Tensor:
-        """What of a prediction, a row for each label, is kept."""
+        """What of a prediction is kept of each label."""
         return prediction.double()
 
     @abstractmethod

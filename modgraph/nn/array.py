@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.device import constant
 from modgraph.nn.parameter import for_each
 
 
@@ -22,7 +23,7 @@ class Constant(nn.Module):
     def forward(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """like [..., axes of one] gives [..., *sizes], and the array for one example, for who needs it once."""
         kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
-        found = torch.tensor(self.values, dtype=kind, device=like.device)
+        found = constant(self.values, kind, like.device)
         found = found if len(found) > 1 else found.expand(self._count)
         return for_each(found.reshape(*[1] * (like.dim() - self.rank), *self.sizes), like, self.rank)
 

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
+from modgraph.nn.device import constant
 from modgraph.nn.order import exact
 from modgraph.nn.padding import cleared
 
@@ -128,7 +129,7 @@ class Rotary(nn.Module):
         """Cosines and sines [N, 1, W / 2] for x [..., N, H, W], places counted from 0."""
         angle: Any = {"dtype": exact(x), "device": x.device}
         places = torch.arange(x.shape[-3], **angle)
-        angles = places[:, None, None] * torch.tensor(self.speeds, **angle)
+        angles = places[:, None, None] * constant(self.speeds, **angle)
         return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
 
 
@@ -153,7 +154,7 @@ class Relative(nn.Module):
         """What is added to scores [..., H, N, M]: the least number where a token is not seen."""
         device = self.weight.device
         back = torch.arange(N, device=device).unsqueeze(-1) - torch.arange(M, device=device)
-        table = torch.tensor(self.table, device=device)
+        table = constant(self.table, torch.int64, device)
         bucket = table[back.abs().clamp(max=FARTHEST)] + self.later * (back < 0)
         bias = self.weight[bucket].permute(2, 0, 1).unsqueeze(0)
         return bias if seen is None else bias.masked_fill(~seen, torch.finfo(bias.dtype).min)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -30,14 +28,15 @@ def by_first_choice(scores_SM: Tensor, wanted_SM: Tensor) -> Tensor:
 QUEUES = {"score": by_score, "first_choice": by_first_choice}
 
 
-def within_capacity(scores: Tensor, selected: Tensor, capacity: int, priority: str = "score") -> Tensor:
+def within_capacity(scores: Tensor, selected: Tensor, capacity: int | Tensor, priority: str = "score") -> Tensor:
     """Of the tokens that chose a module, the first `capacity` in its queue.
 
     Scores and choices [..., M], all outer axes taken together.
     """
     wanted_SM = selected.reshape(-1, selected.shape[-1])
     queue_SM = QUEUES[priority](scores.reshape(wanted_SM.shape), wanted_SM)
-    kept_SM = torch.zeros_like(wanted_SM).scatter(0, queue_SM[:capacity], True)
+    first_S = torch.arange(len(queue_SM), device=queue_SM.device) < capacity
+    kept_SM = torch.zeros_like(wanted_SM).scatter(0, queue_SM, first_S.unsqueeze(-1).expand_as(queue_SM))
     return selected & kept_SM.reshape(selected.shape)
 
 
@@ -58,7 +57,8 @@ class WithinCapacity(AlongAxis):
             return choice
         scores, chosen = cleared(scores.detach(), real[0]), cleared(choice.detach(), real[1]) != 0
         scores_SM, chosen_SM = (whole_batch(each).movedim(self.axis, -1) for each in (scores, chosen))
-        tokens = int(chosen_SM.any(-1).sum())
-        capacity = self.k * int(self.share * math.ceil(tokens / chosen_SM.shape[-1]))
+        tokens = chosen_SM.any(-1).sum()
+        fair = (tokens + chosen_SM.shape[-1] - 1) // chosen_SM.shape[-1]
+        capacity = self.k * (self.share * fair.double()).long()
         kept = within_capacity(scores_SM, chosen_SM, capacity, self.priority).movedim(-1, self.axis)
         return cleared(choice.detach(), own_rows(kept, choice))

@@ -57,6 +57,6 @@ def drawn_place(scores: Tensor, told: Tensor | None, training: bool) -> Tensor:
     if told is None:
         return (scores + standard_gumbel(scores) if training else scores).argmax(-1)
     told = told.long()
-    if not (told == DRAW).any():
+    if told.device.type == "cpu" and not (told == DRAW).any():  # elsewhere the question would cost more
         return told
     return torch.where(told == DRAW, (scores + standard_gumbel(scores)).argmax(-1), told)

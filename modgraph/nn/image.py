@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.padding import cleared
 from modgraph.nn.shard import is_sharded, whole_batch_sum
 
 
@@ -51,23 +52,27 @@ class BatchNorm2d(_Images, nn.BatchNorm2d):
         rows = x.flatten(0, -4)
         if real is None:
             return self._over_all(rows).reshape(x.shape)
-        indices = real.expand(*x.shape[:-3], 1, 1, 1).flatten().nonzero().squeeze(1)
-        normalised = self._over_all(rows[indices]) if is_sharded() else super().forward(rows[indices])
-        return torch.zeros_like(rows).index_copy(0, indices, normalised).reshape(x.shape)
+        there = real.expand(*x.shape[:-3], 1, 1, 1).flatten(0, -4)
+        if is_sharded() or x.device.type != "cpu":  # to ask how many are there would be to wait for the device
+            return self._over_all(rows, there).reshape(x.shape)
+        indices = there.flatten().nonzero().squeeze(1)
+        return torch.zeros_like(rows).index_copy(0, indices, super().forward(rows[indices])).reshape(x.shape)
 
-    def _over_all(self, x: Tensor) -> Tensor:
-        """With mean and variance of the whole batch, whichever process has it: x [rows, C, H, W]."""
+    def _over_all(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """With mean and variance of the whole batch, whichever process has it: x [rows, C, H, W], of which those count
+        that are real [rows, 1, 1, 1]."""
         axes = (0, 2, 3)
-        count = whole_batch_sum(x.new_tensor(x.numel() / x.shape[1]))
-        mean = whole_batch_sum(x.sum(axes)) / count
-        centred = x - mean[:, None, None]
+        rows = x.new_full((), len(x)) if real is None else real.sum().to(x.dtype)
+        count = whole_batch_sum(rows) * (x.shape[-2] * x.shape[-1])
+        mean = whole_batch_sum(cleared(x, real).sum(axes)) / count
+        centred = cleared(x - mean[:, None, None], real)
         variance = whole_batch_sum((centred**2).sum(axes)) / count
         with torch.no_grad():
             assert self.running_mean is not None and self.running_var is not None and self.momentum is not None
             self.running_mean.lerp_(mean, self.momentum)
             self.running_var.lerp_(variance * count / (count - 1), self.momentum)
         scaled = centred * torch.rsqrt(variance + self.eps)[:, None, None]
-        return scaled * self.weight[:, None, None] + self.bias[:, None, None]
+        return cleared(scaled * self.weight[:, None, None] + self.bias[:, None, None], real)
 
     def _load_from_state_dict(self, *arguments: Any, **named: Any) -> None:
         # torch's own version adds a count of batches to state dicts that carry no version, as files do

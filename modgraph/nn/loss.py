@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor, nn
 
+from modgraph.nn.device import constant
 from modgraph.nn.labels import both, labelled
 from modgraph.nn.padding import cleared
 from modgraph.nn.shard import whole_batch_sum
@@ -56,7 +57,7 @@ class CrossEntropy(nn.Module):
     def forward(self, logits: Tensor, label: Tensor, real: Tensor | None = None) -> Tensor:
         label = label.long()
         counts = labelled(label, self.ignore, self.missing)
-        weight = logits.new_tensor(self.weights) if self.weights else None
+        weight = constant(self.weights, logits.dtype, logits.device) if self.weights else None
         known = (label if counts is None else label * counts).clamp(min=self.since)
         logits = cleared(logits, real)
         if self.since:

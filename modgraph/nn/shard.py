@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.device import sent
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -108,6 +110,6 @@ def _drawn(like: Tensor, draw: Callable[..., Tensor]) -> Tensor:
     if shard is None:
         return draw(like.shape, dtype=like.dtype, device=like.device)
     if not _has_examples(like, shard):
-        return draw(like.shape, dtype=like.dtype, generator=shard.generator).to(like.device)
+        return sent(draw(like.shape, dtype=like.dtype, generator=shard.generator), like.device)
     whole = draw((shard.total, *like.shape[1:]), dtype=like.dtype, device=like.device)
     return whole[shard.start : shard.stop]

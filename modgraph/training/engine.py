@@ -27,7 +27,7 @@ from modgraph.store.checkpoint_record import tidy
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.course import Course, Facts, Turn
-from modgraph.training.divergence import check_gradients, check_loss, wrong_in
+from modgraph.training.divergence import FiniteCheck, wrong_in
 from modgraph.training.errors import Diverged
 from modgraph.training.logs import Log, progress
 from modgraph.training.monitored import check_monitored, measured_metrics
@@ -56,6 +56,7 @@ class Engine:
         self.course = course
         self.directory = directory
         self.processes = processes
+        self.finite = FiniteCheck.on(processes.device)
         self.origin = directory.origin() if resume else graph.hash()
         checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
         self.progress, self.means = Progress(), Means()
@@ -130,6 +131,7 @@ class Engine:
 
     def save(self) -> None:
         """Write a checkpoint of this very moment. Raises `ModgraphError`, also for a state that is no finite number."""
+        self.finite.look()
         now = self.checkpoint()
         parts = self.processes.gather((self.means, wrong_in(now)))
         for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
@@ -228,6 +230,7 @@ class Engine:
 
     def _close_epoch(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
+        self.finite.look()
         gathered = Means.joined(self.processes.gather(self.means))
         values = {TRAIN: {**self.state.metrics.values(gathered), **self.state.settings()}}
         if self.phase.validation is not None:
@@ -293,7 +296,7 @@ class Engine:
         counts = self.processes.totals(labelled_examples(self.state.metrics.labels, batch))
         parts = [self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()]
         loss = torch.stack(parts).sum()
-        check_loss(self.processes.mean(loss), self.progress.step)
+        self.finite.loss(self.processes.mean(loss), self.progress.step)
         self.processes.fabric.backward(loss)
-        check_gradients(self.state.named, self.progress.step, self.train.clip)
+        self.finite.gradients(self.state.named, self.progress.step, self.train.clip)
         self.state.stepper.step()

@@ -19,6 +19,7 @@ from torch.distributed.nn.functional import all_reduce
 from modgraph.backends.torch import generator_for
 from modgraph.diagnostics import ModgraphError
 from modgraph.nn import Shard, sharded
+from modgraph.nn.device import sent
 from modgraph.training.errors import NoDevice
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ class Processes:
 
     def placed(self, x: Tensor) -> Tensor:
         """A tensor on this process's device."""
-        return x.to(self.device)
+        return sent(x, self.device)
 
     def gather(self, value: T) -> list[T]:
         """A value of every process, in their order."""
@@ -109,18 +110,22 @@ class Processes:
         """The mean over the processes of a number that each has, without gradient."""
         return x.detach() if self.size == 1 else self._add(x.detach()) / self.size
 
-    def totals(self, masks: Mapping[str, Tensor]) -> dict[str, int]:
+    def totals(self, masks: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """How often each mask is true, over all processes."""
         if not masks:
             return {}
         counts = torch.stack([mask.sum() for mask in masks.values()])
         whole = counts if self.size == 1 else self._add(counts)
-        return dict(zip(masks, whole.tolist(), strict=True))
+        return dict(zip(masks, whole.unbind(), strict=True))
 
-    def part(self, loss: Tensor, examples: int) -> Tensor:
+    def part(self, loss: Tensor, examples: int | Tensor) -> Tensor:
         """This process's part of a loss, such that the parts' mean is the loss of the batch, a mean over so many
         examples: one per example is summed over the part, one over the batch is the same in every process."""
-        return loss.sum() * (self.size / max(1, examples)) if loss.dim() else loss
+        if not loss.dim():
+            return loss
+        if isinstance(examples, Tensor):
+            return loss.sum() * (self.size / examples.clamp(min=1).double()).to(loss.dtype)
+        return loss.sum() * (self.size / max(1, examples))
 
     def _add(self, x: Tensor) -> Tensor:
         with warnings.catch_warnings():

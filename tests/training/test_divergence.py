@@ -15,7 +15,7 @@ from torch import Tensor
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.means import Means
-from modgraph.training.divergence import check_gradients
+from modgraph.training.divergence import FiniteCheck
 from modgraph.training.engine import Engine
 from modgraph.training.progress import Progress
 from modgraph.training.run import finish, resumed, started
@@ -89,9 +89,9 @@ def test_a_run_that_went_astray_goes_on_from_its_last_good_checkpoint(spec: Path
 def test_a_norm_that_overflows_is_told_only_where_clipping_needs_it() -> None:
     weight = torch.nn.Parameter(torch.zeros(4))
     weight.grad = torch.full((4,), 1e30)
-    check_gradients({"w": weight}, 5, None)
+    FiniteCheck(1).gradients({"w": weight}, 5, None)
     with pytest.raises(ModgraphError) as caught:
-        check_gradients({"w": weight}, 5, 1.0)
+        FiniteCheck(1).gradients({"w": weight}, 5, 1.0)
     assert told(caught) == "the norm of the gradient, which clipping needs, is inf at step 5"
 
 
@@ -101,7 +101,7 @@ def test_clipping_is_that_of_torch(spec: Path) -> None:
     for one, other in zip(own, theirs, strict=True):
         one.grad = torch.randn(one.shape, generator=generator)
         other.grad = one.grad.clone()
-    check_gradients({str(i): each for i, each in enumerate(own)}, 0, 0.1)
+    FiniteCheck(1).gradients({str(i): each for i, each in enumerate(own)}, 0, 0.1)
     torch.nn.utils.clip_grad_norm_(theirs, 0.1)
     for one, other in zip(own, theirs, strict=True):
         assert one.grad is not None

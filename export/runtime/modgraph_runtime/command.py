@@ -63,12 +63,17 @@ def describe(bundle: Bundle) -> str:
         lines.append(f"{'left out':8} {', '.join(bundle.manifest['left_out']['outputs'])}")
     made, verified = manifest.get("preprocessing"), manifest.get("verified")
     if isinstance(made, dict):
-        lines += [f"{'made':8} {name}: {how}" for name, how in made.items()]
+        lines += [f"{'made':8} {name}: {_in_words(how)}" for name, how in made.items()]
     lines += _vocabularies(manifest.get("words"))
     if isinstance(verified, dict):
         worst, batches = verified.get("worst"), verified.get("batches")
         lines.append(f"verified against torch at batch {batches}, largest relative difference {worst}")
     return "\n".join([*lines, *_rounded(manifest.get("int8"))])
+
+
+def _in_words(how: Any) -> Any:
+    """How an input is made, for a reader; what else is told of it is for programs."""
+    return how["words"] if isinstance(how, dict) and "words" in how else how
 
 
 def _vocabularies(words: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,8 +21,10 @@ from modgraph.backends.onnx.description import Description
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import quantised
 from modgraph.backends.onnx.manifest import as_text, manifest_of
+from modgraph.backends.onnx.operators import operators
 from modgraph.backends.onnx.trace import trace
 from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
+from modgraph.backends.report import told_of_routes
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
@@ -53,6 +56,7 @@ class Report:
     warnings: tuple[Diagnostic, ...] = field(default=())
     change: Change | None = None
     left_out: LeftOut = field(default_factory=LeftOut)
+    seconds: float = 0.0  # of the export alone: what every process pays once is not in it
 
     def __str__(self) -> str:
         verified = self.verified
@@ -69,8 +73,9 @@ class Report:
             by_order = len(verified.permuted[name])
             how = f", {by_order} of them with the router's modules in another order" if by_order else ""
             lines.append(f"pool {name}: {size - len(verified.unreached[name])} of {size} modules reached{how}")
-        lines += [f"route {name}: {reason}" for name, reason in self.lowerings.items()]
-        return "\n".join([*lines, *([str(self.change)] if self.change else [])])
+        lines += told_of_routes(self.lowerings)
+        lines += [str(self.change)] if self.change else []
+        return "\n".join([*lines, f"exported in {self.seconds:.1f} s, without what every start takes"])
 
 
 def export(
@@ -97,6 +102,8 @@ def export(
     overwritten only with `force`.
     Raises `ModgraphError`, and then leaves what was there before.
     """
+    operators()
+    begun = time.perf_counter()
     target, _ = files_of_bundle(path)
     _check_place(target, force)
     others = outputs_but(model.graph, only)
@@ -123,7 +130,8 @@ def export(
     _write(target, content, text, check, force)
     pools = {name: pool.size for name, pool in inference.graph.pools().items()}
     forms, warnings = _lowerings(inference.graph), _warnings(verified)
-    return Report(target, len(content), verified, pools, forms, warnings, changed, left_out)
+    seconds = time.perf_counter() - begun
+    return Report(target, len(content), verified, pools, forms, warnings, changed, left_out, seconds)
 
 
 def _write(target: Path, content: bytes, manifest: str, check: Callable[[str], object], force: bool) -> None:

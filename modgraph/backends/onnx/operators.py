@@ -48,6 +48,22 @@ def _rms_norm(x: Any, shape: Sequence[int], weight: Any = None, eps: float | Non
     return found if weight is None else op.Mul(found, weight)
 
 
+def _padded_convolution(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Sequence[int] = (1, 1),
+    padding: str = "valid",
+    dilation: Sequence[int] = (1, 1),
+    groups: int = 1,
+) -> Any:
+    """A convolution whose padding is a word; an odd zero of "same" stands at the end."""
+    stretch = zip(weight.shape[2:], dilation, strict=True)
+    zeros = [by * (size - 1) if padding == "same" else 0 for size, by in stretch]
+    pads = [*(each // 2 for each in zeros), *(each - each // 2 for each in zeros)]
+    return op.Conv(x, weight, bias, pads=pads, strides=[*stride], dilations=[*dilation], group=groups)
+
+
 def _batch_norm(
     x: Any, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float, fast: bool
 ) -> Any:
@@ -90,6 +106,7 @@ SAID: Mapping[Any, Callable[..., Any]] = {
     aten.one_hot.default: _one_hot,
     aten.rms_norm.default: _rms_norm,
     aten.batch_norm.default: _batch_norm,
+    aten.conv2d.padding: _padded_convolution,
     aten.lstm.input: _lstm,
     aten.gru.input: _gru,
 }

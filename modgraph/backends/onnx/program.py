@@ -1,7 +1,8 @@
 """A model as a program of torch operations, each of which the exporter can say in ONNX.
 
-torch's own way to such a program runs a captured one a second time, node by node, which takes as long as all else. Here
-that is done only where an operation is left that neither the exporter knows nor `SAID` says in those that it knows.
+torch's own way to such a program runs a captured one twice more, node by node, which takes longer than all else. Here
+operations are split only where one is left that neither the exporter knows nor `SAID` says in those that it knows, and
+of values their types are read off the capture.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch.fx.experimental import _config
 from torch.onnx._internal.exporter import _fx_passes
 from torch.onnx._internal.exporter._capture_strategies import TorchExportNonStrictStrategy
 from torch.onnx._internal.exporter._registration import ONNXRegistry
+from torch.onnx._internal.fx.passes import type_promotion
 
 aten = torch.ops.aten
 config: Any = _config
@@ -35,12 +37,35 @@ def program_of(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], shapes:
     with config.patch(backed_size_oblivious=True):  # an axis may have length one
         if not all(_is_known(node, known) for part in _graphs(program) for node in part.nodes):
             program = _fx_passes.decompose_with_registry(program, known)
-        _fx_passes.insert_type_promotion_nodes(program.graph_module)
+        _promote(program)
         program._graph_module = _fx_passes.remove_assertion_nodes(program.graph_module)
     for part in _graphs(program):
         for node in list(part.nodes):
             _say(node)
     return program
+
+
+class _Promotion(type_promotion._TypePromotionInterpreter):
+    """torch's rules for operands of several types. What they cast is computed, all else is known from the capture."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        if "val" not in n.meta:
+            return None
+        rule = type_promotion.get_type_promotion_rule(n, self.type_promotion_table)
+        if rule is not None:
+            with self._set_current_node(n):
+                self._maybe_promote_node(n, rule)
+        return n.meta["val"]
+
+
+def _promote(program: ExportedProgram) -> None:
+    """Cast operands that torch takes in several types, and ONNX in one alone."""
+    table = type_promotion.TypePromotionTable()
+    for module in program.graph_module.modules():
+        if isinstance(module, fx.GraphModule):
+            casts = type_promotion.InsertTypePromotion(module, table)
+            casts.interpreter = _Promotion(module, table)
+            casts.run()
 
 
 def _graphs(program: ExportedProgram) -> Iterator[fx.Graph]:

@@ -15,9 +15,12 @@ from torch import Tensor
 from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.onnx.gate_calls import gate_calls
 from modgraph.backends.torch import Model
+from modgraph.backends.torch.model import Computed
 from modgraph.declare import CHOSEN, RANKING, Role
 from modgraph.ir import Graph, PoolNode, RouteNode
 from modgraph.routers import Router
+
+Batch = dict[str, Tensor]
 
 AXES = {"modules": -1, "senders": -2}
 CLOSE = 1e-5  # a gap between scores below which rounding may decide
@@ -77,12 +80,15 @@ class Decisions:
             if not route.chooses:
                 self.reached[route.pool.name].update(range(route.pool.size))
 
-    def clear_calls(self, examples: Examples, size: int, lengths: Lengths) -> dict[str, Tensor]:
-        """A batch of examples whose decisions hang on no rounding; others are replaced, and counted."""
+    def clear_calls(self, examples: Examples, size: int, lengths: Lengths) -> tuple[Batch, Computed]:
+        """A batch of examples whose decisions hang on no rounding, and what the model makes of it; others are replaced,
+        and counted.
+        """
         batch = examples.draw(0, size, lengths)
+        computed = self._computed(batch)
         drawn = size
-        for _ in range(ROUNDS if self.choices or self.gates else 0):
-            close = self._close(batch)
+        for _ in range(ROUNDS):
+            close = self._close(batch, computed)
             count = int(close.sum())
             if count == 0:
                 break
@@ -92,7 +98,8 @@ class Decisions:
             for name, values in fresh.items():
                 batch[name] = batch[name].clone()
                 batch[name][close] = values
-        return batch
+            computed = self._computed(batch)
+        return batch, computed
 
     def see(self, routing: Mapping[str, Tensor]) -> None:
         """Note the modules that a batch reached."""
@@ -105,9 +112,12 @@ class Decisions:
         pools = self.model.graph.pools()
         return {name: sorted(set(range(pool.size)) - self.reached[name]) for name, pool in pools.items()}
 
-    def _close(self, batch: Mapping[str, Tensor]) -> Tensor:
+    def _computed(self, batch: Batch) -> Computed:
+        return self.model.compute(batch, losses=False, routing=True)
+
+    def _close(self, batch: Batch, computed: Computed) -> Tensor:
         """Which examples have a close call: [B]."""
-        routing = self.model.compute(batch, losses=False, routing=True).routing
+        routing = computed.routing
         ranked = [
             (choice, route.ranking, route.router.chooses_along or "modules")
             for choice, route in self.choices.items()

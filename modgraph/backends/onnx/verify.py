@@ -20,8 +20,10 @@ from modgraph.backends.onnx.selection import Decisions
 from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.inspect.cost import cost_of
 
-BATCHES = (1, 3, 64)
+MANY, LESS = 64, 5  # examples of the largest batch, as many as `MACS` allow
+MACS = 40_000_000_000  # multiply-accumulates of a batch
 TOGETHER = 3  # examples compared with themselves alone
 TOLERANCE = 1e-4  # of the tensor's largest magnitude
 
@@ -49,16 +51,24 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
     """
     session = session_of(traced.proto.SerializeToString())
     comparison = _Comparison(model, traced, examples)
-    for size in BATCHES:
+    batches = batches_of(model, examples)
+    for size in batches:
         for lengths in examples.lengths():
-            comparison.compare(session, size, lengths)
+            inputs, found = comparison.compare(session, size, lengths)
+        if size == TOGETHER:
+            comparison.found += _dependence(session, traced, inputs, found)
     decisions = comparison.decisions
-    inputs = decisions.clear_calls(examples, TOGETHER, examples.lengths()[-1])
-    comparison.found += _dependence(session, traced, inputs)
-    exercised = comparison.permute()
+    exercised = comparison.permute(batches[-1])
     if comparison.found:
         raise ModgraphError(comparison.found)
-    return Verified(BATCHES, examples.lengths(), comparison.worst, decisions.replaced, decisions.unreached(), exercised)
+    return Verified(batches, examples.lengths(), comparison.worst, decisions.replaced, decisions.unreached(), exercised)
+
+
+def batches_of(model: Model, examples: Examples) -> tuple[int, ...]:
+    """The sizes of batches to compare: one example, as few as are compared with themselves alone, and many, fewer of a
+    large model."""
+    macs = cost_of(model.graph, examples.lengths()[-1]).active_macs
+    return 1, TOGETHER, max(LESS, min(MANY, MACS // max(1, macs)))
 
 
 class _Comparison:
@@ -72,13 +82,13 @@ class _Comparison:
         self.found: list[Diagnostic] = []
         self.worst = 0.0
 
-    def compare(self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int]) -> None:
-        """Hold the results of one batch against each other."""
-        inputs = self.decisions.clear_calls(self.examples, size, lengths)
-        computed = self.model.compute(inputs, losses=False, routing=True)
+    def compare(self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int]) -> tuple[Values, Values]:
+        """Hold the results of one batch against each other; gives it, and ONNX Runtime's."""
+        inputs, computed = self.decisions.clear_calls(self.examples, size, lengths)
         self.decisions.see(computed.routing)
         expected = _arrays({**computed.outputs, **computed.routing})
-        ours = of_runtime(session, self.traced, _arrays(inputs))
+        given = _arrays(inputs)
+        ours = of_runtime(session, self.traced, given)
         errors = relative_errors(expected, ours)
         self.found += _otherwise(self.decisions, expected, ours, size) or [
             Disagrees(output=name, error=error, batch=size, tolerance=TOLERANCE)
@@ -86,8 +96,9 @@ class _Comparison:
             if not error <= TOLERANCE
         ]
         self.worst = max(self.worst, *errors.values())
+        return given, ours
 
-    def permute(self) -> dict[str, list[int]]:
+    def permute(self, size: int) -> dict[str, list[int]]:
         """Compare with modules in other orders, of those routers that have not reached all; gives what is reached so.
 
         Two turns, since a router decides otherwise once those before it do.
@@ -100,7 +111,7 @@ class _Comparison:
             if proto is None:
                 break
             with permuted(self.model, axes, by):
-                self.compare(session_of(proto.SerializeToString()), BATCHES[-1], self.examples.lengths()[-1])
+                self.compare(session_of(proto.SerializeToString()), size, self.examples.lengths()[-1])
         after = self.decisions.unreached()
         return {name: sorted(set(modules) - set(after[name])) for name, modules in before.items()}
 
@@ -109,10 +120,10 @@ class _Comparison:
 def verify_bundle(model: Model, path: Any, examples: Examples) -> None:
     """Compare one batch with a written bundle, as its users will run it. Raises `ModgraphError`."""
     bundle = Bundle(path)
-    inputs = Decisions(model).clear_calls(examples, TOGETHER, examples.lengths()[-1])
-    computed = model.compute(inputs, losses=False, routing=bool(bundle.routing))
+    inputs, computed = Decisions(model).clear_calls(examples, TOGETHER, examples.lengths()[-1])
     found = bundle.run(_arrays(inputs), routing=True)
-    errors = relative_errors(_arrays({**computed.outputs, **computed.routing}), found)
+    expected = {**computed.outputs, **(computed.routing if bundle.routing else {})}
+    errors = relative_errors(_arrays(expected), found)
     wrong = {name: error for name, error in errors.items() if not error <= TOLERANCE}
     if wrong:
         raise ModgraphError(
@@ -170,9 +181,12 @@ def of_runtime(session: ort.InferenceSession, traced: Traced, inputs: Values) ->
     return dict(zip(traced.tensors_out, results, strict=True))
 
 
-def errors_alone(session: ort.InferenceSession, traced: Traced, inputs: Values) -> dict[str, float]:
-    """How far each output is off where examples are computed one by one, relative to its largest magnitude."""
-    together = of_runtime(session, traced, inputs)
+def errors_alone(
+    session: ort.InferenceSession, traced: Traced, inputs: Values, together: Values | None = None
+) -> dict[str, float]:
+    """How far each output is off where examples are computed one by one, and not `together`, relative to its largest
+    magnitude."""
+    together = of_runtime(session, traced, inputs) if together is None else together
     examples = range(len(next(iter(inputs.values()))))
     singles = [{name: value[at : at + 1] for name, value in inputs.items()} for at in examples]
     alone = [of_runtime(session, traced, single) for single in singles]
@@ -194,7 +208,7 @@ def _otherwise(decisions: Decisions, expected: Values, found: Values, batch: int
     return wrong
 
 
-def _dependence(session: ort.InferenceSession, traced: Traced, inputs: Mapping[str, Tensor]) -> list[Diagnostic]:
+def _dependence(session: ort.InferenceSession, traced: Traced, inputs: Values, together: Values) -> list[Diagnostic]:
     """Whether an example gives another result alone than among others."""
-    errors = errors_alone(session, traced, _arrays(inputs))
+    errors = errors_alone(session, traced, inputs, together)
     return [DependsOnBatch(output=name, error=error) for name, error in errors.items() if not error <= TOLERANCE]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from modgraph.ir import Compared, Graph, Padding, compared_in, comparisons, padding_of, with_missing_labels
 from modgraph.nn.labels import both, labelled
-from modgraph.nn.padding import valid_along
+from modgraph.nn.padding import cleared, valid_along
 
 Batch = Mapping[str, Tensor]
 
@@ -66,4 +66,4 @@ def labelled_examples(labels: Mapping[str, list[TargetLabels]], batch: Batch) ->
 
 def mean_of_loss(loss: Tensor, labelled: Tensor | None) -> Tensor:
     """The mean of a loss over a batch, or over its labelled examples, zero if there are none."""
-    return loss.mean() if labelled is None else loss[labelled].sum() / labelled.sum().clamp(min=1)
+    return loss.mean() if labelled is None else cleared(loss, labelled).sum() / labelled.sum().clamp(min=1)

@@ -30,7 +30,7 @@ class WeightedMessagePassing(MessagePassing):
         tokens, weights = without_padding(tokens, weights, real)
         outer, message = tokens.shape[: len(router.senders)], tokens.shape[len(router.given) :]
         sizes = dict(zip(router.pairs + router.weights, (*outer, len(pool), *weights.shape), strict=True))
-        sender_E, module_E = self.edges(outer, len(pool), None if real is None else real[0]).to(tokens.device)
+        sender_E, module_E = self.edges(tokens, outer, len(pool), None if real is None else real[0])
         kept = router.pairs.replace(router.over, "")
         receivers = torch.arange(prod(sizes[each] for each in kept), device=tokens.device)
         receivers = laid(receivers.reshape([sizes[each] for each in kept]), kept, router.pairs)
@@ -53,10 +53,9 @@ class WeightedMessagePassing(MessagePassing):
         """What an edge carries: a message for each of its weights."""
         return messages.unsqueeze(1) * weight.unsqueeze(-1)
 
-    def edges(self, outer: torch.Size, M: int, real: Tensor | None) -> Tensor:
+    def edges(self, tokens: Tensor, outer: torch.Size, M: int, real: Tensor | None) -> Tensor:
         """From every real sender through every module: numbers of senders and modules, [2, E]."""
-        senders = torch.ones(outer, dtype=torch.bool)
+        senders = tokens.new_ones(outer, dtype=torch.bool)
         if real is not None:
-            senders = senders & real.cpu().reshape(real.shape[: len(outer)])
-        sender_E = senders.flatten().nonzero().squeeze(1)
-        return torch.stack((sender_E.repeat_interleave(M), torch.arange(M).repeat(len(sender_E))))
+            senders = senders & real.reshape(real.shape[: len(outer)])
+        return senders.reshape(-1, 1).expand(-1, M).nonzero().t()

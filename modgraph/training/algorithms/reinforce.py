@@ -19,23 +19,23 @@ class ScoreFunction(Learner):
         super().__init__(likelihood.graph, likelihood.wanted)
         self.likelihood = likelihood
         self.memory = memory
-        self.average = 0.0
+        self.average: Tensor | float = 0.0
         self.steps = 0
 
     def objective(self, losses: Tensors, found: Sequence[Tensor], examples: int) -> Tensors:
         log_y, log_a = self.likelihood.log_likelihood(found), self.likelihood.log_probability(found)
-        mean = float(whole_batch_sum(log_y.detach().sum())) / examples
+        mean = whole_batch_sum(log_y.detach().sum()).double() / examples  # as all here, on the device
         advantage = log_y.detach() - self._baseline(mean)
         self.average = self.memory * self.average + (1 - self.memory) * mean
         self.steps += 1
         return self.likelihood.objective(losses, -log_y - advantage * log_a)
 
-    def _baseline(self, mean: float) -> float:
+    def _baseline(self, mean: Tensor) -> Tensor | float:
         """The moving average, corrected for its start at zero; at the first step the batch's own mean."""
         return self.average / (1 - self.memory**self.steps) if self.steps else mean
 
     def facts(self) -> dict[str, Any]:
-        return {"average": self.average, "steps": self.steps}
+        return {"average": float(self.average), "steps": self.steps}
 
     def restore(self, tensors: Tensors, facts: Mapping[str, Any], complete: bool = True) -> None:
         self.average, self.steps = float(facts["average"]), int(facts["steps"])

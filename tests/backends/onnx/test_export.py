@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import nn
 
 import modgraph
 from modgraph.backends.onnx import deterministic
-from modgraph.backends.report import random_batch
+from modgraph.backends.report import random_batch, told_of_routes
 from modgraph.cli import main
 from modgraph.ir import from_json
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER, together
@@ -76,7 +77,7 @@ ORDINARY = {
         output logits loss cross_entropy(logits, label)""",
     "cnn": """input x: float[3, 16, 12] target label: class[3]
         h = x -> conv(8, kernel=3, padding=1) -> batch_norm -> relu -> max_pool(2)
-        h = h + (h -> conv(8, kernel=3, padding=1) -> batch_norm -> relu)
+        h = h + (h -> conv(8, kernel=4, padding="same") -> batch_norm -> relu)
         logits = h -> avg_pool(2) -> flatten -> linear(3)
         output logits loss cross_entropy(logits, label)""",
     "tagger": """input words: token[time, 20]
@@ -227,12 +228,19 @@ def test_compile_writes_a_bundle_or_the_graph(tmp_path: Path, capsys: pytest.Cap
     printed = capsys.readouterr().out
     assert "130,826 parameters" in printed
     assert "factorised" in printed
+    assert re.search(r"^exported in \d+\.\d s", printed, re.MULTILINE)
     assert Bundle(tmp_path / "smn.onnx").manifest["parameters"]["iterations"] == 1
     assert main(["compile", "specs/smn.mod", "-o", str(tmp_path / "graph.json")]) == 0
     assert from_json(json.loads((tmp_path / "graph.json").read_text())) == modgraph.load("specs/smn.mod").ir
     assert main(["compile", "specs/smn.mod", "-o", str(tmp_path / "smn.txt")]) == 1
     assert main(["compile", "specs/smn.mod", "--lowering", "grouped"]) == 1
     assert "MG112" in capsys.readouterr().err
+
+
+def test_routes_of_which_the_same_is_said_are_one_line_where_they_are_many() -> None:
+    facts = {f"net.block.{at}.mlp": "dense" for at in range(4)} | {f"net.{name}": "gathered" for name in "ab"}
+    assert told_of_routes(facts) == ["net.block.… (4 routes): dense", "route net.a: gathered", "route net.b: gathered"]
+    assert told_of_routes({name: "dense" for name in "abcd"}, when=" here") == ["… (4 routes) here: dense"]
 
 
 CONSTANTS = ("0.000000001", "1.000001", "0.9999999", "0.0", "1.0", "1000000000000.0")

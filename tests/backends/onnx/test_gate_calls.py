@@ -46,6 +46,6 @@ def test_examples_with_a_close_call_are_replaced_unless_it_is_in_padding(kind: s
     examples = Examples.of(model.graph, {"x": x, "time_length": np.array([4, 4, 3, 4, 2, 4])})
     decisions = Decisions(model)
     with torch.no_grad():
-        batch = decisions.clear_calls(examples, 4, {"time": 4})
+        batch, _ = decisions.clear_calls(examples, 4, {"time": 4})
     assert decisions.replaced == 1
     np.testing.assert_array_equal(batch["x"].numpy(), x[[0, 4, 2, 3]])

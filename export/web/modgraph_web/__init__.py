@@ -1,0 +1,58 @@
+"""What a page needs to run models that modgraph has exported: an ES module, and ONNX Runtime's WebAssembly.
+
+The scripts stand beside this file; what they are built upon in `vendor`, where building the package has laid it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["MissingWebAssembly", "available", "files"]
+
+FOLDER = Path(__file__).parent
+SCRIPTS = (
+    "modgraph.js",
+    "bundle.js",
+    "arrays.js",
+    "errors.js",
+    "integrity.js",
+    "manifest.js",
+    "ports.js",
+    "preprocess.js",
+    "source.js",
+)
+VENDOR = (
+    "ort.wasm.min.mjs",
+    "ort-wasm-simd-threaded.mjs",
+    "ort-wasm-simd-threaded.wasm",
+    "sha2.js",
+    "_md.js",
+    "_u64.js",
+    "utils.js",
+    "LICENSE-onnxruntime",
+    "LICENSE-noble-hashes",
+)
+NAMES = (*SCRIPTS, *(f"vendor/{name}" for name in VENDOR))
+
+
+class MissingWebAssembly(FileNotFoundError):
+    """The package was not built: what npm installs for it is not there."""
+
+
+def files() -> dict[str, Path]:
+    """The files that a page needs, by their paths below the folder where `modgraph.js` is to lie.
+
+    Raises `MissingWebAssembly`.
+    """
+    found = {name: FOLDER / name for name in NAMES}
+    missing = next((name for name, path in found.items() if not path.is_file()), None)
+    if missing is not None:
+        raise MissingWebAssembly(
+            f'modgraph_web has no "{missing}": install it with pip install ./export/web, which needs npm (Node 20) once'
+        )
+    return found
+
+
+def available() -> bool:
+    """Whether all of these files are here."""
+    return all((FOLDER / name).is_file() for name in NAMES)

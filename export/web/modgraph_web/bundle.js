@@ -1,0 +1,212 @@
+// A bundle: an ONNX model with a manifest that says what goes in and what comes out.
+
+import { BundleError } from "./errors.js";
+import { damageOf } from "./integrity.js";
+import { metadataOf } from "./manifest.js";
+import { BATCH, FLOAT, Inputs, Port } from "./ports.js";
+import { contentOf, titleOf } from "./source.js";
+
+const FORMAT = 1;
+const MANIFEST_KEY = "modgraph"; // of the manifest among a model's properties
+
+// An exported model, loaded.
+//
+// `inputs`, `outputs` and `routing` (what its routers decided) are ports by name; `manifest` is all that was written
+// about the model. `targets` and `leftOut` are names that arrays for it may have and that it does not take: what it was
+// trained on, and what goes with outputs of the model that it leaves out.
+export class Bundle {
+  #title;
+  #session;
+  #ort;
+  #inputs;
+
+  // A bundle's bytes, or where they are. They are held against the digest that they end in, before anything else looks
+  // at them; `check: false` leaves that out. `ort` is ONNX Runtime, `wasmPaths` where its WebAssembly is, `sha256` a
+  // function of bytes. Throws `BundleError`.
+  static async load(source, { check = true, ort, wasmPaths, threads, sha256 } = {}) {
+    const title = titleOf(source), content = await contentOf(source);
+    const damage = check && (await damageOf(content, sha256));
+    if (damage) throw new BundleError(`${title} ${damage[0]}`, damage[1]);
+    const bundle = new this();
+    bundle.#title = title;
+    bundle.#ort = ort;
+    bundle.#session = await sessionOf(title, content, ort, wasmPaths, threads);
+    try {
+      bundle.#describe(manifestIn(title, content));
+    } catch (error) {
+      await bundle.release();
+      throw error;
+    }
+    return bundle;
+  }
+
+  #describe(manifest) {
+    this.manifest = manifest;
+    try {
+      const { classes = {}, axes = {}, targets = [], left_out: without = {} } = manifest;
+      for (const group of ["inputs", "outputs", "routing"])
+        this[group] = byName(required(manifest, group).map((entry) => Port.of(entry, classes)));
+      const limits = Object.entries(axes).filter(([, axis]) => "longest" in axis);
+      this.#inputs = new Inputs(this.inputs, new Map(limits.map(([axis, { longest }]) => [axis, Number(longest)])));
+      this.targets = new Set(Array.from(targets instanceof Array ? targets : Object.keys(targets), String));
+      this.leftOut = new Set([...(without.inputs ?? []), ...(without.targets ?? [])].map(String));
+      hold(this.inputs, this.#session.inputMetadata);
+      hold({ ...this.outputs, ...this.routing }, this.#session.outputMetadata);
+    } catch (error) {
+      throw new BundleError(`the manifest of ${this.#title} is damaged: ${error.message}`, "", { cause: error });
+    }
+  }
+
+  // Outputs by name, {data, shape}, examples first; with `routing`, what the routers decided too.
+  //
+  // Large batches are computed `chunk` examples at a time. Throws `BundleError` where arrays do not fit.
+  async run(inputs, { routing = false, chunk = 1024 } = {}) {
+    if (!this.#session) throw new BundleError(`${this.#title} was released`);
+    const { arrays, lengths } = this.#inputs.fitted(inputs), examples = lengths.get(BATCH);
+    const ports = Object.values(routing ? { ...this.outputs, ...this.routing } : this.outputs);
+    if (!examples) return valuesBy(ports, (port) => joined([], emptyShape(port, lengths), port));
+    const parts = [];
+    for (let at = 0; at < examples; at += chunk) parts.push(await this.#part(arrays, ports, at, Math.min(chunk, examples - at)));
+    return valuesBy(ports, (port) => {
+      const tensors = parts.map((part) => part[port.tensor]);
+      return joined(tensors.map((tensor) => tensor.data), [examples, ...tensors[0].dims.slice(1)], port);
+    });
+  }
+
+  async #part(arrays, ports, at, count) {
+    const feed = {};
+    for (const [name, { data, shape }] of Object.entries(arrays)) {
+      const port = this.inputs[name], each = shape.slice(1).reduce((product, axis) => product * axis, 1);
+      feed[port.tensor] = new this.#ort.Tensor(port.kind, data.subarray(at * each, (at + count) * each), [count, ...shape.slice(1)]);
+    }
+    try {
+      return await this.#session.run(feed, ports.map((port) => port.tensor));
+    } catch (error) {
+      throw new BundleError(`${this.#title} cannot compute this: ${told(error)}`, "", { cause: error });
+    }
+  }
+
+  // Outputs by name; where one tells classes apart, the most likely class: its name if it has one, else its number.
+  //
+  // Throws `BundleError` where arrays do not fit.
+  async predict(inputs) {
+    const outputs = Object.entries(await this.run(inputs));
+    return Object.fromEntries(outputs.map(([name, values]) => [name, this.classified(name, values)]));
+  }
+
+  // The most likely classes of an output's values; values themselves if it tells no classes apart.
+  classified(output, values) {
+    const port = this.outputs[output], shape = values.shape.slice(0, -1), size = values.shape.at(-1);
+    if (port.target === null) return values;
+    const count = shape.reduce((product, axis) => product * axis, 1);
+    const best = Int32Array.from({ length: count }, (_, n) => largest(values.data.subarray(n * size, (n + 1) * size)));
+    return { data: port.classes.length === size ? Array.from(best, (n) => port.classes[n]) : best, shape };
+  }
+
+  // Gives back the memory that the model takes. Nothing can be computed afterwards.
+  async release() {
+    const session = this.#session;
+    this.#session = null;
+    await session?.release();
+  }
+}
+
+// `threads` bounds those that ONNX Runtime computes with, of all bundles: what the first asks for. Pages that are not
+// isolated from others have no shared memory, and so one.
+async function sessionOf(title, content, ort, wasmPaths, threads) {
+  if (wasmPaths !== undefined) ort.env.wasm.wasmPaths = wasmPaths;
+  if (!globalThis.crossOriginIsolated) ort.env.wasm.numThreads = 1;
+  else if (threads) ort.env.wasm.numThreads = threads;
+  try {
+    return await ort.InferenceSession.create(content, {
+      executionProviders: ["wasm"], logSeverityLevel: 4,
+      extra: { session: { load_model_format: "ONNX" } }, // a model is ONNX: ONNX Runtime would also take its own format
+    });
+  } catch (error) {
+    throw new BundleError(`${title} is no ONNX model that can be loaded: ${told(error)}`, "", { cause: error });
+  }
+}
+
+// The manifest in a bundle's bytes. Throws `BundleError`.
+function manifestIn(title, content) {
+  let manifest;
+  try {
+    const text = metadataOf(content, MANIFEST_KEY);
+    if (text === null) throw new BundleError(`${title} is an ONNX model, but not a bundle: it has no manifest`);
+    manifest = JSON.parse(text);
+  } catch (error) {
+    if (error instanceof BundleError) throw error;
+    throw new BundleError(`the manifest of ${title} is damaged: it is not JSON`, "", { cause: error });
+  }
+  if (manifest === null || manifest.format !== FORMAT)
+    throw new BundleError(`the manifest of ${title} is of a format that this version does not read`);
+  return manifest;
+}
+
+// The manifest against the model: the same tensors, of the same types. Throws `TypeError`.
+function hold(ports, tensors) {
+  const real = new Map(tensors.map((tensor) => [tensor.name, tensor])), told = Object.values(ports);
+  const named = new Set(told.map((port) => port.tensor));
+  if (named.size !== real.size || [...named].some((name) => !real.has(name)))
+    throw new TypeError(`it tells of ${listed(Object.keys(ports))}, but the model has ${listed([...real.keys()])}`);
+  for (const port of told) {
+    const { type, shape } = real.get(port.tensor), inner = shape.slice(1);
+    const fits = shape.length === 1 + port.shape.length && type === port.kind;
+    if (!fits || inner.some((axis, n) => typeof axis === "number" && typeof port.shape[n] === "number" && axis !== port.shape[n]))
+      throw new TypeError(`it says that "${port.name}" is ${port}, which the model denies`);
+  }
+}
+
+// What ONNX Runtime says, without its codes.
+function told(error) {
+  return String(error?.message ?? error).split("\n")[0].replace(/^.*ERROR_MESSAGE: /, "");
+}
+
+// The values of an output, one chunk after another. Whole numbers are given in 32 bits, which all programs read:
+// they are numbers of modules, classes and tokens.
+function joined(chunks, shape, port) {
+  const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  const data = port.kind === FLOAT ? new Float32Array(size) : new Int32Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    data.set(port.kind === FLOAT ? chunk : Int32Array.from(chunk, (value) => inThirtyTwoBits(value, port)), at);
+    at += chunk.length;
+  }
+  return { data, shape };
+}
+
+function inThirtyTwoBits(value, port) {
+  if (BigInt.asIntN(32, value) !== value) throw new BundleError(`"${port.name}" gives ${value}, which 32 bits do not hold`);
+  return Number(value);
+}
+
+// What a port gives for no examples.
+function emptyShape(port, lengths) {
+  return [0, ...port.shape.map((axis) => (typeof axis === "number" ? axis : lengths.get(axis)))];
+}
+
+// Where the largest of some values is, the first of equal ones; what is not a number counts as largest.
+function largest(values) {
+  let best = 0;
+  for (let n = 1; n < values.length && !Number.isNaN(values[best]); n++)
+    if (values[n] > values[best] || Number.isNaN(values[n])) best = n;
+  return best;
+}
+
+function required(manifest, key) {
+  if (!Array.isArray(manifest[key])) throw new TypeError(`it has no list of ${key}`);
+  return manifest[key];
+}
+
+// Without a prototype, so that a port may have any name.
+function byName(ports) {
+  return Object.assign(Object.create(null), Object.fromEntries(ports.map((port) => [port.name, port])));
+}
+
+function valuesBy(ports, make) {
+  return Object.fromEntries(ports.map((port) => [port.name, make(port)]));
+}
+
+function listed(names) {
+  return `[${[...names].sort().map((name) => `'${name}'`).join(", ")}]`;
+}

@@ -1,0 +1,127 @@
+// What a bundle takes and gives: ports as its manifest describes them, and arrays held against them.
+
+import { arrayOf, asFloat32, asInt64, extremes } from "./arrays.js";
+import { BundleError } from "./errors.js";
+
+const LENGTH = "length";
+const LENGTH_SUFFIX = /_length$/;
+export const BATCH = "the batch"; // a name that no axis of a spec can have
+export const FLOAT = "float32", WHOLE = "int64";
+
+// An input or output: what each example holds. `shape` has numbers, and names for axes of any length.
+//
+// `dtype` is `float`, `token`, `class` or `length`; `size` is the vocabulary of tokens or the number of classes. An
+// output that tells the classes of a `target` apart has one value for each along its last axis, and their names in
+// `classes` where they are known. `tensor` is the name in the ONNX graph. `along` is the axis of which a length tells
+// how long each example is.
+export class Port {
+  // A port as a manifest writes it. Throws `TypeError` if it makes no sense.
+  static of(entry, classes) {
+    for (const key of ["name", "dtype", "shape"]) if (!Object.hasOwn(entry, key)) throw new TypeError(`a port has no ${key}`);
+    const { name, dtype, shape, size = null, tensor = name, target = null } = entry;
+    const names = Object.hasOwn(classes, name) ? classes[name] : [];
+    let along = entry.of ?? "";
+    if (dtype === LENGTH && !along) along = String(name).replace(LENGTH_SUFFIX, ""); // of bundles from before it was told
+    if (![name, dtype, tensor, target ?? "", along, ...names].every((text) => typeof text === "string"))
+      throw new TypeError("a name is no text");
+    if (!["float", "token", "class", LENGTH].includes(dtype) || !(size === null || Number.isSafeInteger(size)))
+      throw new TypeError(`"${name}" has an unknown type`);
+    if (!Array.isArray(shape) || !shape.every((axis) => Number.isSafeInteger(axis) || typeof axis === "string"))
+      throw new TypeError(`"${name}" has an unknown shape`);
+    return Object.freeze(Object.assign(new Port(), { name, dtype, shape: Object.freeze([...shape]), size, tensor, target,
+      classes: Object.freeze([...names]), along }));
+  }
+
+  // The type of its values, as ONNX Runtime calls it.
+  get kind() {
+    return this.dtype === "float" ? FLOAT : WHOLE;
+  }
+
+  toString() {
+    const axes = this.size === null ? this.shape : [...this.shape, this.size];
+    return axes.length ? `${this.dtype}[${axes.join(", ")}]` : this.dtype;
+  }
+}
+
+// The inputs of a model. `longest` bounds axes that cannot have any length.
+export class Inputs {
+  constructor(ports, longest) {
+    this.ports = ports;
+    this.longest = longest;
+  }
+
+  toString() {
+    const told = Object.values(this.ports).filter((port) => port.dtype !== LENGTH);
+    return told.map((port) => `${port.name} ${port}`).join(", ");
+  }
+
+  // Arrays as the model takes them, {data, shape} by name, lengths that are not given filled in; and how long each axis
+  // is, a Map. Throws `BundleError` where an array is missing, unknown or does not fit.
+  fitted(given) {
+    for (const name of Object.keys(given))
+      if (!(name in this.ports)) throw new BundleError(`the model has no input "${name}"; its inputs: ${this}`);
+    const arrays = {}, lengths = new Map(), ports = Object.values(this.ports);
+    for (const port of ports.filter((each) => each.dtype !== LENGTH)) {
+      if (!Object.hasOwn(given, port.name)) throw new BundleError(`the input "${port.name}" is missing; the inputs: ${this}`);
+      arrays[port.name] = this.#fitted(arrayOf(given[port.name], port.name), port, lengths);
+    }
+    for (const port of ports.filter((each) => each.dtype === LENGTH)) arrays[port.name] = lengthsOf(port, given, lengths);
+    return { arrays, lengths };
+  }
+
+  #fitted(array, port, lengths) {
+    const wanted = [BATCH, ...port.shape], found = `[${array.shape.join(", ")}]`;
+    if (array.shape.length !== wanted.length)
+      throw new BundleError(`"${port.name}" has the shape ${found}; ${port} needs ${wanted.length} axes, examples first`);
+    for (const [n, axis] of wanted.entries()) this.#hold(array.shape[n], axis, port, found, lengths);
+    return { data: cast(array, port), shape: array.shape };
+  }
+
+  // How long an array is along an axis, against what the model takes and what other inputs have.
+  #hold(length, axis, port, found, lengths) {
+    if (typeof axis === "number") {
+      if (axis !== length)
+        throw new BundleError(`"${port.name}" has the shape ${found}; ${port} needs ${axis} where it has ${length}`);
+      return;
+    }
+    if (!lengths.has(axis)) lengths.set(axis, length);
+    if (lengths.get(axis) !== length)
+      throw new BundleError(`"${port.name}" has ${length} along "${axis}", but another input has ${lengths.get(axis)}`);
+    const longest = this.longest.get(axis);
+    if (axis !== BATCH && !(length >= 1 && length <= (longest ?? length))) {
+      const limit = longest === undefined ? "at least 1" : `1 to ${longest}`;
+      throw new BundleError(`"${port.name}" has ${length} along "${axis}"; the model takes ${limit}`);
+    }
+  }
+}
+
+function cast(array, port) {
+  const isFloat = port.dtype === "float";
+  if (!(isFloat ? "fiub" : "iu").includes(array.kind))
+    throw new BundleError(`"${port.name}" holds ${array.dtype}; ${port} needs ${port.kind}`);
+  if (port.size !== null && array.data.length) {
+    const [least, most] = extremes(array.data);
+    if (least < 0 || most >= port.size)
+      throw new BundleError(`"${port.name}" holds values from ${least} to ${most}; ${port} allows 0 to ${port.size - 1}`);
+  }
+  if (!isFloat) return asInt64(array.data);
+  const data = asFloat32(array.data);
+  if (!data.every(Number.isFinite)) throw new BundleError(`"${port.name}" holds values that are infinite or not a number`);
+  return data;
+}
+
+// How long each example is along an axis: between 0 and the axis; left out, all are full.
+function lengthsOf(port, given, lengths) {
+  const { name } = port, examples = lengths.get(BATCH), longest = lengths.get(port.along);
+  if (longest === undefined) throw new BundleError(`"${name}" tells lengths along "${port.along}", which no input has`);
+  if (!Object.hasOwn(given, name)) return { data: new BigInt64Array(examples).fill(BigInt(longest)), shape: [examples] };
+  const { data, shape, kind } = arrayOf(given[name], name);
+  if (shape.length !== 1 || shape[0] !== examples || !"iu".includes(kind))
+    throw new BundleError(`"${name}" must be one whole number for each of ${examples} examples`);
+  if (examples) {
+    const [least, most] = extremes(data);
+    if (least < 0 || most > longest)
+      throw new BundleError(`"${name}" holds ${least} to ${most}; it must lie between 0 and ${longest}`);
+  }
+  return { data: asInt64(data), shape: [examples] };
+}

@@ -1,0 +1,85 @@
+"""Builds the package with what npm installs for it: ONNX Runtime for the web, and a SHA-256. pyproject.toml says the
+rest.
+
+npm checks what it installs against the digests in package-lock.json. Whoever uses the package needs no npm.
+"""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import Command, setup
+from setuptools.command.build import build
+
+HERE = Path(__file__).parent
+VENDOR = HERE / "modgraph_web" / "vendor"
+MODULES = HERE / "node_modules"
+LOCK, INSTALLED = HERE / "package-lock.json", MODULES / ".package-lock.json"
+ORT, HASHES = "onnxruntime-web", "@noble/hashes"
+COPIED = {
+    ORT: ["dist/ort.wasm.min.mjs", "dist/ort-wasm-simd-threaded.mjs", "dist/ort-wasm-simd-threaded.wasm"],
+    HASHES: ["sha2.js", "_md.js", "_u64.js", "utils.js", "LICENSE"],
+}
+RENAMED = {"LICENSE": "LICENSE-noble-hashes"}
+LICENCES = HERE / "licences"  # of packages that bring none
+NO_NPM = "error: building modgraph-web needs npm, which is not here: install Node 20 or newer, then build it again"
+
+
+class Vendor(Command):
+    """Lay the libraries that the module needs beside it."""
+
+    description = "copy what npm has installed"
+    user_options = []
+    editable_mode = False
+
+    def initialize_options(self) -> None: ...
+
+    def finalize_options(self) -> None: ...
+
+    def run(self) -> None:
+        if not is_installed():
+            install()
+        VENDOR.mkdir(exist_ok=True)
+        for package, files in COPIED.items():
+            for file in files:
+                name = Path(file).name
+                shutil.copyfile(MODULES / package / file, VENDOR / RENAMED.get(name, name))
+        for licence in LICENCES.iterdir():
+            shutil.copyfile(licence, VENDOR / licence.name)
+
+    def get_source_files(self) -> list[str]:
+        return [str(path.relative_to(HERE)) for path in (LOCK, HERE / "package.json", *LICENCES.iterdir())]
+
+    def get_outputs(self) -> list[str]:
+        return []
+
+    def get_output_mapping(self) -> dict[str, str]:
+        return {}
+
+
+class Build(build):
+    sub_commands = [("vendor", None), *build.sub_commands]
+
+
+def is_installed() -> bool:
+    """Whether npm has installed just what the lock file asks for."""
+    if not INSTALLED.exists():
+        return False
+    wanted, found = (json.loads(path.read_text())["packages"] for path in (LOCK, INSTALLED))
+    keys = [f"node_modules/{package}" for package in COPIED]
+    return all(found.get(key, {}).get("integrity") == wanted[key]["integrity"] for key in keys)
+
+
+def install() -> None:
+    """Raises `SystemExit` where that fails."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SystemExit(NO_NPM)
+    command = [npm, "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"error: npm could not install what modgraph-web needs:\n{done.stderr}")
+
+
+setup(cmdclass={"build": Build, "vendor": Vendor})
