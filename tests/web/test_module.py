@@ -23,11 +23,9 @@ from tests.traces import shared_traces
 WEB = Path("export/web")
 NODE, MODULES = shutil.which("node"), WEB / "node_modules"
 TSC = MODULES / "typescript" / "bin" / "tsc"
-BESIDE = WEB / "modgraph_web" / "vendor" / "ort.wasm.min.mjs"
 needs_node = pytest.mark.skipif(
     NODE is None or not MODULES.exists(), reason="needs Node, and npm ci --ignore-scripts in export/web"
 )
-needs_vendor = pytest.mark.skipif(not BESIDE.exists(), reason="needs pip install -e ./export/web")
 
 ROUTED = """
 model routed(dim=6) {
@@ -220,14 +218,8 @@ def all_pass(name: str, **surroundings: str | Path) -> None:
 
 
 @needs_node
-def test_what_is_given_to_npm_computes_and_refuses_as_the_runtime_does(cases: Path) -> None:
-    all_pass("bundles.test.js", MODGRAPH_CASES=cases, MODGRAPH_MODULE=(WEB / "index.js").resolve())
-
-
-@needs_node
-@needs_vendor
-def test_so_does_what_pages_are_given(cases: Path) -> None:
-    all_pass("bundles.test.js", MODGRAPH_CASES=cases, MODGRAPH_MODULE=(WEB / "modgraph_web" / "modgraph.js").resolve())
+def test_bundles_compute_and_refuse_as_in_the_runtime(cases: Path) -> None:
+    all_pass("bundles.test.js", MODGRAPH_CASES=cases)
 
 
 @needs_node

@@ -60,7 +60,7 @@ export class Bundle {
   // Outputs by name, {data, shape}, examples first; with `routing`, what the routers decided too.
   //
   // Large batches are computed `chunk` examples at a time. Throws `BundleError` where arrays do not fit.
-  async run(inputs, { routing = false, chunk = 1024 } = {}) {
+  async run(inputs = {}, { routing = false, chunk = 1024 } = {}) {
     if (!this.#session) throw new BundleError(`${this.#title} was released`);
     const { arrays, lengths } = this.#inputs.fitted(inputs), examples = lengths.get(BATCH);
     const ports = Object.values(routing ? { ...this.outputs, ...this.routing } : this.outputs);
@@ -74,7 +74,7 @@ export class Bundle {
   }
 
   async #part(arrays, ports, at, count) {
-    const feed = {};
+    const feed = Object.create(null);
     for (const [name, { data, shape }] of Object.entries(arrays)) {
       const port = this.inputs[name], each = shape.slice(1).reduce((product, axis) => product * axis, 1);
       feed[port.tensor] = new this.#ort.Tensor(port.kind, data.subarray(at * each, (at + count) * each), [count, ...shape.slice(1)]);

@@ -60,7 +60,7 @@ export class Inputs {
   fitted(given) {
     for (const name of Object.keys(given))
       if (!(name in this.ports)) throw new BundleError(`the model has no input "${name}"; its inputs: ${this}`);
-    const arrays = {}, lengths = new Map(), ports = Object.values(this.ports);
+    const arrays = Object.create(null), lengths = new Map(), ports = Object.values(this.ports);
     for (const port of ports.filter((each) => each.dtype !== LENGTH)) {
       if (!Object.hasOwn(given, port.name)) throw new BundleError(`the input "${port.name}" is missing; the inputs: ${this}`);
       arrays[port.name] = this.#fitted(arrayOf(given[port.name], port.name), port, lengths);

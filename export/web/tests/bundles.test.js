@@ -2,12 +2,12 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { pathToFileURL } from "node:url";
+import { createServer } from "node:http";
 import test from "node:test";
+import { Bundle, BundleError } from "../index.js";
 
 const CASES = process.env.MODGRAPH_CASES, skip = CASES ? false : "pytest tests/web gives the cases";
 const cases = CASES ? JSON.parse(readFileSync(CASES, "utf8")) : { good: [], bad: [], damaged: [], lying: [], manifests: {}, ports: {} };
-const { Bundle, BundleError } = await import(pathToFileURL(process.env.MODGRAPH_MODULE ?? "index.js"));
 
 const TOLERANCE = 1e-5;
 const TYPES = {
@@ -115,4 +115,27 @@ test("unchecked, a changed trailer does no harm", { skip }, async () => {
 test("files that are not there are told", { skip }, async () => {
   await assert.rejects(Bundle.load("nowhere.onnx"), { message: 'there is no file "nowhere.onnx"' });
   await assert.rejects(Bundle.load(42), BundleError);
+});
+
+test("files come from servers, which may refuse them", { skip }, async () => {
+  const [path] = Object.keys(cases.manifests), statuses = { "/model.onnx": 200, "/secret.onnx": 403 };
+  const server = createServer((request, response) => {
+    response.writeHead(statuses[request.url] ?? 404);
+    response.end(statuses[request.url] === 200 ? readFileSync(path) : "no");
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const url = (name) => `http://127.0.0.1:${server.address().port}/${name}`;
+  const bundle = await Bundle.load(new URL(url("model.onnx")));
+  assert.deepEqual(bundle.manifest, cases.manifests[path]);
+  await assert.rejects(Bundle.load(url("other.onnx")), { message: `there is no file "${url("other.onnx")}"` });
+  await assert.rejects(Bundle.load(url("secret.onnx")), { message: `cannot read "${url("secret.onnx")}": the server answers 403` });
+  await bundle.release();
+  server.close();
+  server.closeAllConnections();
+});
+
+test("who does not wait for one result gets all", { skip }, async () => {
+  const { bundle, inputs, outputs } = cases.good[0], model = await bundleAt(bundle);
+  const found = await Promise.all(Array.from({ length: 4 }, (_, n) => model.run(given(inputs), { chunk: n + 1 })));
+  for (const each of found) close(each.logits, outputs.logits, "logits");
 });

@@ -36,7 +36,7 @@ test("metadata are found by their keys, the last of equal ones", () => {
 test("bytes that are no message end in an error that is told", () => {
   const numbers = random(1), next = () => numbers.next().value;
   let refused = 0;
-  for (let n = 0; n < 20000; n++) {
+  for (let n = 0; n < 5000; n++) {
     const changed = Uint8Array.from(MODEL);
     for (let m = 0; m < 3; m++) changed[Math.floor(next() * changed.length)] = next() * 256;
     try {
@@ -46,7 +46,7 @@ test("bytes that are no message end in an error that is told", () => {
       refused++;
     }
   }
-  assert.ok(refused > 1000);
+  assert.ok(refused > 500);
 });
 
 test("lengths beyond all bounds are no reason to read on", () => {
