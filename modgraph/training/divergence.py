@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.checkpoint import Checkpoint
+from modgraph.training.divided import whole
 from modgraph.training.errors import Diverged
 
 LOOK_EVERY = 50  # steps, where each look would wait for an accelerator
@@ -74,12 +75,12 @@ class FiniteCheck:
     def gradients(self, weights: Mapping[str, nn.Parameter], step: int, clip: float | None) -> None:
         """Scale gradients down to a norm of `clip` at most. Raises `ModgraphError` if one is no finite number."""
         gradients = {name: weight.grad for name, weight in weights.items() if weight.grad is not None}
-        norm = nn.utils.get_total_norm(gradients.values()) if clip is not None or self.every == 1 else None
+        norm = whole(nn.utils.get_total_norm(gradients.values())) if clip is not None or self.every == 1 else None
         if self.every == 1:
             assert norm is not None
             _check_now(gradients, norm, step, clip)
         elif gradients:
-            largest = torch.stack(torch._foreach_norm(list(gradients.values()), math.inf))
+            largest = whole(torch.stack(torch._foreach_norm(list(gradients.values()), math.inf)))
             self.seen[-1] = Seen(step, self.seen[-1].loss, tuple(gradients), largest, norm)
         if clip is not None:
             assert norm is not None
@@ -103,7 +104,7 @@ def _check_now(gradients: Mapping[str, Tensor], norm: Tensor, step: int, clip: f
     """The norm over all of them, which clipping needs anyway; only where it is no number, each by itself."""
     if math.isfinite(norm.item()):
         return
-    wrong = first_not_finite(gradients)
+    wrong = first_not_finite({name: whole(each) for name, each in gradients.items()})
     if wrong is not None:
         raise ModgraphError([Diverged(what=_of_gradient(wrong), step=step)])
     if clip is not None:

@@ -28,6 +28,7 @@ from modgraph.store.run_directory import RunDirectory
 from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.course import Course, Facts, Turn
 from modgraph.training.divergence import FiniteCheck, wrong_in
+from modgraph.training.divided import made_whole
 from modgraph.training.errors import Diverged
 from modgraph.training.logs import Log, progress
 from modgraph.training.monitored import check_monitored, measured_metrics
@@ -244,7 +245,8 @@ class Engine:
     def measured(self, model: Model, arrays: Arrays) -> dict[str, float]:
         """The metrics of a model on a split, each process measuring a part."""
         by, asked = self.train.by, self.train.metrics
-        part = evaluate(model, arrays, self.processes.rank, self.processes.size, by, asked)
+        with made_whole(self.state.objective):
+            part = evaluate(model, arrays, self.processes.rank, self.processes.size, by, asked)
         metrics = metrics_of(model.graph, arrays, by, asked)
         return metrics.values(Means.joined(self.processes.gather(part)))
 

@@ -256,3 +256,13 @@ class NeedsOneProcess(Diagnostic):
     message = "the algorithm {algorithm} runs in one process"
     help = "start it without torchrun"
     algorithm: str
+
+
+class CannotDivide(Diagnostic):
+    """A weight that grows, or of which a part is frozen, is held in parts of its own, which fsdp does not divide among
+    processes."""
+
+    code = "MG880"
+    message = "train.strategy: fsdp cannot train a model that has grown: {weights} in parts"
+    help = "train it with ddp: -s train.strategy=ddp"
+    weights: str

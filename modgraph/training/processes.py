@@ -1,6 +1,7 @@
 """Where a training computes: device, precision, and the processes that share a batch (Lightning Fabric).
 
-Started by torchrun, every process has the same weights and a part of each batch; gradients are averaged (DDP).
+Started by torchrun, every process has a part of each batch, and the same weights (DDP) or a part of them, which are
+brought together for each step (FSDP); gradients are averaged.
 """
 
 from __future__ import annotations
@@ -20,29 +21,31 @@ from modgraph.backends.torch import generator_for
 from modgraph.diagnostics import ModgraphError
 from modgraph.nn import Shard, sharded
 from modgraph.nn.device import sent
+from modgraph.training.divided import divide
 from modgraph.training.errors import NoDevice
 
 T = TypeVar("T")
+DDP, FSDP = "ddp", "fsdp"
 PRECISIONS: dict[str, Any] = {"float32": "32-true", "bfloat16": "bf16-mixed", "float64": "64-true"}
 
 
 class Processes:
     """The processes of one training, or the one that there is. Raises `ModgraphError` if the device is missing."""
 
-    def __init__(self, device: str, precision: str) -> None:
+    def __init__(self, device: str, precision: str, strategy: str = "ddp") -> None:
         from lightning_fabric import Fabric  # at use: it imports torch's compiler, which takes as long as torch
-        from lightning_fabric.strategies.ddp import DDPStrategy
 
         world, local = (int(os.environ.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
         kind, index = _place(device)
         if world > 1 and index is not None:
             raise ModgraphError([NoDevice(device=device, reason="each of several processes has a device of its own")])
+        self.divides = world > 1 and strategy == FSDP
         self.fabric = Fabric(
             accelerator=kind,
             devices=local if index is None else [index],
             num_nodes=world // local,
-            strategy=DDPStrategy(find_unused_parameters=True) if world > 1 else "auto",
-            precision=PRECISIONS[precision],
+            strategy=_strategy(strategy, world) if world > 1 else "auto",
+            **_precision(precision, self.divides),
         )
         self.fabric.launch()
         self.size, self.rank = self.fabric.world_size, self.fabric.global_rank
@@ -72,12 +75,21 @@ class Processes:
         with sharded(Shard(start, stop, len(indices), self._add, generator)):
             yield indices[start:stop]
 
-    def setup(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, Any]:
-        """A module whose gradients are averaged over the processes, and its optimizer; both on the device."""
+    def setup(
+        self, module: nn.Module, optimizer_of: Callable[[], torch.optim.Optimizer]
+    ) -> tuple[Any, torch.optim.Optimizer, Any]:
+        """A module whose gradients are averaged over the processes, the optimizer of its parameters, and that as it
+        makes steps; all on the device."""
         if not any(parameter.requires_grad for parameter in module.parameters()):  # which DDP refuses
-            return module.to(self.device), optimizer
-        module, wrapped = self.fabric.setup(module, optimizer)
-        return module, wrapped
+            optimizer = optimizer_of()
+            return module.to(self.device), optimizer, optimizer
+        if self.divides:  # an optimizer knows the parts
+            ready = self.fabric.setup_module(module)
+            optimizer = optimizer_of()
+            return ready, optimizer, self.fabric.setup_optimizers(optimizer)
+        optimizer = optimizer_of()
+        ready, stepper = self.fabric.setup(module, optimizer)
+        return ready, optimizer, stepper
 
     def placed(self, x: Tensor) -> Tensor:
         """A tensor on this process's device."""
@@ -137,6 +149,25 @@ class Processes:
         """Leave the group of processes."""
         if self.size > 1 and dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _precision(name: str, divides: bool) -> dict[str, Any]:
+    """What tells Fabric the precision: of double precision its strategies that divide weights know nothing."""
+    if not divides or name != "float64":
+        return {"precision": PRECISIONS[name]}
+    from lightning_fabric.plugins.precision.double import DoublePrecision
+
+    return {"plugins": [DoublePrecision()]}
+
+
+def _strategy(name: str, world: int) -> Any:
+    """Lightning Fabric's strategy for several processes."""
+    from lightning_fabric.strategies.ddp import DDPStrategy
+    from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
+
+    if name == FSDP:
+        return ModelParallelStrategy(divide, data_parallel_size=world, tensor_parallel_size=1)
+    return DDPStrategy(find_unused_parameters=True)
 
 
 def device_or_cpu(device: str) -> torch.device:

@@ -181,7 +181,7 @@ def _engine(
     """An engine in its place: processes joined, `check` done by one of them, threads set, the folder locked."""
     with ExitStack() as stack:
         stack.enter_context(threads(recipe.train.threads))
-        processes = Processes(recipe.train.device, recipe.train.precision)
+        processes = Processes(recipe.train.device, recipe.train.precision, recipe.train.strategy)
         stack.callback(processes.close)
         processes.on_rank_zero(check)
         check_asked(graph, recipe.train.metrics or {})

@@ -111,11 +111,18 @@ class Train(Section):
         choices=("float32", "bfloat16", "float64"),
         doc="of the arithmetic; bfloat16 keeps weights in float32",
     )
+    strategy: str = setting(
+        "ddp",
+        choices=("ddp", "fsdp"),
+        doc="of several processes: each has all weights (ddp), or a part of them and of the optimizer's state (fsdp)",
+    )
     threads: int = setting(1, min=1, max=1024, doc="processor threads; the last bits of a sum depend on them")
 
     def contradiction(self) -> str | None:
         if self.algorithm.one_phase:
             return None
+        if self.strategy == "fsdp":
+            return f"has strategy: fsdp, and a model that {self.algorithm.name} trains may grow; train it with ddp"
         weighed = [name for name, each in (self.labels or {}).items() if each.weights is not None]
         if self.best is not None or self.early_stop is not None:
             asked = "best" if self.best is not None else "early_stop"

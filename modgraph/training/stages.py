@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from modgraph.backends.torch import Model
 from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.store.checkpoint import Checkpoint, OptimizerState
+from modgraph.training.divided import divided_as, whole
 
 FACT = "stages"  # of a checkpoint: by weight, how many places each stage has
 
@@ -134,14 +135,17 @@ def whole_weights(model: Model, cut: Staged) -> dict[str, Tensor]:
     """The state dict of the model as if no weight were in parts."""
     held = {id(part) for each in cut.values() for part in each.parts}
     rest = {name: each for name, each in model.state_dict(keep_vars=True).items() if id(each) not in held}
-    return {name: each.detach() for name, each in rest.items()} | {name: each.whole() for name, each in cut.items()}
+    return {name: whole(each.detach()) for name, each in rest.items()} | {
+        name: each.whole() for name, each in cut.items()
+    }
 
 
 def take_weights(model: Model, cut: Staged, weights: Mapping[str, Tensor]) -> None:
     """Give a model the weights that it has of these, each whole or its first stages."""
     own = model.state_dict()
-    whole = {name: _among(own.get(name, value), value) for name, value in weights.items() if name not in cut}
-    model.load_state_dict(whole, strict=False)
+    taken = {name: _among(own.get(name, value), value) for name, value in weights.items() if name not in cut}
+    parts = {name: divided_as(each, own.get(name, each)) for name, each in taken.items()}
+    model.load_state_dict(parts, strict=False)
     for name, each in cut.items():
         if name in weights:
             each.take(weights[name])

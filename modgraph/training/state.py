@@ -27,7 +27,8 @@ from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_stat
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
 from modgraph.training.course import Phase
-from modgraph.training.errors import DoesNotCarryOver, NothingToLearn
+from modgraph.training.divided import divided_as, whole
+from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLearn
 from modgraph.training.processes import Processes
 from modgraph.training.scheduled import ScheduledState, scheduled_states
 from modgraph.training.sections import Train
@@ -116,8 +117,9 @@ class TrainState:
 
     @property
     def optimizer_state(self) -> OptimizerState:
-        """The optimizer's state by weight and field."""
-        return optimizer_state(self.optimizer, list(self.named))
+        """The optimizer's state by weight and field, each whole."""
+        found = optimizer_state(self.optimizer, list(self.named))
+        return {name: {key: whole(each) for key, each in fields.items()} for name, fields in found.items()}
 
 
 def train_state(
@@ -145,9 +147,18 @@ def train_state(
     if not trained and phase.epochs:
         raise ModgraphError([NothingToLearn(reason="its losses are computed from no weights that are not frozen")])
     metrics = Metrics(setup.graph)
-    optimizer = resolve(train.optimizer.torch)([{"params": trained}], **train.optimizer.arguments())
+    if cut and processes.divides:
+        raise ModgraphError([CannotDivide(weights=listed(sorted(cut)))])
+
+    def optimizer_of() -> torch.optim.Optimizer:
+        moved = [each for each in trained_weights(model, cut).values() if each.requires_grad]
+        found: torch.optim.Optimizer = resolve(train.optimizer.torch)(
+            [{"params": moved}], **train.optimizer.arguments()
+        )
+        return found
+
     wanted = [*metrics.wanted, *learner.wanted, *moved_states(learner.graph).values()]
-    objective, stepper = processes.setup(Objective(model, wanted), optimizer)
+    objective, optimizer, stepper = processes.setup(Objective(model, wanted), optimizer_of)
     state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper, cut, scheduled)
     if checkpoint is not None:
         _take_up(state, checkpoint, same_phase, goes_on=same_phase or phase.goes_on)
@@ -178,7 +189,13 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
     take_weights(state.model, state.staged, taken)
     with refusing_damage(checkpoint):
         if goes_on:
-            restore_optimizer(state.optimizer, list(state.named), in_parts(checkpoint.optimizer, state.staged))
+            kept = in_parts(checkpoint.optimizer, state.staged)
+            own_parts = {
+                name: {key: divided_as(each, state.named[name]) for key, each in fields.items()}
+                for name, fields in kept.items()
+                if name in state.named
+            }
+            restore_optimizer(state.optimizer, list(state.named), own_parts)
         if same_phase:
             state.learner.restore(checkpoint.state, checkpoint.facts.get("algorithm", {}), complete=same_graph)
 

@@ -13,8 +13,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from modgraph.cli import main
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import grow
 from modgraph.store.growth import read_edits
 from modgraph.store.run_directory import RunDirectory
+from modgraph.training.continual.section import Continual
+from modgraph.training.run import started
+from modgraph.training.sections import Train
+from modgraph.training.state import train_state
 from tests import continual_runs
 from tests.small_runs import begin, go_on
 
@@ -74,7 +81,7 @@ def routed(spec: Path) -> Path:
 
 
 def with_two(*arguments: object) -> None:
-    done = run_two(*arguments)
+    done = run_two("-m", "modgraph", "train", *arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count('"test.accuracy"') == 1
 
@@ -84,7 +91,7 @@ def run_two(*arguments: object) -> subprocess.CompletedProcess[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     run = "-m torch.distributed.run --nproc-per-node=2 --master-addr=127.0.0.1".split()
-    command = [sys.executable, *run, f"--master-port={port}", "-m", "modgraph", "train", *map(str, arguments)]
+    command = [sys.executable, *run, f"--master-port={port}", *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
@@ -104,9 +111,12 @@ def close(run: Path, other: Path) -> None:
         )
 
 
-def test_two_processes_give_what_one_gives_and_one_goes_on_from_where_they_were(routed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_processes_give_what_one_gives_and_one_goes_on_from_where_they_were(
+    routed: Path, tmp_path: Path, strategy: str
+) -> None:
     begin(routed, tmp_path / "one", train__precision="float64")
-    settings = ("-s", "train.precision=float64", "-s", "train.checkpoint_every=3")
+    settings = ("-s", "train.precision=float64", "-s", "train.checkpoint_every=3", "-s", f"train.strategy={strategy}")
     with_two(routed, "--out", tmp_path / "two", *settings)
     close(tmp_path / "two", tmp_path / "one")
     for name in sorted(path.name for path in (tmp_path / "two/checkpoints").iterdir())[-2:]:
@@ -120,18 +130,20 @@ def test_all_stop_where_the_data_have_changed(routed: Path, tmp_path: Path) -> N
     begin(routed, tmp_path / "run", train__epochs=1)
     data = dict(np.load(routed.with_name("digits.npz")))
     np.savez(routed.with_name("digits.npz"), **{**data, "image": data["image"][::-1]})
-    done = run_two("--resume", tmp_path / "run")
+    done = run_two("-m", "modgraph", "train", "--resume", tmp_path / "run")
     assert done.returncode == 1
     assert done.stderr.count("error[MG620]: the data of") == 2 * 3  # of each process, for each split
 
 
 @pytest.mark.slow
-def test_all_processes_stop_where_the_loss_of_one_is_no_number(routed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_all_processes_stop_where_the_loss_of_one_is_no_number(routed: Path, tmp_path: Path, strategy: str) -> None:
     """One example, which only one of them sees, is too large for any sum: the other would wait for it for ever."""
     data = dict(np.load(routed.with_name("digits.npz")))
     data["image"][:] = np.where(np.arange(101)[:, None, None, None] == 50, 3e38, data["image"])
     np.savez(routed.with_name("digits.npz"), **data)
-    done = run_two(routed, "--out", tmp_path / "run", "-s", "train.validation=0.0", "-s", "data.test_fraction=0.05")
+    settings = ("-s", "train.validation=0.0", "-s", "data.test_fraction=0.05", "-s", f"train.strategy={strategy}")
+    done = run_two("-m", "modgraph", "train", routed, "--out", tmp_path / "run", *settings)
     assert done.returncode == 1, done.stderr
     assert "error[MG604]: the loss is nan at step" in done.stderr
     assert "Traceback" not in done.stderr.split("torch/distributed")[0]
@@ -145,3 +157,56 @@ def test_a_model_grows_alike_in_two_processes(tmp_path: Path) -> None:
     close(tmp_path / "two", tmp_path / "one")
     hashes = [[line.hash for line in read_edits(RunDirectory(tmp_path / run))] for run in ("one", "two")]
     assert hashes[0] == hashes[1] and len(hashes[0]) == 5
+
+
+# ------------------------------------------------------------ weights that are divided
+
+DIVIDED = """
+import sys
+from modgraph.training.run import finish, started
+
+with started(sys.argv[1], None, {"train.strategy": "fsdp", "train.precision": "float64"}, sys.argv[2]) as engine:
+    finish(engine)
+    own = {name: each.to_local() for name, each in engine.state.named.items()}
+    states = engine.state.optimizer.state_dict()["state"].values()
+    kept = sum(each["exp_avg"].to_local().numel() for each in states)
+    whole = engine.state.weights
+    sizes = [sum(each.numel() for each in own.values()), kept, sum(whole[name].numel() for name in own)]
+    parts = engine.processes.gather(sizes)
+    if engine.is_rank_zero:
+        print("sizes", *(size for part in parts for size in part))
+"""
+
+
+@pytest.mark.slow
+def test_each_process_keeps_its_part_and_the_run_is_one_like_any_other(routed: Path, tmp_path: Path) -> None:
+    begin(routed, tmp_path / "one", train__precision="float64")
+    (tmp_path / "script.py").write_text(DIVIDED)
+    done = run_two(tmp_path / "script.py", routed, tmp_path / "two")
+    assert done.returncode == 0, done.stderr
+    told = [int(each) for each in done.stdout.partition("sizes")[2].split()]
+    sizes = [told[:3], told[3:]]
+    assert {whole for _, _, whole in sizes} == {sum(own for own, _, _ in sizes)} == {sum(kept for _, kept, _ in sizes)}
+    assert all(own < 0.6 * whole and kept == own for own, kept, whole in sizes)
+    close(tmp_path / "two", tmp_path / "one")
+    # taken up by two again, from where one was
+    for name in sorted(path.name for path in (tmp_path / "two/checkpoints").iterdir())[-2:]:
+        (tmp_path / "two/checkpoints" / name).unlink()
+    with_two("--resume", tmp_path / "two")
+    close(tmp_path / "two", tmp_path / "one")
+    assert main(["eval", str(tmp_path / "two"), "--json"]) == 0
+    assert main(["export", str(tmp_path / "two"), "-o", str(tmp_path / "two.onnx")]) == 0
+
+
+def test_a_model_that_has_grown_is_not_divided(routed: Path, tmp_path: Path) -> None:
+    with started(str(routed), None, {}, str(tmp_path / "run")) as engine:
+        checkpoint, processes = engine.checkpoint(), engine.processes
+        processes.divides = True
+        with pytest.raises(ModgraphError) as caught:
+            train_state(grow(engine.graph, "expert", 1), engine.train, engine.phase, processes, checkpoint)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "MG880"
+
+
+def test_a_training_that_may_grow_is_not_divided() -> None:
+    assert "may grow" in (Train(strategy="fsdp", algorithm=Continual()).contradiction() or "")

@@ -1,0 +1,52 @@
+"""Weights that are divided among processes (FSDP): each has a part of each, of its gradient and its optimizer's state.
+
+What is kept or compared is whole, in every process; making it so is done by all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+
+
+def whole(x: Tensor) -> Tensor:
+    """A tensor with what all processes have of it."""
+    full = getattr(x, "full_tensor", None)
+    found: Tensor = x if full is None else full()
+    return found
+
+
+def divided_as(x: Tensor, like: Tensor) -> Tensor:
+    """This process's part of a whole tensor, as another of its shape is divided; whole where that is."""
+    mesh = getattr(like, "device_mesh", None)
+    if mesh is None or x.shape != like.shape:
+        return x
+    from torch.distributed.tensor import distribute_tensor
+
+    placed: Any = like
+    return distribute_tensor(x.to(like.device), mesh, placed.placements, src_data_rank=None)
+
+
+def divide(module: nn.Module, mesh: Any) -> nn.Module:
+    """Divide the weights of a module; they are whole while it computes, and while gradients flow back through it."""
+    from torch.distributed.fsdp import fully_shard
+
+    fully_shard(module, mesh=mesh["data_parallel"])
+    return module
+
+
+@contextmanager
+def made_whole(module: nn.Module) -> Iterator[None]:
+    """Within it the weights of a module are whole, for whoever does not call the module itself."""
+    inner: Any = getattr(module, "module", module)
+    if not hasattr(inner, "unshard"):
+        yield
+        return
+    inner.unshard()
+    try:
+        yield
+    finally:
+        inner.reshard()
