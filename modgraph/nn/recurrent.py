@@ -66,7 +66,10 @@ class LSTM(Recurrent):
     gates = 4
 
     def layer(self, x: Tensor) -> Tensor:
-        if torch.compiler.is_compiling() and not torch.compiler.is_exporting():
+        if torch.compiler.is_exporting():
+            each: Tensor = traced_lstm(x, self.weights)
+            return each
+        if torch.compiler.is_compiling():
             return self._stepwise(x)
         state, weights = self._zeros(x), self.weights
         found: Tensor = fused.lstm(x, (state, state), weights, len(weights) > 2, 1, 0.0, self.training, False, True)[0]
@@ -91,9 +94,34 @@ class GRU(Recurrent):
     gates = 3
 
     def layer(self, x: Tensor) -> Tensor:
+        if torch.compiler.is_exporting():
+            each: Tensor = traced_gru(x, self.weights)
+            return each
         state, weights = self._zeros(x), self.weights
         found: Tensor = fused.gru(x, state, weights, len(weights) > 2, 1, 0.0, self.training, False, True)[0]
         return found
+
+
+@torch.library.custom_op("modgraph::lstm", mutates_args=())
+def traced_lstm(x: Tensor, weights: list[Tensor]) -> Tensor:
+    """An LSTM as one operation of a traced graph: torch traces its own step by step, which takes half of an export."""
+    state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
+    found: Tensor = fused.lstm(x, (state, state), weights, len(weights) > 2, 1, 0.0, False, False, True)[0]
+    return found.clone(memory_format=torch.contiguous_format)
+
+
+@torch.library.custom_op("modgraph::gru", mutates_args=())
+def traced_gru(x: Tensor, weights: list[Tensor]) -> Tensor:
+    """A GRU likewise."""
+    state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
+    found: Tensor = fused.gru(x, state, weights, len(weights) > 2, 1, 0.0, False, False, True)[0]
+    return found.clone(memory_format=torch.contiguous_format)
+
+
+@traced_lstm.register_fake
+@traced_gru.register_fake
+def _(x: Tensor, weights: list[Tensor]) -> Tensor:
+    return x.new_empty(*x.shape[:-1], weights[1].shape[1])
 
 
 def turned(real: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ import modgraph
 from modgraph import ModgraphError
 from modgraph.backends.torch import Model, build
 from modgraph.ir import Result, grow
+from modgraph.nn.recurrent import GRU, LSTM, traced_gru, traced_lstm
 from modgraph.passes import Lower
 from tests.inspect.test_memory import measured_of, near, told_of
 
@@ -111,6 +112,18 @@ def test_values_and_gradients_are_those_of_torch_in_both_directions(kind: str, l
         torch.testing.assert_close(computed.outputs["y"][at, :length], expected[at, :length])
     for name, weight in theirs.named_parameters():
         torch.testing.assert_close(next(ours[key].grad for key in ours if names[key] == name), weight.grad)
+
+
+@pytest.mark.parametrize(("layer", "traced"), [(LSTM, traced_lstm), (GRU, traced_gru)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_what_a_trace_holds_for_a_layer_is_the_layer_bit_for_bit(layer: Any, traced: Any, bias: bool) -> None:
+    found = layer(3, 4, bias)
+    for weight in found.parameters():
+        torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(0)).requires_grad_(False)
+    for dtype in (torch.float32, torch.float64):
+        found, x = found.to(dtype), torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
+        assert torch.equal(traced(x, found.weights), found(x))
+        torch.library.opcheck(traced, (x, found.weights), test_utils=("test_schema", "test_faketensor"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

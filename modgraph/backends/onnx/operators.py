@@ -70,24 +70,25 @@ def _batch_norm(
     return op.BatchNormalization(x, weight, bias, mean, variance, epsilon=eps)
 
 
-def _lstm(x: Any, state: Any, weights: Sequence[Any], *settings: Any) -> Any:
+def _lstm(x: Any, weights: Sequence[Any]) -> Any:
     """modgraph.nn.LSTM: one layer, batch first, whose state begins at zero, as ONNX's does where none is given."""
-    return _states(op.LSTM, (0, 3, 1, 2), x, state[0].shape[-1], weights)
+    return _states(op.LSTM, (0, 3, 1, 2), x, weights)
 
 
-def _gru(x: Any, state: Any, weights: Sequence[Any], *settings: Any) -> Any:
+def _gru(x: Any, weights: Sequence[Any]) -> Any:
     """modgraph.nn.GRU, likewise."""
-    return _states(op.GRU, (1, 0, 2), x, state.shape[-1], weights, linear_before_reset=1)
+    return _states(op.GRU, (1, 0, 2), x, weights, linear_before_reset=1)
 
 
-def _states(layer: Any, gates: Sequence[int], x: Any, hidden: int, weights: Sequence[Any], **settings: Any) -> Any:
-    """The states of all steps [B, N, H], and the last ones, which nothing reads; the gates in the order of ONNX."""
+def _states(layer: Any, gates: Sequence[int], x: Any, weights: Sequence[Any], **settings: Any) -> Any:
+    """The states of all steps [B, N, H]; the gates in the order of ONNX."""
+    hidden = weights[1].shape[1]
     weights = [_laid(each, gates, hidden) for each in weights]
     axis = op.Constant(value_ints=[0])
     maps = [op.Unsqueeze(each, axis) for each in weights[:2]]
     bias = [op.Unsqueeze(op.Concat(*weights[2:], axis=0), axis)] if len(weights) > 2 else []
-    found, *last = layer(op.Transpose(x, perm=[1, 0, 2]), *maps, *bias, hidden_size=hidden, **settings)
-    return op.Transpose(op.Squeeze(found, op.Constant(value_ints=[1])), perm=[1, 0, 2]), *last
+    found, *_ = layer(op.Transpose(x, perm=[1, 0, 2]), *maps, *bias, hidden_size=hidden, **settings)
+    return op.Transpose(op.Squeeze(found, op.Constant(value_ints=[1])), perm=[1, 0, 2])
 
 
 def _laid(weight: Any, gates: Sequence[int], hidden: int) -> Any:
@@ -107,6 +108,6 @@ SAID: Mapping[Any, Callable[..., Any]] = {
     aten.rms_norm.default: _rms_norm,
     aten.batch_norm.default: _batch_norm,
     aten.conv2d.padding: _padded_convolution,
-    aten.lstm.input: _lstm,
-    aten.gru.input: _gru,
+    torch.ops.modgraph.lstm.default: _lstm,
+    torch.ops.modgraph.gru.default: _gru,
 }
