@@ -1,15 +1,24 @@
-"""Makes the pictures of the README and of these docs anew from the specs: python docs/pictures.py (two minutes).
+"""Makes the pictures of the README and of these docs anew from the specs: python docs/pictures.py (four minutes).
 
 They are what the commands write; the page that `diff` writes is photographed in Chromium.
 """
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modgraph.cli import main
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 SPECS = Path("specs")
 PICTURES = Path("docs/pictures")
@@ -40,17 +49,52 @@ def difference(folder: Path) -> None:
     photographed(page, PICTURES / "diff.png")
 
 
-def photographed(page: Path, picture: Path) -> None:
-    from playwright.sync_api import sync_playwright
+def page(folder: Path) -> None:
+    """A digit drawn twice, in a network that has to say which is smaller or larger."""
+    made("train", SPECS / "smn.mod", "--out", folder / "smn")
+    made("export", folder / "smn", "-o", folder / "page", "--web")
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder / "page")
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with viewed(f"http://127.0.0.1:{server.server_port}", 1240, 770) as view:
+        view.click("body[data-runs] >> text=Clear")
+        draw(view, (0.12, 0.1), (0.36, 0.1), (0.2, 0.42))
+        draw(view, (0.72, 0.58), (0.72, 0.92))
+        view.wait_for_timeout(1000)  # milliseconds
+        view.screenshot(path=PICTURES / "web.png")
+    server.shutdown()
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        view = browser.new_page(viewport={"width": 1280, "height": 1000})
-        view.goto(page.as_uri())
+
+def draw(view: Page, first: tuple[float, float], *others: tuple[float, float]) -> None:
+    """A line on the page's drawing area, through places from 0 to 1 across and down."""
+    box = view.locator(".draw canvas").bounding_box()
+    assert box is not None
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in (first, *others)]
+    view.mouse.move(*places[0])
+    view.mouse.down()
+    for place in places[1:]:
+        view.mouse.move(*place, steps=6)
+    view.mouse.up()
+
+
+def photographed(page: Path, picture: Path) -> None:
+    with viewed(page.as_uri(), 1280, 1000) as view:
         for fit in view.get_by_role("button", name="fit").all():
             fit.click()
         view.wait_for_timeout(500)  # milliseconds
         view.screenshot(path=picture)
+
+
+@contextmanager
+def viewed(address: str, width: int, height: int) -> Iterator[Page]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        view = browser.new_page(viewport={"width": width, "height": height})
+        view.goto(address)
+        yield view
         browser.close()
 
 
@@ -60,3 +104,4 @@ if __name__ == "__main__":
         graph()
         routing(Path(work))
         difference(Path(work))
+        page(Path(work))

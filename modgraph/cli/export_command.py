@@ -1,24 +1,27 @@
-"""Export a trained run to a verified bundle for ONNX Runtime."""
+"""Export a trained run to a verified bundle for ONNX Runtime, or with a page that runs it in the browser."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modgraph.cli.common import add_force
 from modgraph.diagnostics import render_all
 
 if TYPE_CHECKING:
-    from modgraph.backends.onnx import Test
+    from modgraph.backends.onnx import Report, Test
     from modgraph.data import Arrays
     from modgraph.ir import Graph
+    from modgraph.training.stored_run import Run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_directory", metavar="RUN")
-    parser.add_argument("-o", "--output", metavar="model.onnx", required=True)
+    parser.add_argument("-o", "--output", metavar="model.onnx|FOLDER", required=True)
     parser.add_argument("--routing", action="store_true", help="the routers' records as further outputs")
     parser.add_argument("--novelty", action="store_true", help="what routers record of novelty as further outputs")
     parser.add_argument("--int8", action="store_true", help="weights of eight bits; says what that changes")
@@ -30,22 +33,43 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="these outputs alone, and what they need; * stands for anything",
     )
+    parser.add_argument(
+        "--web", action="store_true", help="a folder with a page that runs the model in the browser, for any server"
+    )
     add_force(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.backends.onnx import export
-    from modgraph.data.batches import EXAMPLES
     from modgraph.training import load_run
 
+    if options.web:
+        from modgraph.web.site import check_site
+
+        check_site(options.output, options.force)
     run = load_run(options.run_directory)
     data = run.test_data()
+    if options.web:
+        from modgraph.web import write_site
+
+        site = write_site(options.output, partial(_exported, options, run, data), data, options.force)
+        _tell(site.report, site)
+    else:
+        report = _exported(options, run, data, options.output)
+        _tell(report, report)
+    return 0
+
+
+def _exported(options: argparse.Namespace, run: Run, data: Mapping[str, Arrays], path: str | Path) -> Report:
+    """The bundle of a run, written to a path; of a page it tells the routing."""
+    from modgraph.backends.onnx import export
+    from modgraph.data.batches import EXAMPLES
+
     first = next(iter(data.values()), None)
     tests = {split: _test(run.graph, arrays) for split, arrays in data.items()} if options.int8 else {}
-    report = export(
+    return export(
         run.model(),
-        options.output,
-        routing=options.routing,
+        path,
+        routing=options.routing or options.web,
         novelty=options.novelty,
         int8=options.int8,
         only=options.only,
@@ -54,10 +78,12 @@ def run(options: argparse.Namespace) -> int:
         description=run.description(),
         force=options.force,
     )
+
+
+def _tell(report: Report, account: object) -> None:
     if report.warnings:
         print(render_all(report.warnings), file=sys.stderr)
-    print(report)
-    return 0
+    print(account)
 
 
 def _test(graph: Graph, arrays: Arrays) -> Test:

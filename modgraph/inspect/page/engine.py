@@ -30,12 +30,13 @@ function clearTimeout() {}
 # What is unfolded, laid out and drawn: `rendered` is there when the queue of timers has run dry.
 DRIVER = """
 var rendered = null, fault = null;
-function render(data, budget) {
+function render(data, budget, routes) {
   rendered = fault = null;
   const index = indexed(data.scene);
   annotate(index, data);
   for (const id of Object.keys(data.marks || {})) if (!index.boxes.has(id)) delete data.marks[id];
-  const state = budget === null ? unfoldedAll(data.scene) : firstState(data.scene, budget);
+  const isWanted = routes ? leadsToLoad : undefined;
+  const state = budget === null ? unfoldedAll(data.scene) : firstState(data.scene, budget, isWanted);
   new ELK().layout(elkGraph(index, state)).then((laid) => {
     const placed = positions(laid);
     rendered = JSON.stringify({
@@ -87,13 +88,14 @@ def _check_addresses() -> None:
         raise ModgraphError([TooFewAddresses(most=most // 2**30)])
 
 
-def rendered(pane: dict[str, Any], budget: int | None = FIRST_BOXES) -> dict[str, Any]:
+def rendered(pane: dict[str, Any], budget: int | None = FIRST_BOXES, routes: bool = False) -> dict[str, Any]:
     """A pane in JSON laid out and drawn: `state`, what is unfolded; `laid`, positions; `svg`, the elements.
 
-    Unfolded are about `budget` boxes, or all but repetitions. Raises `ModgraphError` where V8 cannot start.
+    Unfolded are about `budget` boxes, or all but repetitions; with `routes` only what leads to boxes that have a load.
+    Raises `ModgraphError` where V8 cannot start.
     """
     engine = _engine()
-    engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}); 0")
+    engine.eval(f"render({json.dumps(pane)}, {json.dumps(budget)}, {json.dumps(routes)}); 0")
     result: Any = engine.eval("rendered")
     assert isinstance(result, str), engine.eval("fault")
     drawn: dict[str, Any] = json.loads(result)

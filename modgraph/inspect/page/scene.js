@@ -39,8 +39,8 @@ function drawnChildren(box, state) {
 }
 
 // What is unfolded at first: groups from the outside in, as long as no more than `budget` boxes are to be seen; how a
-// router decides is for those who ask.
-function firstState(scene, budget) {
+// router decides is for those who ask. Where only routes matter, what holds none stays folded.
+function firstState(scene, budget, isWanted = () => true) {
   const state = { open: new Set(), all: new Set() };
   let seen = scene.boxes.length;
   let level = scene.boxes.filter(isGroup);
@@ -50,7 +50,7 @@ function firstState(scene, budget) {
       if (box.kind === "repeat" && holdsLoad(box)) state.all.add(box.id);
       const children = drawnChildren(box, state);
       if (box.kind === "pool" && children.length < 3 && children.length + seen > budget + 6) continue;
-      if (box.kind === "route" || seen + children.length > budget) continue;
+      if (box.kind === "route" || seen + children.length > budget || !isWanted(box)) continue;
       seen += children.length;
       state.open.add(box.id);
       next.push(...children.filter(isGroup));
@@ -63,6 +63,11 @@ function firstState(scene, budget) {
 // Whether a trace tells of something in a box: repetitions that are alike are used unlike.
 function holdsLoad(box) {
   return Boolean(box.load) || (box.children || []).some(holdsLoad);
+}
+
+// Whether something inside a box has a load.
+function leadsToLoad(box) {
+  return (box.children || []).some(holdsLoad);
 }
 
 function unfoldedAll(scene) {

@@ -1,0 +1,24 @@
+"""Messages of `export --web` (MG86x)."""
+
+from __future__ import annotations
+
+from modgraph.diagnostics import Diagnostic
+
+
+class NoWebModule(Diagnostic):
+    """What runs a model in browsers, a module of JavaScript and the WebAssembly of ONNX Runtime, is a package of its
+    own, since it weighs more than all of modgraph."""
+
+    code = "MG860"
+    message = "--web needs the package modgraph-web: {reason}"
+    help = "pip install ./export/web, in a checkout of modgraph"
+    reason: str
+
+
+class NoFolder(Diagnostic):
+    """`export --web` writes a folder with a page, its model among other files, where `export` alone writes a bundle."""
+
+    code = "MG861"
+    message = '--web writes a folder, and "{path}" is the name of a bundle'
+    help = "for example: -o page/ --web"
+    path: str

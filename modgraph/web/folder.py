@@ -1,0 +1,81 @@
+"""A folder of files, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from modgraph.diagnostics import ModgraphError
+from modgraph.files import CannotWrite, NotOurs, writing
+from modgraph.web.record import files_in, recorded_in
+
+MOST_NAMED = 3  # files in the way that a message names
+
+
+def check_place(folder: Path, force: bool) -> None:
+    """Raises `ModgraphError` if a folder cannot be written there; better before the work than after."""
+    folder = Path(os.path.realpath(folder))
+    reason = None
+    if folder.exists() and not folder.is_dir():
+        reason = "it is a file, and --web writes a folder"
+    elif not folder.parent.is_dir():
+        reason = f'there is no folder "{folder.parent}"'
+    elif not os.access(folder.parent, os.W_OK):
+        reason = "the folder that it is to stand in cannot be written to"
+    if reason is not None:
+        raise ModgraphError([CannotWrite(path=str(folder), reason=reason)])
+    refuse_foreign_in(folder, force)
+
+
+def refuse_foreign_in(folder: Path, force: bool) -> None:
+    """Raises `ModgraphError` where a folder holds files that its page does not name as its own."""
+    foreign = [] if force or not folder.exists() else sorted(files_in(folder) - recorded_in(folder))
+    if foreign:
+        raise ModgraphError(NotOurs(path=str(folder / name)) for name in foreign[:MOST_NAMED])
+
+
+@contextmanager
+def replacing_folder(folder: Path, force: bool) -> Iterator[Path]:
+    """A new folder, which takes the place of `folder` when the block ends; where the block fails, nothing has changed.
+
+    Files that are not of the page in its place are kept, unless they have names of the new one's: such a folder is
+    refused without `force`. Raises `ModgraphError`.
+    """
+    target = Path(os.path.realpath(folder))
+    new = target.parent / f".modgraph-{secrets.token_hex(8)}.partial"
+    with writing(folder):
+        new.mkdir()
+    try:
+        yield new
+        refuse_foreign_in(target, force)  # which may have come meanwhile
+        with writing(folder):
+            _put(new, target)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _put(new: Path, target: Path) -> None:
+    """Put a folder in the place of another. The old one has another name in between: nothing is ever lost."""
+    if not target.exists():
+        new.rename(target)
+        return
+    old = target.parent / f".modgraph-{secrets.token_hex(8)}.replaced"
+    kept = files_in(target) - recorded_in(target) - files_in(new)
+    target.rename(old)
+    try:
+        new.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    _move(kept, old, target)
+    shutil.rmtree(old)
+
+
+def _move(names: Iterable[str], source: Path, target: Path) -> None:
+    for name in sorted(names):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).rename(target / name)

@@ -1,0 +1,84 @@
+// The folded graph beside the model: its pools show what each module does, a click on one selects its route.
+
+import { colourOf } from "./colours.js";
+
+const { element, ancestors, annotate, drawing, isGroup, svgElement } = globalThis;
+let engine = null;
+
+// The layout library, loaded when the page is at rest: it is wanted where something folds.
+globalThis.layouter = () => {
+  engine ??= new Promise((resolve, reject) => {
+    const script = element("script", { src: "page/elk.js" });
+    script.addEventListener("load", () => resolve(new globalThis.ELK()));
+    script.addEventListener("error", () => reject(new Error("page/elk.js is missing")));
+    document.head.append(script);
+  });
+  return engine;
+};
+
+export class GraphView {
+  constructor(record, told) {
+    Object.assign(this, { root: document.body, told, pools: new Map(record.routes.map((route) => [route.pool, route.modules])) });
+    this.pane = new Pane(this, record.graph, 0);
+    this.draw();
+    for (const [name, act] of [["in", () => this.pane.view.zoom(1.3)], ["out", () => this.pane.view.zoom(1 / 1.3)], ["fit", () => this.pane.view.fit()]])
+      this.root.querySelector(`[data-do=${name}]`).addEventListener("click", act);
+    new MutationObserver(() => this.paint()).observe(this.pane.svg, { childList: true });
+    new ResizeObserver(() => this.pane.view.fit(true)).observe(this.pane.canvas);
+    this.pane.svg.addEventListener("click", (event) => this.clicked(event));
+    setTimeout(globalThis.layouter, 300);
+  }
+  // Draw it anew where everything is.
+  draw() {
+    const { pane } = this, focus = document.activeElement?.closest?.(".box")?.dataset.id;
+    pane.svg.replaceChildren(svgElement(drawing(pane.index, pane.state, pane.laid)));
+    pane.view.show(true);
+    pane.settle();
+    if (focus) pane.focus(focus);
+  }
+  // The share of each module by route, in the boxes of routes and pools.
+  show(loads) {
+    const { index } = this.pane;
+    for (const box of index.order) delete box.load;
+    annotate(index, { loads });
+    this.draw();
+  }
+  // Bars and strands in the colours of their modules.
+  paint() {
+    for (const box of this.pane.svg.querySelectorAll(".box")) {
+      const bars = [...box.children].filter((each) => each.classList.contains("load"));
+      bars.forEach((bar, module) => {
+        bar.style.fill = colourOf(module, bars.length);
+        bar.dataset.module = module;
+      });
+    }
+    for (const edge of this.pane.svg.querySelectorAll(".edges > g")) {
+      const strands = [...edge.querySelectorAll(".strand")];
+      strands.forEach((strand, module) => (strand.style.stroke = colourOf(module, strands.length)));
+    }
+  }
+  clicked(event) {
+    this.module = event.target.dataset?.module === undefined ? null : Number(event.target.dataset.module);
+    if (this.module !== null) this.told(this.names, this.module);
+  }
+  select(route) {
+    this.quiet = true;
+    const shown = [route.name, route.pool].filter((id) => this.pane.laid.boxes[id]);
+    return this.pane.select(shown.length ? shown : [route.name], { reveal: true }).finally(() => (this.quiet = false));
+  }
+  // ------------------------------------------------------------ what a pane asks of its page
+  selected(pane, ids) {
+    if (this.quiet) return;
+    this.names = ids.flatMap((id) => [id, ...ancestors(pane.index, id).map((box) => box.id), ...inside(pane.index.boxes.get(id))]);
+    this.told(this.names, null);
+  }
+  fold(pane, id, open) {
+    return pane.fold(id, open);
+  }
+  followed() {}
+  tab() {}
+}
+
+function inside(box) {
+  return isGroup(box) ? box.children.flatMap((child) => [child.id, ...inside(child)]) : [];
+}

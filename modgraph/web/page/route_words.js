@@ -1,0 +1,22 @@
+// Words in the colours of the modules that were chosen for them.
+
+import { percent } from "./arrays.js";
+import { colourOf } from "./colours.js";
+
+const { element } = globalThis;
+
+// A click on a word tells its place.
+export function wordsOf(bundle, route, { data }, { gates, chosen, selects }, selected, told) {
+  const known = bundle.manifest.words[route.words];
+  const word = (id, at) => {
+    const row = gates[at], module = (selects ? chosen[at][0] : undefined) ?? row.indexOf(Math.max(...row));
+    const name = known ? known[id] : String(id), isDim = selected !== null && selected !== module;
+    const mark = element("sub", {}, String(module));
+    const made = element("button", { type: "button", class: `word${isDim ? " dim" : ""}`, title: `${name}: module ${module}, gate ${percent(row[module])}`,
+      "aria-label": `${name}, module ${module}`, "data-at": at, onclick: () => told(at) }, name, mark);
+    made.style.borderBottomColor = colourOf(module, route.modules);
+    made.style.background = `color-mix(in srgb, ${colourOf(module, route.modules)} 22%, transparent)`;
+    return made;
+  };
+  return element("p", { class: "words" }, Array.from(data, Number).map(word));
+}

@@ -1,0 +1,36 @@
+// An input of words, to type.
+
+import { wordsInput } from "../modgraph_web/modgraph.js";
+import { panel } from "./panel.js";
+
+const { element } = globalThis;
+
+export class WordsPanel {
+  constructor(bundle, port, changed) {
+    Object.assign(this, { bundle, port, exact: null, known: bundle.manifest.words[port.name] });
+    this.text = element("textarea", { rows: 3, spellcheck: "false", autocapitalize: "off", "aria-label": `${port.name}, text`, oninput: () => {
+      this.exact = null;
+      changed();
+    } });
+    this.told = element("p", { class: "muted unknown", role: "status" });
+    this.place = panel(bundle, port, this.text, this.told);
+  }
+  set(array) {
+    this.exact = array;
+    this.text.value = Array.from(array.data, (id) => this.known[id]).join(" ");
+    this.tell([]);
+  }
+  value() {
+    if (this.exact) return this.exact;
+    if (!this.text.value.trim()) return this.tell([]);
+    const { data, shape, unknown } = wordsInput(this.bundle, this.port.name, this.text.value);
+    this.tell(unknown);
+    return { data, shape };
+  }
+  // Say which words the model does not know.
+  tell(unknown) {
+    const words = [...new Set(unknown)];
+    this.told.replaceChildren(...(words.length ? ["not in its vocabulary: ", ...words.flatMap((word) => [element("mark", {}, word), " "])] : []));
+    return null;
+  }
+}

@@ -1,0 +1,83 @@
+"""What a page must know of each route to show what it decides: which outputs tell it, and of what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from modgraph_runtime.ports import Port
+
+from modgraph.declare import Role
+from modgraph.ir import Graph, Part, RouteNode
+from modgraph.trace.places import Places, places_of_tokens
+from modgraph.trace.routes import parts_with_gates
+
+
+@dataclass(frozen=True)
+class ShownRoute:
+    """A route, the bundle's outputs with its gates, and with its choice or its slots where it selects modules.
+
+    Senders are the `places` of an image, or one for each of the tokens of the input `words`, where they are either.
+    """
+
+    name: str
+    pool: str
+    router: str
+    decides: str
+    modules: int
+    gates: str
+    choice: str | None
+    slots: str | None
+    places: Places | None
+    words: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def shown_routes(graph: Graph, outputs: Mapping[str, Port]) -> list[ShownRoute]:
+    """The routes of a bundle's graph whose gates are among its outputs, in the order of work."""
+    places = places_of_tokens(graph)
+    found = [_shown(part, route, graph, outputs, places) for part, route in parts_with_gates(graph)]
+    return [route for route in found if route.gates in outputs]
+
+
+def _shown(
+    part: Part, route: RouteNode, graph: Graph, outputs: Mapping[str, Port], places: Mapping[str, Places]
+) -> ShownRoute:
+    router, pool = part.graph.router_of(route), part.graph.pool_of(route)
+
+    def output(role: Role) -> str | None:
+        record = router.router.record_as(role)
+        return None if record is None else f"{route.name}.{record.name}"
+
+    gates = str(output(Role.GATES))
+    senders = outputs[gates].shape[:-1] if gates in outputs else ()
+    return ShownRoute(
+        route.name,
+        pool.name,
+        router.name,
+        router.router.as_written,
+        pool.size,
+        gates,
+        output(Role.CHOICE),
+        output(Role.SLOTS),
+        None if part.scan is not None else _places(graph, route, senders, places),
+        _words(graph, senders),
+    )
+
+
+def _places(
+    graph: Graph, route: RouteNode, senders: tuple[int | str, ...], places: Mapping[str, Places]
+) -> Places | None:
+    """Where senders lie on an image, if each is one of the tokens: one may also hold them all."""
+    found = places.get(graph.inputs(route.name)["tokens"].node)
+    return found if found is not None and senders == (found.tokens,) else None
+
+
+def _words(graph: Graph, senders: tuple[int | str, ...]) -> str | None:
+    """The input of tokens along whose axis of any length there is one decision for each."""
+    along = [axis for axis in senders if axis != 1]
+    types = graph.input_types.items()
+    return next((name for name, type_ in types if type_.dtype == "token" and [*type_.dimensions] == along), None)

@@ -1,0 +1,164 @@
+"""Writes the folder of a page: a verified bundle that tells its routing, what runs it, what draws it, examples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from modgraph_runtime import Bundle
+
+from modgraph.backends.onnx import Report
+from modgraph.data import Arrays
+from modgraph.diagnostics import ModgraphError
+from modgraph.elaboration import stored_graph
+from modgraph.inspect.page import Pane
+from modgraph.inspect.page.engine import elk, rendered, text_of
+from modgraph.inspect.scene import scene_of
+from modgraph.ir import Graph, OpNode, Result
+from modgraph.ops.along_axis import Softmax
+from modgraph.version import VERSION
+from modgraph.web.document import html_of, style
+from modgraph.web.errors import NoFolder, NoWebModule
+from modgraph.web.examples import examples_of
+from modgraph.web.folder import check_place, replacing_folder
+from modgraph.web.record import FORMAT, PAGE, RECORD, files_in
+from modgraph.web.routes import ShownRoute, shown_routes
+
+GRAPH_SCRIPTS = ("scene.js", "layout.js", "draw.js", "dom.js", "zoom.js", "source.js", "pane.js", "charts.js")
+BUDGETS = (60, 30, 15, 6, 0)  # boxes unfolded at first, about, of what leads to routes: the first that is not too wide
+WIDEST = 1100  # pixels, before the drawing is made to fit
+MODULE = "modgraph_web"  # the folder of what runs a bundle, as the scripts of the page name it
+MODEL, EXAMPLES = "model.onnx", "examples.json"
+COMPILED = ".wasm"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A page that was written, and what its parts weigh in bytes."""
+
+    folder: Path
+    report: Report
+    sizes: Mapping[str, int]
+
+    def __str__(self) -> str:
+        compiled = sum(size for name, size in self.sizes.items() if name.endswith(COMPILED))
+        model = self.sizes[MODEL]
+        other = sum(self.sizes.values()) - compiled - model
+        return (
+            f"{self.report}\n{self.folder}: {sum(self.sizes.values()) / 1e6:.1f} MB, of which WebAssembly "
+            f"{compiled / 1e6:.1f}, the model {model / 1e6:.1f}, the page {other / 1e6:.1f}\n"
+            f"to look at it: python -m http.server -d {self.folder} 8000"
+        )
+
+
+def check_site(folder: str | Path, force: bool) -> None:
+    """Whether a page can be written there, before the work. Raises `ModgraphError`."""
+    if Path(folder).suffix == ".onnx":
+        raise ModgraphError([NoFolder(path=str(folder))])
+    module_files()
+    check_place(Path(folder), force)
+
+
+def write_site(
+    folder: str | Path,
+    export: Callable[[Path], Report],
+    splits: Mapping[str, Arrays],
+    force: bool = False,
+) -> Site:
+    """Write the folder of a page. `export` writes the bundle, with what its routers decide, to the path it is given.
+
+    Examples to try are of the first of the splits. Raises `ModgraphError`, and then leaves what was there before.
+    """
+    check_site(folder, force)
+    target = Path(folder)
+    with replacing_folder(target, force) as new:
+        report = export(new / MODEL)
+        bundle = Bundle(new / MODEL)
+        _copy(module_files(), new / MODULE)
+        _write_scripts(new / "page")
+        split, arrays = next(iter(splits.items()), ("", None))
+        tried = {"split": "", "examples": []} if arrays is None else examples_of(bundle, arrays, split)
+        (new / EXAMPLES).write_text(_json(tried))
+        (new / PAGE).write_text(html_of(bundle.manifest["model"]), encoding="utf-8")
+        names = sorted({*files_in(new), RECORD})
+        (new / RECORD).write_text(_json({"files": names, **_record(bundle)}), encoding="utf-8")
+        sizes = {name: (new / name).stat().st_size for name in names}
+    return Site(target, replace(report, path=target / MODEL), sizes)
+
+
+def module_files() -> dict[str, Path]:
+    """The files that run a bundle in a browser, by name. Raises `ModgraphError` where they are not installed."""
+    try:
+        import modgraph_web
+    except ImportError as error:
+        raise ModgraphError([NoWebModule(reason="it is not installed")]) from error
+    try:
+        return modgraph_web.files()
+    except FileNotFoundError as error:
+        raise ModgraphError([NoWebModule(reason=str(error))]) from error
+
+
+def _record(bundle: Bundle) -> dict[str, Any]:
+    graph = stored_graph(bundle.manifest["ir"])
+    routes = shown_routes(graph, bundle.routing)
+    return {
+        "modgraph": VERSION,
+        "format": FORMAT,
+        "routes": [route.as_json() for route in routes],
+        "probabilities": [name for name, result in graph.outputs.items() if _is_distribution(graph, result)],
+        "graph": _pane(graph, routes),
+    }
+
+
+def _pane(graph: Graph, routes: list[ShownRoute]) -> dict[str, Any]:
+    """The graph, laid out with room for what each route does, and without the places in a spec that is not there."""
+    pane = Pane(scene_of(graph), loads={route.name: [0.0] * route.modules for route in routes}).as_json()
+    for box in pane["scene"]["boxes"]:
+        _without_lines(box)
+    drawn = next(
+        each for each in _drawings(pane, bool(routes)) if each["laid"]["width"] <= WIDEST or not each["state"]["open"]
+    )
+    return pane | {"sources": [], "state": drawn["state"], "laid": drawn["laid"]}
+
+
+def _drawings(pane: dict[str, Any], routes: bool) -> Iterator[dict[str, Any]]:
+    """The graph, folded more and more, at last whole."""
+    return (rendered(pane, budget, routes) for budget in BUDGETS)
+
+
+def _without_lines(box: dict[str, Any]) -> None:
+    box.pop("lines", None)
+    for child in box.get("children", ()):
+        _without_lines(child)
+
+
+def _is_distribution(graph: Graph, result: Result) -> bool:
+    """Whether an output is probabilities already, not logits."""
+    node = graph[result.node]
+    return isinstance(node, OpNode) and isinstance(node.op, Softmax)
+
+
+def _write_scripts(folder: Path) -> None:
+    """The scripts of the page and of the graph's drawing, the layout library, the style sheet."""
+    folder.mkdir()
+    own = files("modgraph.web").joinpath("page")
+    for each in own.iterdir():
+        if each.name.endswith(".js"):
+            (folder / each.name).write_bytes(each.read_bytes())
+    (folder / "graph.js").write_text("\n".join(map(text_of, GRAPH_SCRIPTS)), encoding="utf-8")
+    (folder / "elk.js").write_text(elk(), encoding="utf-8")
+    (folder / "page.css").write_text(style(own.joinpath("page.css").read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _copy(found: Mapping[str, Path], folder: Path) -> None:
+    for name, path in found.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(path.read_bytes())
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,143 @@
+"""Pages of small runs, on a server of this machine's own, in a real browser."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page, expect
+
+from modgraph.cli import main
+from modgraph.training.run import finish, started
+from tests.inspect.browser import PATIENCE
+
+IMAGES = """
+model seen(experts=3) {
+  input  image: float[1, 16, 16]
+  target label: class[10]
+  tokenizer patches = patch_embed(4, 8) -> class_token
+  pool   expert[experts] = linear(16) -> relu -> linear(8)
+  router gate = cosine(1, width=4, noise=0.0)
+  pool   mixed[2] = linear(8)
+  router soft = agreement(2)
+  x = image -> patches
+  y = x + (x -> expert by gate)
+  logits = (y -> select(0)) + (y -> mixed by soft -> mean) -> linear(10)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
+IMAGES_RECIPE = "data: {name: digits, limit: 100}\ntrain: {epochs: 1, batch: 50, optimizer: {name: adam, lr: 0.01}}\n"
+
+WORDS = """
+model said(vocabulary=10) {
+  input  words: token[time, vocabulary]
+  target next: class[time, vocabulary]
+  pool   expert[3] = linear(8)
+  router gate = cosine(1, width=4, noise=0.0)
+  x = words -> embedding(8)
+  logits = x -> expert by gate -> linear(vocabulary)
+  output logits
+  output strength = logits -> mean
+  loss cross_entropy(logits, next)
+}
+"""
+WORDS_RECIPE = """
+data: {name: text, train: FOLDER/words.txt, window: 6}
+train: {epochs: 1, batch: 10}
+"""
+TEXT = "the cat sat on the mat and the dog sat on the log\n" * 30
+
+
+def trained(folder: Path, spec: str, recipe: str) -> Path:
+    (folder / "spec.mod").write_text(spec)
+    (folder / "spec.yaml").write_text(recipe.replace("FOLDER", str(folder)))
+    with started(str(folder / "spec.mod"), None, {}, str(folder / "run")) as engine:
+        finish(engine)
+    return folder / "run"
+
+
+def page_of_images(folder: Path) -> Path:
+    """The folder of a page, of a net that looks at digits and has routes of both kinds."""
+    assert main(["export", str(trained(folder, IMAGES, IMAGES_RECIPE)), "-o", str(folder / "page"), "--web"]) == 0
+    return folder / "page"
+
+
+def page_of_words(folder: Path) -> Path:
+    """The folder of a page, of a net that reads words."""
+    (folder / "words.txt").write_text(TEXT)
+    assert main(["export", str(trained(folder, WORDS, WORDS_RECIPE)), "-o", str(folder / "page"), "--web"]) == 0
+    return folder / "page"
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A folder as any static server shows it."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def opened(browser: Browser, folder: Path, width: int = 1400, theme: Any = "light") -> Iterator[Page]:
+    """A page that must neither complain nor ask anybody else for anything."""
+    with served(folder) as address:
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+        page.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
+        faults: list[str] = []
+        asked: list[str] = []
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        page.wait_for_selector("body[data-runs]")
+        page.evaluate("layouter()")
+        yield page
+        foreign = [url for url in asked if not url.startswith((address, "data:"))]
+        assert not faults and not foreign, f"faults {faults}, asked for {foreign}"
+        page.close()
+
+
+def runs(page: Page) -> int:
+    return int(page.evaluate("modgraph.last.runs"))
+
+
+def settled(page: Page, before: int) -> None:
+    """Wait until the page has computed something since."""
+    page.evaluate(
+        """async (before) => {
+          for (let n = 0; n < 600 && (modgraph.running || modgraph.last.runs === before); n++)
+            await new Promise((resolve) => setTimeout(resolve, 25));
+        }""",
+        before,
+    )
+    assert runs(page) > before
+
+
+def last(page: Page, group: str) -> dict[str, NDArray[Any]]:
+    """The inputs or outputs of what the page computed last."""
+    found = page.evaluate(
+        """(group) => Object.fromEntries(Object.entries(modgraph.last[group]).map(
+          ([name, { data, shape }]) => [name, [data instanceof Float32Array, Array.from(data, Number), shape]]))""",
+        group,
+    )
+    return {
+        name: np.array(data, np.float32 if is_float else np.int64).reshape(shape)
+        for name, (is_float, data, shape) in found.items()
+    }
