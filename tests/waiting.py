@@ -18,7 +18,7 @@ ASKING = {
 }
 SIZED = {torch.ops.aten.nonzero.default, torch.ops.aten.masked_select.default}  # results as long as the data say
 READ = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default}
-HOST = ("modgraph/data/", "torch/optim/")  # whose tensors are the processor's own
+HOST = ("modgraph/data/", "modgraph/training/reading.py", "torch/optim/")  # whose tensors are the processor's own
 
 
 class Waits:

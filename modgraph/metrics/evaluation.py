@@ -10,6 +10,7 @@ from torch import Tensor
 
 from modgraph.backends.torch import Model
 from modgraph.data import Arrays
+from modgraph.data.ahead import ahead
 from modgraph.data.batches import Batch, batches
 from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.ir import Graph
@@ -61,12 +62,13 @@ def evaluate(
     refuse_labels_beyond(arrays, model.graph)
     model.eval()
     means, metrics = Means(), metrics_of(model.graph, arrays, by, asked)
-    for indices, rows in batches(arrays, part, parts):
-        batch = placed(rows, model)
-        values, losses = results_of(model, batch, metrics.wanted)
-        metrics.gather(means, batch, values, losses)
-        if metrics.groups:
-            metrics.gather_groups(means, batch, values, arrays.groups[str(by)][indices])
+    with ahead(batches(arrays, part, parts), reads=bool(arrays.on_disk)) as every:
+        for indices, rows in every:
+            batch = placed(rows, model)
+            values, losses = results_of(model, batch, metrics.wanted)
+            metrics.gather(means, batch, values, losses)
+            if metrics.groups:
+                metrics.gather_groups(means, batch, values, arrays.groups[str(by)][indices])
     return means
 
 

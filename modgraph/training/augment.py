@@ -13,7 +13,6 @@ from torch import Tensor
 
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
-from modgraph.nn.device import sent
 from modgraph.training.errors import NotAnImage
 from modgraph.training.sections import Augment
 
@@ -39,7 +38,7 @@ def augmented(batch: Mapping[str, Tensor], augment: Mapping[str, Augment], noise
 
 def _moved(x: Tensor, augment: Augment, noise: Tensor) -> Tensor:
     """Images [B, C, H, W], each seen through a window of its own; beyond the image is zero."""
-    area, left, top, right, down, mirror = sent(noise, x.device, x.dtype).unbind(1)
+    area, left, top, right, down, mirror = noise.to(x).unbind(1)
     side = (1 - area * (1 - augment.crop)).sqrt()
     window = torch.zeros(len(x), 2, 3, dtype=x.dtype, device=x.device)
     window[:, 0, 0] = torch.where(mirror < 0.5, -side, side) if augment.flip else side

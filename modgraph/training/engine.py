@@ -17,7 +17,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model, build, generator_for
 from modgraph.backends.torch.labelled import labelled_examples
 from modgraph.data import TRAIN, VALIDATION, Arrays
-from modgraph.data.batches import Batch, RandomOrder, batch_of
+from modgraph.data.batches import Batch, RandomOrder
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 from modgraph.metrics.evaluation import evaluate, metrics_of
@@ -25,7 +25,6 @@ from modgraph.metrics.means import Means
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.run_directory import RunDirectory
-from modgraph.training.augment import DRAWS, augmented
 from modgraph.training.course import Course, Facts, Turn
 from modgraph.training.divergence import FiniteCheck, wrong_in
 from modgraph.training.divided import made_whole
@@ -34,6 +33,7 @@ from modgraph.training.logs import Log, progress
 from modgraph.training.monitored import check_monitored, measured_metrics
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
+from modgraph.training.reading import BatchReader
 from modgraph.training.sections import Train
 from modgraph.training.stages import FACT
 from modgraph.training.state import refusing_damage, train_state
@@ -58,6 +58,7 @@ class Engine:
         self.directory = directory
         self.processes = processes
         self.finite = FiniteCheck.on(processes.device)
+        self.reader = BatchReader(train, processes)
         self.origin = directory.origin() if resume else graph.hash()
         checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
         self.progress, self.means = Progress(), Means()
@@ -222,12 +223,13 @@ class Engine:
         done = self.progress.step_of_phase - self.progress.epoch_of_phase * steps
         order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
         title = f"epoch {self.progress.epoch_of_phase + 1}/{self.phase.epochs}"
-        every = self.train.checkpoint_every
-        for indices in progress(order, steps - done, title, quiet=not self.processes.is_rank_zero):
-            self._step(indices)
-            ended = self.progress.step_of_phase % steps == 0
-            if every is not None and self.progress.step % every == 0 and not ended:
-                self.save()
+        every, quiet = self.train.checkpoint_every, not self.processes.is_rank_zero
+        with self.reader.reading(self.phase.data, order, self.progress.step) as examples:
+            for indices in progress(examples, steps - done, title, quiet=quiet):
+                self._step(indices)
+                ended = self.progress.step_of_phase % steps == 0
+                if every is not None and self.progress.step % every == 0 and not ended:
+                    self.save()
 
     def _close_epoch(self, log: Log | None) -> None:
         """Close an epoch: log its metrics, and see whether it was the best, and whether it is enough."""
@@ -260,9 +262,8 @@ class Engine:
             group["lr"] = self._rate()
         state.optimizer.zero_grad(set_to_none=True)
         with self.processes.shard(indices, self.train.seed, step) as own:
-            rows = batch_of(self.phase.data, own.numpy(), among=indices.numpy())
-            batch = {name: self.processes.placed(tensor) for name, tensor in rows.items()}
-            found, losses = state.objective({**self._augmented(batch, indices, step), **self._told(own, batch)})
+            batch, moved = self.reader.batch(self.phase.data, indices, step)
+            found, losses = state.objective({**moved, **self._told(own, batch)})
             measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
             objective = state.learner.objective(losses, found[measured:known], len(indices))
         self._descend(objective, batch, len(indices))
@@ -285,13 +286,6 @@ class Engine:
     def _told(self, indices: Tensor, batch: Batch) -> dict[str, Tensor]:
         """What draws are to take, by the names under which a batch tells it."""
         return {name: self.processes.placed(each) for name, each in self.state.learner.told(indices, batch).items()}
-
-    def _augmented(self, batch: Batch, indices: Tensor, step: int) -> Batch:
-        """This process's part of a batch, its images moved as they would be in one process."""
-        if not self.train.augment:
-            return batch
-        noise = torch.rand(len(indices), DRAWS, generator=generator_for(self.train.seed, "augment", step))
-        return augmented(batch, self.train.augment, noise[slice(*self.processes.own(indices))])
 
     def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss or a gradient is no finite number."""
