@@ -29,7 +29,10 @@ from tests.traces import shared_traces
 def bundles(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
     """A folder with smn.onnx (class names included), words.onnx and some arrays."""
     folder = tmp_path_factory.mktemp("bundles")
-    names = {"classes": {"label": [f"d{digit}" for digit in range(10)]}, "preprocessing": {"image": "ink is 1"}}
+    names = {
+        "classes": {"label": [f"d{digit}" for digit in range(10)]},
+        "preprocessing": {"image": {"words": "ink is 1", "channels": "grey"}},
+    }
     smn = modgraph.load("specs/smn.mod", iterations=1).build()
     with shared_traces(traces):
         modgraph.export(smn, folder / "smn.onnx", routing=True, description=names)
@@ -218,7 +221,8 @@ def test_the_command_writes_or_summarises(
     with np.load(out) as arrays:
         assert arrays["logits"].shape == (5, 10)
     assert command([str(bundles / "smn.onnx"), "--info"]) == 0
-    assert "image: float[1, 28, 28]" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "image: float[1, 28, 28]" in told and "made     image: ink is 1\n" in told
 
 
 @pytest.mark.parametrize("command", [runtime_main, lambda arguments: main(["run", *arguments])])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ WORDS_RECIPE = """
 data: {name: text, train: FOLDER/words.txt, window: 6}
 train: {epochs: 1, batch: 10}
 """
+NO_HEADERS = MappingProxyType[str, str]({})
 TEXT = "the cat sat on the mat and the dog sat on the log\n" * 30
 
 
@@ -78,14 +80,24 @@ def page_of_words(folder: Path) -> Path:
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
+    def __init__(self, *arguments: Any, headers: Mapping[str, str], **more: Any) -> None:
+        self.extra = headers
+        super().__init__(*arguments, **more)
+
+    def end_headers(self) -> None:
+        for name, value in self.extra.items():
+            self.send_header(name, value)
+        super().end_headers()
+
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """A folder as any static server shows it."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as server:
+def served(folder: Path, headers: Mapping[str, str] = NO_HEADERS) -> Iterator[str]:
+    """A folder as any static server shows it, or one that adds some headers."""
+    handler = functools.partial(Quiet, directory=folder, headers=headers)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/"

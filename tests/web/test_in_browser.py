@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +14,7 @@ from playwright.sync_api import Browser, sync_playwright
 import modgraph
 from tests.inspect.browser import CHROMIUM, FLAGS, PATIENCE
 from tests.traces import shared_traces
+from tests.web.served import served
 
 modgraph_web = pytest.importorskip("modgraph_web", reason="needs pip install -e ./export/web")
 pytestmark = pytest.mark.skipif(not modgraph_web.available(), reason="needs pip install -e ./export/web")
@@ -41,32 +37,6 @@ COMPUTE = """async ([threads, x]) => {
   const { logits } = await bundle.run({ x });
   return [Array.from(logits.data), env.wasm.numThreads, crossOriginIsolated, Boolean(crypto.subtle)];
 }"""
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves a folder with some headers more, and prints nothing."""
-
-    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript", ".wasm": "application/wasm"}
-
-    def __init__(self, *arguments: Any, headers: dict[str, str], **more: Any) -> None:
-        self.more = headers
-        super().__init__(*arguments, **more)
-
-    def end_headers(self) -> None:
-        for name, value in self.more.items():
-            self.send_header(name, value)
-        super().end_headers()
-
-    def log_message(self, *_: Any) -> None: ...
-
-
-@contextmanager
-def served(folder: Path, headers: dict[str, str]) -> Iterator[int]:
-    """The port at which a folder is served."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder), headers=headers)) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +72,10 @@ def test_a_page_computes_what_python_does(
     chromium: Browser, folder: Path, host: str, headers: dict[str, str], threads: int, secure: bool
 ) -> None:
     x = np.random.default_rng(0).random((3, 4, 6)).astype(np.float32)
-    with served(folder, headers) as port:
+    with served(folder, headers) as address:
         page = chromium.new_page()
         page.set_default_timeout(PATIENCE)
-        page.goto(f"http://{host}:{port}/")
+        page.goto(address.replace("127.0.0.1", host))
         logits, computed, isolated, digest = page.evaluate(COMPUTE, [2, x.tolist()])
         page.close()
     assert (computed, isolated, digest) == (threads, bool(headers), secure)
