@@ -69,6 +69,13 @@ class Program:
 
         return build(self.ir, seed=seed, lowering=lowering)
 
+    def pytorch_source(self, lowering: str | None = None) -> str:
+        """The model as one file of PyTorch that needs torch alone and gives the same outputs and gradients, with the
+        same names of weights. Raises `ModgraphError` where a layer cannot be copied."""
+        from modgraph.backends.torch.source import source_of
+
+        return source_of(self.build(lowering=lowering))
+
 
 def load(path: str | Path, /, **parameters: Any) -> Program:
     """Read a spec. Raises `ModgraphError`, which shows every mistake with its place."""

@@ -137,6 +137,17 @@ class NothingToRound(Diagnostic):
     model: str
 
 
+class NoSource(Diagnostic):
+    """A file of PyTorch that stands by itself holds a copy of each layer that torch lacks. One of an installed package
+    can be copied where that package has it as Python source which needs torch and Python's own library alone."""
+
+    code = "MG865"
+    message = "{path} cannot be copied into a file of its own: {reason}"
+    help = "ask for another form of the routes (--lowering), leave out what needs it, or write a bundle (-o model.onnx)"
+    path: str
+    reason: str
+
+
 class NoNovelty(Diagnostic):
     """What a model is to tell of novelty is what its routers record of it."""
 

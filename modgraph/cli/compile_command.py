@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from modgraph_runtime.integrity import MANIFEST_KEYS
-from modgraph_runtime.provenance import GRAPH_KEYS
+from modgraph_runtime.provenance import GRAPH_KEYS, sealed
 
 from modgraph.cli.common import add_force, add_overrides, load_spec
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
@@ -18,11 +18,11 @@ from modgraph.passes import NoSuchLowering
 
 
 class UnknownSuffix(Diagnostic):
-    """`compile -o` writes what the suffix says: `.onnx` a bundle, `.json` the graph."""
+    """`compile -o` writes what the suffix says: `.onnx` a bundle, `.json` the graph, `.py` PyTorch source."""
 
     code = "MG111"
     message = '"{path}" has no suffix that compile can write'
-    help = "end it in .onnx (a bundle for ONNX Runtime) or .json (the graph)"
+    help = "end it in .onnx (a bundle for ONNX Runtime), .json (the graph) or .py (PyTorch source)"
     path: str
 
 
@@ -38,7 +38,9 @@ class UnknownLowering(Diagnostic):
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC")
     add_overrides(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write a bundle (.onnx) or the graph (.json)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write a bundle (.onnx), the graph (.json) or PyTorch source (.py)"
+    )
     parser.add_argument(
         "--lowering", metavar="FORM", help="how to compute routes that can be, instead of the best form"
     )
@@ -48,11 +50,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     suffix = Path(options.output).suffix if options.output else None
-    if suffix not in (None, ".onnx", ".json"):
+    if suffix not in (None, ".onnx", ".json", ".py"):
         raise ModgraphError([UnknownSuffix(path=options.output)])
     if suffix == ".onnx":
         refuse_foreign(*files_of_bundle(options.output), force=options.force, keys=MANIFEST_KEYS)
-    elif suffix == ".json":
+    elif suffix is not None:
         refuse_foreign(options.output, force=options.force, keys=GRAPH_KEYS)
     program = load_spec(options.spec, options)
     from modgraph.backends.report import compile_report
@@ -64,6 +66,10 @@ def run(options: argparse.Namespace) -> int:
     print(compile_report(program.ir, model))
     if suffix == ".json":
         write_output(options.output, json.dumps(to_json(program.ir), indent=2).encode(), options.force, GRAPH_KEYS)
+    elif suffix == ".py":
+        from modgraph.backends.torch.source import source_of
+
+        write_output(options.output, sealed(source_of(model)).encode(), options.force)
     elif suffix == ".onnx":
         from modgraph.backends.onnx import export
 

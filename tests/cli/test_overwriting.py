@@ -81,6 +81,7 @@ FOREIGN: dict[str, bytes] = {
     ".png": picture("png"),
     ".svg": picture("svg"),
     ".pdf": picture("pdf"),
+    ".py": b"# Written by modgraph 0.1.0, and then by me\n",
     ".html": b"<!DOCTYPE html><title>modgraph 0.1.0</title>",
     ".dot": b"digraph modgraph {}",
     ".mmd": b"flowchart TB",
@@ -89,6 +90,7 @@ FOREIGN: dict[str, bytes] = {
 COMMANDS: dict[str, tuple[Callable[[Path, str], list[str]], tuple[str, ...]]] = {
     "compile to a bundle": (lambda run, to: ["compile", f"{run}/plain.mod", "-o", f"{to}.onnx"], (".onnx", ".json")),
     "compile to a graph": (lambda run, to: ["compile", f"{run}/small.mod", "-o", f"{to}.json"], (".json",)),
+    "compile to source": (lambda run, to: ["compile", f"{run}/small.mod", "-o", f"{to}.py"], (".py",)),
     "export": (lambda run, to: ["export", f"{run}/run", "-o", f"{to}.onnx"], (".json",)),
     "trace to arrays": (lambda run, to: ["trace", f"{run}/run", "-o", f"{to}.npz"], (".npz",)),
     "trace to JSON": (lambda run, to: ["trace", f"{run}/run", "-o", f"{to}.json"], (".json",)),

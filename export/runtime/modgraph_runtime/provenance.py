@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -19,6 +20,7 @@ SUMMARY_KEYS = frozenset(("modgraph", "split", "routes"))
 KINDS = (GRAPH_KEYS, MANIFEST_KEYS, SUMMARY_KEYS)
 LARGEST_JSON = 1 << 26  # bytes; what is larger is not ours
 ARCHIVE = b"modgraph"  # the comment of a zip file, with its length the last bytes
+SEAL = b"# modgraph: sha256 of all above "  # before the digest that a source ends in
 EITHER_END = 1 << 13  # bytes of a picture among which its maker is named
 
 
@@ -78,6 +80,16 @@ def _text(mark: bytes) -> Callable[[IO[bytes]], bool]:
     return lambda file: mark in file.read(EITHER_END)
 
 
+def sealed(source: str) -> str:
+    """A source with its digest at the end: once it is changed, it is its user's, and no longer overwritten."""
+    return f"{source}{SEAL.decode()}{hashlib.sha256(source.encode()).hexdigest()}\n"
+
+
+def _source(file: IO[bytes]) -> bool:
+    text, _, digest = file.read(LARGEST_JSON).rpartition(SEAL)
+    return hashlib.sha256(text).hexdigest().encode() == digest.strip()
+
+
 def _end(file: IO[bytes], count: int) -> bytes:
     """The last bytes of a file."""
     file.seek(-min(count, file.seek(0, os.SEEK_END)), os.SEEK_END)
@@ -92,5 +104,6 @@ TOLD: dict[str, Callable[[IO[bytes]], bool]] = {
     ".html": _text(b'<meta name="generator" content="modgraph '),
     ".dot": _text(b"// modgraph "),
     ".mmd": _text(b"%% modgraph "),
+    ".py": _source,
     ".pdf": _picture(b"/Creator (modgraph "),
 }

@@ -1,0 +1,204 @@
+"""Classes of a file: what they hold, under the names of a model's state dict, and what they compute."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from torch import nn
+
+from modgraph.backends.torch.construct import resolve
+from modgraph.backends.torch.source.copied import Copied
+from modgraph.backends.torch.source.names import class_name, free, is_attribute
+from modgraph.ir import GraphWeight
+
+NAME = "ThisClass"
+LINE = 112
+
+Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class, or the path of one, and what makes an instance
+
+
+@dataclass
+class File:
+    """A file that is being written: what is copied into it, and its classes, each once."""
+
+    copied: Copied = field(default_factory=Copied)
+    classes: dict[str, str] = field(default_factory=dict)  # by text, the name
+    weights: Mapping[str, GraphWeight] = field(default_factory=dict)  # of the model, by name
+    by_index: set[Any] = field(default_factory=set)  # pools whose modules are taken by index
+
+    def add(self, text: str, called: str) -> str:
+        """The name of a class of this text, which stands in the file once."""
+        if text not in self.classes:
+            name = class_name(called)
+            known = [name, *(f"{name}{at}" for at in range(2, len(self.classes) + 3))]
+            self.classes[text] = next(each for each in known if each not in self.classes.values())
+        return self.classes[text]
+
+    def made(self, made: Made) -> str:
+        """The call that makes a module."""
+        of, positional, named = made
+        of = resolve(of) if isinstance(of, str) else of
+        takes = _takes(of)
+        told = [(each.name, value, each.default) for each, value in zip(takes, positional, strict=False)]
+        others = {each.name: each.default for each in takes}
+        told += [(key, value, others.get(key, inspect.Parameter.empty)) for key, value in named.items()]
+        said, skipped = list[str](), False
+        is_ours = not of.__module__.startswith("torch")
+        for key, value, default in told:
+            if default is not inspect.Parameter.empty and default == value and type(default) is type(value):
+                skipped = True
+                continue
+            text = ast.unparse(value) if isinstance(value, ast.expr) else repr(value)
+            by_name = skipped or key in named or (is_ours and len(told) > 1 and key != told[0][0])
+            said.append(f"{key}={text}" if by_name else text)
+        return f"{self.copied.name_of(of)}({', '.join(said)})"
+
+
+class Class:
+    """A class that is being written. `root` has what it holds, under the same names, those of the model's weights
+    behind a prefix."""
+
+    def __init__(self, file: File, root: nn.Module, prefix: str = "") -> None:
+        self.prefix = prefix
+        self.file = file
+        self.root = root
+        self.members: dict[str, str] = {}  # what makes each module or parameter, by path
+        self.helpers: dict[str, str] = {}  # modules without weights, by attribute
+        self.scopes: list[str] = []  # parts that hold all that stands below their names
+        self.after: list[str] = []  # further lines of `__init__`
+
+    def held(self, path: str, make: Callable[[], str]) -> str:
+        """The expression for something that the class holds under a path."""
+        if path not in self.members and not self.covers(path):
+            self.members[path] = make()
+        return self.at(path)
+
+    def covers(self, path: str) -> bool:
+        """Whether one of its parts holds what stands under a path."""
+        return path.startswith(tuple(self.scopes))
+
+    def at(self, path: str) -> str:
+        """The expression for what stands under a path."""
+        return at_path("self", self.root, path)
+
+    def helper(self, called: str, made: str) -> str:
+        """The expression for a module without weights."""
+        known = next((name for name, each in self.helpers.items() if each == made), None)
+        if known is None:
+            known = free(called, {*self.helpers, *self.root._modules, *self.root._parameters, *dir(nn.Module)})
+            self.helpers[known] = made
+        return f"self.{known}"
+
+    def text(self, doc: str, methods: Iterable[str], base: str = "nn.Module", given: str = "") -> str:
+        """The class, called `ThisClass`."""
+        head = [f"class {NAME}({base}):", *_doc(doc, 4), ""]
+        init = [f"    def __init__(self{given}):", "        super().__init__()"]
+        init += [line for key, value in self.tree().items() for line in self._set(key, value)]
+        init += [f"        self.{name} = {made}" for name, made in self.helpers.items()]
+        init += [f"        {line}" for line in self.after]
+        if len(init) > 2:
+            head += [*init, ""]
+        body = "\n\n".join(methods)
+        return "\n".join([*head, *(f"    {line}" if line else "" for line in body.splitlines())])
+
+    def tree(self) -> dict[str, Any]:
+        """What makes the members, by parts of their paths."""
+        return _tree(self.members)
+
+    def _set(self, key: str, value: Any) -> list[str]:
+        if not is_attribute(key):
+            kind = "_parameters" if key in self.root._parameters else "_modules"
+            return laid_out(f'        self.{kind}["{key}"] = ', self._made(value, self.root._modules.get(key)), 8)
+        return laid_out(f"        self.{key} = ", self._made(value, self.root._modules.get(key)), 8)
+
+    def _made(self, value: Any, module: Any) -> Any:
+        """The text that makes what stands under a name, or a call and its arguments."""
+        if isinstance(value, str):
+            return value
+        parts = {key: self._made(each, module._modules.get(key)) for key, each in value.items()}
+        if is_list(module):
+            runs = [(one, len([*same])) for one, same in groupby(parts.values())]
+            if len(runs) < len(parts) and all(isinstance(one, str) for one, _ in runs):
+                lists = [f"[{one} for _ in range({times})]" if times > 1 else f"[{one}]" for one, times in runs]
+                return f"nn.ModuleList({' + '.join(lists)})"
+            return ("nn.ModuleList([", [("", one) for one in parts.values()], "])")
+        named = self.file.copied.needed(("modgraph.backends.torch.source.alone", "Named"))
+        if all(key.isidentifier() for key in parts):
+            return (f"{named}(", [(f"{key}=", one) for key, one in parts.items()], ")")
+        return (f"{named}(**{{", [(f'"{key}": ', one) for key, one in parts.items()], "})")
+
+
+def _takes(of: type) -> list[inspect.Parameter]:
+    """What a constructor takes, as the first base says it by name."""
+    signatures = ([*inspect.signature(base).parameters.values()] for base in of.__mro__ if base is not object)
+    return next((each for each in signatures if not any(one.kind is one.VAR_POSITIONAL for one in each)), [])
+
+
+def at_path(said: str, root: nn.Module, path: str) -> str:
+    """The expression for what stands under a path below something that is said so."""
+    here = root
+    *homes, last = path.split(".")
+    for part in homes:
+        said, here = _below(said, here, part), here._modules[part]  # type: ignore[assignment]
+    if last in here._parameters:
+        return f"{said}.{last}" if is_attribute(last) else f'{said}._parameters["{last}"]'
+    return _below(said, here, last)
+
+
+def is_list(module: nn.Module) -> bool:
+    """Whether a namespace holds modules that are numbered from 0, and nothing else."""
+    names = [*module._modules]
+    return bool(names) and names == [str(at) for at in range(len(names))] and not module._parameters
+
+
+def _below(said: str, here: nn.Module, part: str) -> str:
+    if part.isdigit() and is_list(here):
+        return f"{said}[{part}]"
+    return f"{said}.{part}" if is_attribute(part) else f'{said}._modules["{part}"]'
+
+
+def _tree(members: Mapping[str, str]) -> dict[str, Any]:
+    """Paths as dictionaries in dictionaries."""
+    tree: dict[str, Any] = {}
+    for path, made in members.items():
+        *homes, last = path.split(".")
+        here = tree
+        for part in homes:
+            here = here.setdefault(part, {})
+        here[last] = made
+    return tree
+
+
+def laid_out(head: str, made: Any, indent: int) -> list[str]:
+    """Lines of a call, on one where it fits."""
+    if isinstance(made, str):
+        return [head + made]
+    opened, parts, closed = made
+    one = head + _flat(made)
+    if len(one) <= LINE:
+        return [one]
+    inner = " " * (indent + 4)
+    lines = [head + opened]
+    for before, part in parts:
+        told = laid_out(inner + before, part, indent + 4)
+        lines += [*told[:-1], told[-1] + ","]
+    return [*lines, " " * indent + closed]
+
+
+def _flat(made: Any) -> str:
+    if isinstance(made, str):
+        return made
+    opened, parts, closed = made
+    inside = ", ".join(before + _flat(part) for before, part in parts)
+    return f"{opened}{inside}{closed}"
+
+
+def _doc(text: str, indent: int) -> list[str]:
+    lines = textwrap.wrap(f'"""{text}"""', LINE - indent)
+    return [" " * indent + line for line in lines]

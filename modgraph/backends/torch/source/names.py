@@ -1,0 +1,79 @@
+"""Names for what a graph holds, as Python takes them."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Collection, Iterator
+from functools import cache
+from importlib import import_module
+from itertools import count
+from pkgutil import iter_modules
+from typing import Any
+
+from torch import nn
+
+from modgraph.ir import OpNode
+from modgraph.ops.op import Op
+
+BUSY = {"self", "torch", "nn", "F", "math", "len", "zip", "range", "losses"}  # what lines of functions speak of
+USED = {"self", "torch", "nn", "F", "math", "Tensor", "Named"}
+
+
+@cache
+def reserved() -> frozenset[str]:
+    """What no variable is called: what definitions in a file are called that it may call."""
+    import modgraph.nn as library
+
+    modules = [import_module(f"modgraph.nn.{each.name}") for each in iter_modules(library.__path__) if not each.ispkg]
+    modules.append(import_module("modgraph.backends.torch.source.alone"))
+    return frozenset({*USED, *dir(builtins), *keyword.kwlist, *(name for each in modules for name in vars(each))})
+
+
+def argument(name: str) -> str:
+    """What an input or a target is called."""
+    name = re.sub(r"\W", "_", name)
+    return f"{name}_" if name in BUSY or name in keyword.kwlist else name
+
+
+def names(name: str) -> Iterator[str]:
+    """Names for variables that are like this one, the best first."""
+    name = name if name.isidentifier() else "value_" + re.sub(r"\W", "_", name)
+    first = f"{name}_" if name in reserved() else name
+    yield first
+    yield from (f"{name}_{at}" for at in count(2))
+
+
+def free(name: str, taken: Collection[str]) -> str:
+    """A name for a variable that nothing else has."""
+    return next(each for each in names(name) if each not in taken)
+
+
+def variable(node: str, of: Any) -> str:
+    """What a node's result is called by those who wrote it: the name that it is bound to, or its own."""
+    path, _, helper = node.partition("~")
+    *scope, last = path.split(".")
+    ops = {*Op.registry, *([of.op.name] if isinstance(of, OpNode) else [])}
+    if scope and (last in ops or re.sub(r"\d+$", "", last) in ops):
+        last = next((each for each in reversed(scope) if not each.isdigit()), last)
+        last = re.sub(r"(?<=[a-z_])[2-9]$", "", last)
+    return f"{last}_{helper}" if helper else last
+
+
+def class_name(name: str) -> str:
+    """What a class is called that is named after something."""
+    return "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name) if part) or "Module"
+
+
+def below(root: nn.Module, path: str) -> nn.Module | None:
+    """The module under a dotted path, whatever its name means otherwise; None if there is none."""
+    here: Any = root
+    for part in filter(None, path.split(".")):
+        here = here._modules.get(part) if here is not None else None
+    return here  # type: ignore[no-any-return]
+
+
+def is_attribute(name: str) -> bool:
+    """Whether a module can be asked for something of this name by a dot."""
+    return name.isidentifier() and not keyword.iskeyword(name) and not hasattr(nn.Module, name)

@@ -1,0 +1,62 @@
+"""Writes scans: the step as a function within the function, and the call that takes it along a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from modgraph.backends.torch.plan import needed
+from modgraph.backends.torch.route import CompiledRoute
+from modgraph.backends.torch.run import Step
+from modgraph.backends.torch.scan import CompiledScan
+from modgraph.backends.torch.source.body import Body
+from modgraph.backends.torch.source.pools import function
+from modgraph.backends.torch.source.routes import pool_of
+from modgraph.backends.torch.source.steps import ALONE, Writer, reads
+from modgraph.declare import sizes
+from modgraph.ir import Result
+from modgraph.nn import selected
+
+
+def scan_of(writer: Writer, step: Step, scan: CompiledScan) -> None:
+    """The lines of one scan."""
+    outer, node = writer.body, scan.node
+    given = dict(zip(scan.slots, outer.variables(step.operands), strict=True))
+    sequence = given.pop(node.variable)
+    zeros = partial(_zeros, scan, sequence, writer.home.at)
+    starts = [given.pop(state) if state in given else zeros(state) for state in node.states]
+    length = f", {outer.variables([step.length])[0]}" if step.length is not None else ""
+    results = [each for at, _ in enumerate(node.types) if outer.uses[each := Result(step.node, at)]]
+    stacked = [scan.plan.wanted[len(node.states) + each.index] for each in results]
+    plan = needed(scan.plan.steps, (*scan.plan.wanted[: len(node.states)], *stacked))
+    inner = Body(node.region.graph, *reads(plan), taken=outer.taken)
+    for slot, value in given.items():
+        inner.known(Result(slot), value)
+    advance = inner.named("step")
+    x, *states = (inner.argument(Result(each), each.rpartition(".")[2]) for each in (node.variable, *node.states))
+    steps = Writer(inner, writer.home, node.region.graph, writer.paths, writer.rules)
+    for inside in plan.steps:
+        if isinstance(inside.compute, CompiledRoute) and isinstance(inside.compute.form, selected.SelectedGathered):
+            inner.begun[inside.node] = outer.named("gathered_modules")
+            outer.line(f"{inner.begun[inside.node]} = {pool_of(steps, inside, inside.compute)}.gathered()")
+    steps.write(plan.steps)
+    found = inner.returned(plan.wanted)
+    unpacked = [f"({x},) = slices", *([f"({', '.join(states)},) = states"] if states else [])]
+    count = len(states)
+    ending = f"return [{', '.join(found[:count])}], [{', '.join(found[count:])}]"
+    outer.line("")
+    for line in function(f"{advance}(slices, states)", [*unpacked, *inner.folded(), ending]).splitlines():
+        outer.line(line)
+    outer.line("")
+    along = writer.home.file.copied.needed((ALONE, "scan"))
+    outer.assign_all(results, f"{along}({advance}, [{sequence}], [{', '.join(starts)}]{length})")
+
+
+def _zeros(scan: CompiledScan, sequence: str, at: Callable[[str], str], state: str) -> str:
+    """The state before the first step where none is given."""
+    shape = ", ".join(map(str, sizes(scan.node.region.graph[state].types[0].shape)))
+    kind = scan.node.region.graph[scan.node.variable].types[0].dtype
+    first = next((name for name, each in scan.model.named_parameters() if each.is_floating_point()), None)
+    weight = "torch.get_default_dtype()" if first is None else f"{at(first)}.dtype"
+    dtype = f"{sequence}.dtype" if kind == "float" else weight
+    return f"torch.zeros(len({sequence}), {shape}, dtype={dtype}, device={sequence}.device)"

@@ -1,0 +1,585 @@
+"""gmoe_digits(classes=10, dim=32, depth=4, heads=4, experts=6, k=1, sparse=[1, 3], width=16, noise=1.0,
+    balance=0.01, size=16, patch=4)
+
+Written by modgraph 0.1.0; torch is all that it needs. Weights have the names that they have in modgraph:
+
+    model = GmoeDigits()
+    model.load_state_dict(safetensors.torch.load_file("weights.safetensors"))
+    output = model(image)
+
+B is the batch axis, "..." stands for any axes before those of one message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+# ---------------------------------------------------------------- layers
+
+
+class Importance(nn.Module):
+    """Σ over routes of CV²(Σ gates): gates [B, ..., N, M]; [B] over the example, a single number over the batch."""
+
+    def __init__(self, over: str) -> None:
+        super().__init__()
+        self.over = over
+
+    def forward(self, *gates: Tensor, real: tuple[Tensor | None, ...] | None = None) -> Tensor:
+        masks = real or (None,) * len(gates)
+        return torch.stack([self._of_one(cleared(each, mask)) for each, mask in zip(gates, masks, strict=True)]).sum(0)
+
+    def _of_one(self, gates: Tensor) -> Tensor:
+        if self.over == "example":
+            return squared_cv(gates.flatten(1, -2).sum(1))
+        return squared_cv(whole_batch_sum(gates.flatten(0, -2).sum(0)))
+
+
+def whole_batch_sum(x: Tensor) -> Tensor:
+    return x
+
+
+def squared_cv(x: Tensor) -> Tensor:
+    """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
+    if x.shape[-1] == 1:
+        return x.new_zeros(x.shape[:-1])
+    return x.var(-1) / (x.mean(-1) ** 2).clamp(min=torch.finfo(x.dtype).tiny)
+
+
+def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
+    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
+    reaches neither values nor gradients."""
+    return x if real is None else x.masked_fill(~real, otherwise)
+
+
+class CrossEntropy(nn.Module):
+    """−w[label] log softmax(logits)[label]: logits [B, ..., C], label [B, ...].
+
+    The label `ignore` does not count, nor does a negative one where labels may be `missing`: an example's mean is over
+    its other labels, zero if there are none. Classes before `since` have no share, and no label that counts is one of
+    them.
+    """
+
+    def __init__(
+        self,
+        weights: tuple[float, ...] = (),
+        ignore: int | None = None,
+        reduce: str = "mean",
+        since: int = 0,
+        missing: bool = False,
+    ) -> None:
+        super().__init__()
+        self.since = since
+        self.weights = weights
+        self.ignore = ignore
+        self.reduce = reduce
+        self.missing = missing
+
+    def forward(self, logits: Tensor, label: Tensor, real: Tensor | None = None) -> Tensor:
+        label = label.long()
+        counts = labelled(label, self.ignore, self.missing)
+        weight = constant(self.weights, logits.dtype, logits.device) if self.weights else None
+        known = (label if counts is None else label * counts).clamp(min=self.since)
+        logits = cleared(logits, real)
+        if self.since:
+            logits = F.pad(logits[..., self.since :], (self.since, 0), value=-math.inf)
+        loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
+        loss = loss if counts is None else loss * counts
+        return per_example(loss, both(counts, _of_positions(real)), self.reduce)
+
+
+def _of_positions(real: Tensor | None) -> Tensor | None:
+    """The mask of vectors [B, ..., D] as that of their positions [B, ...]."""
+    return None if real is None else real.squeeze(-1)
+
+
+def both(some: Tensor | None, others: Tensor | None) -> Tensor | None:
+    """What is true in two masks that broadcast against each other; None is true everywhere."""
+    if some is None or others is None:
+        return others if some is None else some
+    return some & others
+
+
+def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Given numbers [n] as a tensor."""
+    return torch.tensor(values, dtype=dtype, device=device)
+
+
+def per_example(x: Tensor, real: Tensor | None, reduce: str = "mean") -> Tensor:
+    """[B, ...] to [B] by mean or sum over what is real, `real` a mask that broadcasts against x."""
+    if x.dim() == 1:
+        return x
+    total = cleared(x, real).flatten(1).sum(1)
+    if reduce == "sum":
+        return total
+    if real is None:
+        return x.flatten(1).mean(1)
+    return total / real.expand_as(x).flatten(1).sum(1).clamp(min=1)
+
+
+def labelled(target: Tensor, ignore: int | None = None, missing: bool = False) -> Tensor | None:
+    """Which places of a target [B, ...] hold a label that counts; None where all do.
+
+    A class that is missing is negative, a number that is missing is not a number.
+    """
+    if target.is_floating_point():
+        return ~target.isnan() if missing else None
+    counts = target >= 0 if missing else None
+    if ignore is None:
+        return counts
+    others = target != ignore
+    return others if counts is None else counts & others
+
+
+class AlongAxis(nn.Module):
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+
+class KthLargest(AlongAxis):
+    """The k-th largest value, padding left out; of fewer the least, of none zero."""
+
+    def __init__(self, axis: int, k: int) -> None:
+        super().__init__(axis)
+        self.k = k
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        order = sorted_places(cleared(x.detach(), real, -torch.inf), self.axis, descending=True)
+        if real is None:
+            last = order.narrow(self.axis, min(self.k, x.shape[self.axis]) - 1, 1).clone()
+            return x.gather(self.axis, last).squeeze(self.axis)
+        count = real.sum(self.axis, keepdim=True)
+        at = (count.clamp(max=self.k) - 1).clamp(min=0).expand(order.narrow(self.axis, 0, 1).shape)
+        found = x.gather(self.axis, order.gather(self.axis, at)).squeeze(self.axis)
+        return torch.where(real.any(self.axis), found, 0.0)
+
+
+def sorted_places(x: Tensor, axis: int, descending: bool = False) -> Tensor:
+    """The places along an axis in the order of their values, of equal ones the first in front.
+
+    ONNX has no stable sort, but its TopK, which any sort becomes, takes the first of equal values.
+    """
+    return x.argsort(dim=axis, descending=descending, stable=True)
+
+
+def by_choice(x: Tensor, weights: Tensor, choice: Tensor, pool: Pool, straight: bool = False) -> Tensor:
+    """Each token's sum of w_j f_j(x) over the modules chosen for it, each module run once, on the tokens that chose it.
+
+    x [..., message], weights and choice [..., M] give [..., result].
+    """
+    x_S, chosen_SM = x.reshape(-1, *x.shape[-pool.rank :]), choice.reshape(-1, len(pool)) != 0
+    weights_SM = weights_of_chosen(weights, choice, straight).reshape(-1, len(pool))
+    module_E, token_E = chosen_SM.t().nonzero().unbind(1)  # of the transposed: in the order of modules
+    parts = torch.split(x_S.index_select(0, token_E), chosen_SM.sum(0).tolist())
+    values = torch.cat([pool.expert(j)(part) for j, part in enumerate(parts)])
+    weight = weights_SM.flatten().index_select(0, token_E * len(pool) + module_E)
+    weighted = values.flatten(1) * weight.unsqueeze(-1)
+    total = weighted.new_zeros(x_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)
+    return total.reshape(*weights.shape[:-1], *values.shape[1:])
+
+
+def weights_of_chosen(weights: Tensor, choice: Tensor, straight: bool) -> Tensor:
+    """Weights, zero where nothing is chosen; the gradient is too, unless it is to go straight through."""
+    return weights if straight or weights is choice else cleared(weights, choice != 0)
+
+
+class Pool(nn.Module):
+    """Modules of one interface, from messages of `rank` axes to results of `result_rank`, named 0, 1, …; what they have
+    in common stands under `shared`."""
+
+    def __init__(
+        self, modules: Iterable[nn.Module], rank: int = 1, result_rank: int = 1, shared: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        if shared is not None:
+            self.add_module("shared", shared)
+        self.size = 0
+        for module in modules:
+            self.add_module(str(self.size), module)
+            self.size += 1
+        self.rank, self.result_rank = rank, result_rank
+
+    def __len__(self) -> int:
+        return self.size
+
+    def expert(self, index: int) -> Any:
+        """One module; it takes [..., message] to [..., result]."""
+        return self._modules[str(index)]
+
+
+class TopKMask(AlongAxis):
+    """One at the k largest along an axis, of equal ones the first."""
+
+    def __init__(self, axis: int, k: int) -> None:
+        super().__init__(axis)
+        self.k = k
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """x of any shape gives the same shape; padding is never chosen."""
+        values = cleared(x.detach(), real, -torch.inf)
+        chosen = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
+        return cleared(chosen.to(x.dtype), real)
+
+
+def top_k_mask(scores: Tensor, k: int) -> Tensor:
+    """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
+    chosen, left = torch.zeros_like(scores, dtype=torch.bool), scores
+    for round_ in range(k):
+        left = left if round_ == 0 else scores.masked_fill(chosen, -torch.inf)
+        chosen = chosen.scatter(-1, left.argmax(-1, keepdim=True), True)
+    return chosen
+
+
+class NormalNoise(nn.Module):
+    """Normal noise of a deviation, a number or a value, in training; nothing is drawn where that is the number zero."""
+
+    def __init__(self, deviation: float | None = None) -> None:
+        super().__init__()
+        self.deviation = deviation
+
+    def forward(self, x: Tensor, deviation: Tensor | None = None) -> Tensor:
+        """x of any shape, and a deviation of the same, give that shape."""
+        if not self.training or self.deviation == 0:
+            return torch.zeros_like(x)
+        return standard_normal(x) * (deviation if self.deviation is None else self.deviation)
+
+
+def standard_normal(like: Tensor) -> Tensor:
+    """Normal noise of a tensor's shape, type and device."""
+    return torch.randn(like.shape, dtype=like.dtype, device=like.device)
+
+
+class Named(nn.Module):
+    """Modules and parameters under names."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__()
+        for name, each in named.items():
+            (self._parameters if isinstance(each, nn.Parameter) else self._modules)[name] = each
+
+
+class Attention(nn.Module):
+    """softmax(Q Kᵀ / √W) V for each head, joined and mapped once more.
+
+    With `kv_heads`, so many heads of keys and values, queries, keys and values have a map each; else one for all.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        memory_width: int,
+        head_width: int,
+        kv_heads: int | None = None,
+        bias: bool = True,
+        out_bias: bool = True,
+        causal: bool = False,
+        rotary: float | None = None,
+        relative: int | None = None,
+        qk_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        self.heads, self.kv_heads, self.causal = heads, kv_heads, causal
+        self.grouped = kv_heads not in (None, heads)
+        joined = heads * head_width
+        if kv_heads is None:
+            self.qkv = nn.Linear(width, 3 * joined, bias=bias)
+        else:
+            self.q = nn.Linear(width, joined, bias=bias)
+            self.k = nn.Linear(memory_width, kv_heads * head_width, bias=bias)
+            self.v = nn.Linear(memory_width, kv_heads * head_width, bias=bias)
+        self.q_norm = nn.RMSNorm(head_width, eps=1e-6) if qk_norm else None
+        self.k_norm = nn.RMSNorm(head_width, eps=1e-6) if qk_norm else None
+        self.rotary = None if rotary is None else Rotary(head_width, rotary)
+        self.relative = None if relative is None else Relative(relative, heads, causal)
+        self.out = nn.Linear(joined, width, bias=out_bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        real: tuple[Tensor | None, ...] = (None, None),
+    ) -> Tensor:
+        """x [..., N, D] gives the same shape, of memory [..., M, E] or of itself; mask [..., N, M] or [..., M] is zero
+        where a token is not seen. No token looks at padding, which `real` [..., N, 1] tells of each operand."""
+        real_keys = real[0] if memory is None else real[1]
+        q, k, v = self._mapped(cleared(x, real[0]), None if memory is None else cleared(memory, real[1]))
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
+        if self.rotary is not None:
+            turns = self.rotary(q)
+            q, k = turned(q, turns), turned(k, turns if memory is None else self.rotary(k))
+        q, k, v = (each.transpose(-3, -2) for each in (q, k, v))
+        seen = self._seen(q, k, mask, real_keys)
+        bias = seen if self.relative is None else self.relative(q.shape[-2], k.shape[-2], seen)
+        alone = self.causal and bias is None
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=alone, enable_gqa=self.grouped)
+        if seen is not None:
+            y = y.masked_fill(~seen.any(-1, keepdim=True), 0.0)  # of nothing; left open, it differs between backends
+        result: Tensor = self.out(y.transpose(-3, -2).flatten(-2))
+        return result
+
+    def _mapped(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries [..., N, H, W], keys and values [..., M, H, W], of as many heads as each has."""
+        if self.kv_heads is not None:
+            memory, kv_heads = x if memory is None else memory, self.kv_heads
+            return (
+                in_heads(self.q(x), self.heads),
+                in_heads(self.k(memory), kv_heads),
+                in_heads(self.v(memory), kv_heads),
+            )
+        if memory is None:
+            q, k, v = in_heads(self.qkv(x), 3, self.heads).unbind(-3)
+            return q, k, v
+        joined, weight, bias = self.qkv.out_features // 3, self.qkv.weight, self.qkv.bias
+        of_q, of_kv = slice(None, joined), slice(joined, None)
+        q = F.linear(x, weight[of_q], None if bias is None else bias[of_q])
+        kv = F.linear(memory, weight[of_kv], None if bias is None else bias[of_kv])
+        k, v = in_heads(kv, 2, self.heads).unbind(-3)
+        return in_heads(q, self.heads), k, v
+
+    def _seen(self, q: Tensor, k: Tensor, mask: Tensor | None, real: Tensor | None) -> Tensor | None:
+        """Which tokens each sees, a mask that broadcasts against [..., H, N, M]; None where `causal` says it all."""
+        found = None if real is None else real.transpose(-1, -2).unsqueeze(-3)
+        if mask is not None:
+            rows = mask if mask.dim() == q.dim() - 1 else mask.unsqueeze(-2)
+            given = (rows != 0).unsqueeze(-3)
+            found = given if found is None else found & given
+        if self.causal and (found is not None or self.relative is not None):
+            earlier = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
+            found = earlier if found is None else found & earlier
+        return found
+
+
+def in_heads(x: Any, *parts: int) -> Tensor:
+    """The last axis cut into so many parts, of parts."""
+    found: Tensor = x.unflatten(-1, (*parts, -1))
+    return found
+
+
+def turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
+    """x [..., N, H, W] with number i and that half a head further turned as a pair (Su et al., RoFormer, 2021), which
+    is how Llama's weights lie."""
+    cos, sin = turns
+    first, second = x.chunk(2, -1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+
+
+class Relative(nn.Module):
+    """A learned number for each head and bucket of distances, added to the scores (Raffel et al., T5, 2020)."""
+
+    def __init__(self, buckets: int, heads: int, causal: bool) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(buckets, heads))
+        self.table = [bucket_of(distance, buckets if causal else buckets // 2) for distance in range(FARTHEST + 1)]
+        self.later = 0 if causal else buckets // 2
+
+    def forward(self, N: int, M: int, seen: Tensor | None) -> Tensor:
+        """What is added to scores [..., H, N, M]: the least number where a token is not seen."""
+        device = self.weight.device
+        back = torch.arange(N, device=device).unsqueeze(-1) - torch.arange(M, device=device)
+        table = constant(self.table, torch.int64, device)
+        bucket = table[back.abs().clamp(max=FARTHEST)] + self.later * (back < 0)
+        bias = self.weight[bucket].permute(2, 0, 1).unsqueeze(0)
+        return bias if seen is None else bias.masked_fill(~seen, torch.finfo(bias.dtype).min)
+
+
+FARTHEST = 128  # from here on all distances share a bucket
+
+
+def bucket_of(distance: int, buckets: int) -> int:
+    """Half of the buckets are a distance each, the others grow with its logarithm up to `FARTHEST`."""
+    exact = buckets // 2
+    if distance < exact:
+        return distance
+    share = math.log(distance / exact) / math.log(FARTHEST / exact)
+    return min(exact + int(share * (buckets - exact)), buckets - 1)
+
+
+def exact(x: Tensor) -> torch.dtype:
+    """A type that holds whole numbers as they are, where that of x, of two bytes, would round them."""
+    return x.dtype if x.dtype.itemsize >= 4 else torch.float32
+
+
+class Rotary(nn.Module):
+    """By which angles pairs of numbers of a head are turned at each place: place · base^(−2i/W) for pair i."""
+
+    def __init__(self, width: int, base: float) -> None:
+        super().__init__()
+        half = width // 2
+        self.speeds = [base ** (-at / half) for at in range(half)]
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines [N, 1, W / 2] for x [..., N, H, W], places counted from 0."""
+        angle: Any = {"dtype": exact(x), "device": x.device}
+        places = torch.arange(x.shape[-3], **angle)
+        angles = places[:, None, None] * constant(self.speeds, **angle)
+        return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+
+
+class Position(nn.Module):
+    """Adds a learned vector to each position."""
+
+    def __init__(self, positions: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(positions, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.weight[: x.shape[-2]]
+
+
+class ClassToken(nn.Module):
+    """Puts a learned token in front: [..., N, D] to [..., N + 1, D]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        token = self.weight.expand(*x.shape[:-2], 1, -1)
+        return torch.cat((token, x), dim=-2)
+
+
+class _Images(nn.Module):
+    """Lets a layer that knows [B, C, H, W] take any outer axes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.dim() == 4:
+            plain: Tensor = super().forward(x)
+            return plain
+        result: Tensor = super().forward(x.reshape(-1, *x.shape[-3:]))
+        return result.reshape(*x.shape[:-3], *result.shape[1:])
+
+
+class Conv2d(_Images, nn.Conv2d):
+    """torch's convolution."""
+
+
+class PatchEmbed(Conv2d):
+    """[..., C, H, W] to [..., patches, width]."""
+
+    def __init__(self, channels: int, width: int, patch: int) -> None:
+        super().__init__(channels, width, patch, stride=patch)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).flatten(-2).transpose(-1, -2)
+
+
+# ---------------------------------------------------------------- the model, from its parts to GmoeDigits
+
+
+class Blocks(nn.Module):
+    """One of blocks."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(32, eps=1e-06)
+        self.attn = Attention(32, heads=4, memory_width=32, head_width=8)
+        self.norm2 = nn.LayerNorm(32, eps=1e-06)
+        self.mlp = Named(fc1=nn.Linear(32, 128), fc2=nn.Linear(128, 32))
+        nn.init.zeros_(self.attn.qkv.bias)
+        nn.init.zeros_(self.attn.out.bias)
+
+    def forward(self, x):
+        x = x + self.attn(self.norm1(x))  # [B, 17, 32]
+        y = F.gelu(self.mlp.fc1(self.norm2(x)))  # [B, 17, 128]
+        x = x + self.mlp.fc2(y)  # [B, 17, 32]
+        return x
+
+
+class Expert(nn.Module):
+    """One module of expert: [..., 32] to [..., 32]."""
+
+    def __init__(self):
+        super().__init__()
+        self.ffn = Named(fc1=nn.Linear(32, 128), fc2=nn.Linear(128, 32))
+
+    def forward(self, x):
+        y = F.gelu(self.ffn.fc1(x))  # [..., 128]
+        return self.ffn.fc2(y)
+
+
+class Blocks2(nn.Module):
+    """One of blocks."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(32, eps=1e-06)
+        self.attn = Attention(32, heads=4, memory_width=32, head_width=8)
+        self.norm2 = nn.LayerNorm(32, eps=1e-06)
+        self.expert = Pool([Expert() for _ in range(6)])
+        self.gate = Named(
+            weight=nn.Parameter(torch.empty(16, 32).uniform_(-0.17677669529663687, 0.17677669529663687)),
+            bias=nn.Parameter(torch.empty(16).uniform_(-0.17677669529663687, 0.17677669529663687)),
+            keys=nn.Parameter(torch.empty(16, 6).normal_(0, 0.01)),
+            scale=nn.Parameter(torch.full((), 0.6931471805599453)),
+        )
+        self.normal_noise = NormalNoise(0.16666666666666666)
+        self.top_k = TopKMask(-1, k=1)
+        nn.init.zeros_(self.attn.qkv.bias)
+        nn.init.zeros_(self.attn.out.bias)
+
+    def forward(self, x):
+        x = x + self.attn(self.norm1(x))  # [B, 17, 32]
+        norm2 = self.norm2(x)  # [B, 17, 32]
+        query = F.linear(norm2, self.gate.weight) + self.gate.bias.unsqueeze(-2)  # [B, 17, 16]
+        query = F.normalize(query, dim=-1, eps=1e-08)  # [B, 17, 16]
+        scores = F.normalize(self.gate.keys[None], dim=-2, eps=1e-08).transpose(-2, -1)
+        scores = F.linear(query, scores.flatten(0, -2)) * self.gate.scale[None].clamp(max=4.605170185988092).exp().unsqueeze(-1).unsqueeze(-2)  # [B, 17, 6]
+        noisy = scores + self.normal_noise(scores)  # [B, 17, 6]
+        chosen = self.top_k(noisy)  # [B, 17, 6]
+        shares = noisy.softmax(-1)  # [B, 17, 6]
+        gates = shares * chosen  # [B, 17, 6]
+        x = x + by_choice(norm2, gates, chosen, self.expert)  # [B, 17, 32]
+        return x, scores, noisy
+
+
+class GmoeDigits(nn.Module):
+    """image: float[1, 16, 16] to logits: float[10]."""
+
+    def __init__(self):
+        super().__init__()
+        self.patches = Named(
+            patch_embed=PatchEmbed(1, width=32, patch=4),
+            class_token=ClassToken(32),
+            position=Position(17, width=32),
+        )
+        self.blocks = nn.ModuleList([Blocks(), Blocks2(), Blocks(), Blocks2()])
+        self.norm = nn.LayerNorm(32, eps=1e-06)
+        self.head = nn.Linear(32, 10)
+        self.kth_largest = KthLargest(-1, k=1)
+        self.cross_entropy = CrossEntropy()
+        self.importance = Importance(over="batch")
+        nn.init.normal_(self.patches.class_token.weight, 0, 0.02)
+        nn.init.normal_(self.patches.position.weight, 0, 0.02)
+
+    def forward(self, image, label=None):
+        """The output, and the losses by name where targets are given."""
+        patches = self.patches.position(self.patches.class_token(self.patches.patch_embed(image)))  # [B, 17, 32]
+        x = self.blocks[0](patches)  # [B, 17, 32]
+        x, scores, noisy = self.blocks[1](x)
+        x = self.blocks[2](x)  # [B, 17, 32]
+        x, scores_2, noisy_2 = self.blocks[3](x)
+        logits = self.norm(x).select(-2, 0)  # [B, 32]
+        head = self.head(logits)  # [B, 10]
+        if label is None:
+            return head
+        likely = (scores - self.kth_largest(noisy).unsqueeze(-1)) / 0.16666666666666666  # [B, 17, 6]
+        y = 0.5 * (1.0 + (likely / 1.4142135623730951).erf())  # [B, 17, 6]
+        probabilities = scores.softmax(-1)  # [B, 17, 6]
+        likely = (scores_2 - self.kth_largest(noisy_2).unsqueeze(-1)) / 0.16666666666666666  # [B, 17, 6]
+        y_2 = 0.5 * (1.0 + (likely / 1.4142135623730951).erf())  # [B, 17, 6]
+        probabilities_2 = scores_2.softmax(-1)  # [B, 17, 6]
+        cross_entropy = self.cross_entropy(head, label)  # [B]
+        importance_load = self.importance(probabilities, probabilities_2) + self.importance(y, y_2)  # []
+        importance_load = 0.005 * importance_load  # []
+        losses = {"loss.cross_entropy": cross_entropy.mean(), "loss.importance_load": importance_load.mean()}
+        return head, losses

@@ -1,0 +1,207 @@
+"""Models as PyTorch source: files that need torch alone and compute the same, bit for bit."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from modgraph_runtime.provenance import made_by_modgraph, sealed
+from torch import Tensor, nn
+
+import modgraph
+from modgraph.backends.report import random_batch
+from modgraph.backends.torch import Model
+from modgraph.backends.torch.source import source_of
+from modgraph.backends.torch.source.names import argument
+from modgraph.cli import main
+from modgraph.diagnostics import ModgraphError
+from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN
+
+GOLDEN = Path(__file__).parent / "golden"
+SPECS: dict[str, dict[str, Any]] = {  # small, where a spec is large
+    "gmoe": {"depth": 3, "sparse": [1], "dim": 24, "heads": 3, "classes": 5},
+    "gmoe_digits": {},
+    "modular_networks": {},
+    "modular_networks_images": {},
+    "modular_networks_lm": {},
+    "mt_rmn": {},
+    "sema": {"depth": 3, "dim": 24, "heads": 3, "size": 32, "adapters": [1, 2, 1], "expands": [1, 2]},
+    "sema_backbone": {},
+    "smn": {},
+    "smn_parity": {},
+    "zoo/expert_choice": {},
+    "zoo/mixtral": {},
+    "zoo/soft_moe": {},
+    "zoo/switch": {},
+}
+
+
+def made_of(source: str) -> nn.Module:
+    """The model of a file: the last class in it."""
+    module = ModuleType("of_a_user")
+    sys.modules["of_a_user"] = module
+    exec(compile(source, "model.py", "exec"), vars(module))
+    last = [each.name for each in ast.parse(source).body if isinstance(each, ast.ClassDef)][-1]
+    found: nn.Module = vars(module)[last]()
+    return found
+
+
+def computed(model: nn.Module, batch: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The outputs and losses of a model, ours or that of a file, and the gradients that the losses leave."""
+    torch.manual_seed(0)
+    model.zero_grad()
+    if isinstance(model, Model):
+        found = model.compute(batch)
+        outputs, losses = found.outputs, found.losses
+    else:
+        result = model(**{argument(name): value for name, value in batch.items()})
+        outputs, losses = result if isinstance(result, tuple) else (result, {})
+        outputs = outputs if isinstance(outputs, dict) else {"": outputs}
+    total = sum(losses.values()) if losses else sum(each.double().square().sum() for each in outputs.values())
+    if isinstance(total, Tensor) and total.requires_grad:
+        total.backward()
+    return {**dict(enumerate(outputs.values())), **losses}, {  # type: ignore[dict-item]
+        name: each.grad for name, each in model.named_parameters() if each.grad is not None
+    }
+
+
+def check(model: Model, *, exactly: bool = True) -> str:
+    """A model and its file side by side, in inference and in training, with full examples and shorter ones."""
+    source = source_of(model)
+    other = made_of(source)
+    assert list(other.state_dict()) == list(model.state_dict())
+    other.load_state_dict(model.state_dict())
+    assert [each.requires_grad for each in other.parameters()] == [each.requires_grad for each in model.parameters()]
+    types = model.graph.input_types
+    lengths = {name: torch.tensor([3, 1]) for name, type_ in types.items() if type_.dtype == "length"}
+    for training in (False, True):
+        for batch in (random_batch(model), {**random_batch(model), **lengths})[: 1 + bool(lengths)]:
+            expected, gradients = computed(model.train(training), batch)
+            found, others = computed(other.train(training), batch)
+            assert expected.keys() == found.keys()
+            assert gradients.keys() == others.keys()
+            for name, value in (expected | gradients).items():
+                torch.testing.assert_close((found | others)[name], value, rtol=0, atol=0, equal_nan=True)
+    return source
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_spec_as_source_computes_the_same_bit_for_bit(name: str) -> None:
+    source = check(modgraph.load(f"specs/{name}.mod", **SPECS[name]).build(seed=1))
+    assert max(map(len, source.splitlines())) < 200
+
+
+@pytest.mark.parametrize("text", [*OP_EXAMPLES.values(), *ROUTER_EXAMPLES.values(), *ROUTERS_IN_SCAN.values(), GRU])
+def test_every_op_and_router_as_source_computes_the_same(text: str) -> None:
+    check(modgraph.loads(text).build(seed=1))
+
+
+@pytest.mark.parametrize("lowering", ["dense", "factorised"])
+def test_forms_of_routes_by_weights(lowering: str) -> None:
+    check(modgraph.load("specs/smn.mod", iterations=2).build(lowering=lowering))
+
+
+@pytest.mark.parametrize("lowering", ["gathered", "grouped", "masked", "per_module"])
+def test_forms_of_routes_by_choice(lowering: str) -> None:
+    check(modgraph.load("specs/modular_networks_lm.mod").build(lowering=lowering))
+
+
+ALONE = """
+import importlib.abc, sys
+class Refused(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("modgraph", "modgraph_runtime", "torch_geometric", "networkx", "lark"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Refused())
+import importlib.util, torch
+from pathlib import Path
+for path in sorted(Path(sys.argv[1]).glob("*.py")):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    kept = torch.load(path.with_suffix(".pt"), weights_only=True)
+    model = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == path.stem][-1]()
+    model.load_state_dict(kept["weights"])
+    with torch.no_grad():
+        found = model.eval()(**kept["inputs"])
+    found = found if isinstance(found, dict) else {"": found}
+    assert all(torch.equal(*each) for each in zip(found.values(), kept["outputs"], strict=True)), path
+    print(path.stem)
+"""
+
+
+def test_the_files_of_all_specs_run_where_there_is_torch_alone(tmp_path: Path) -> None:
+    for name, parameters in SPECS.items():
+        model = modgraph.load(f"specs/{name}.mod", **parameters).build(seed=2).eval()
+        batch = {key: value for key, value in random_batch(model).items() if key in model.graph.input_types}
+        with torch.no_grad():
+            outputs = [*model.compute(batch, losses=False).outputs.values()]
+        path = tmp_path / name.replace("/", "_")
+        path.with_suffix(".py").write_text(source_of(model))
+        torch.save({"weights": model.state_dict(), "inputs": batch, "outputs": outputs}, path.with_suffix(".pt"))
+    command = [sys.executable, "-c", ALONE, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert found.returncode == 0, found.stderr
+    assert len(found.stdout.split()) == len(SPECS)
+
+
+@pytest.mark.parametrize("name", ["smn", "gmoe_digits"])
+def test_files_that_people_read(name: str, request: pytest.FixtureRequest) -> None:
+    source = source_of(modgraph.load(f"specs/{name}.mod").build())
+    path = GOLDEN / f"{name}.py"
+    if request.config.getoption("--refresh"):
+        path.write_text(source)
+    assert source == path.read_text()
+
+
+def test_weights_begin_as_the_spec_declares_them() -> None:
+    model = modgraph.load("specs/gmoe_digits.mod").build(seed=1)
+    other = made_of(source_of(model)).state_dict()
+    for name, weight in model.state_dict().items():
+        if weight.numel() > 1 and weight.std() > 0:
+            assert other[name].std() == pytest.approx(weight.std().item(), rel=3 / weight.numel() ** 0.5), name
+        else:
+            assert torch.equal(other[name], weight), name
+
+
+NAMES = """
+model lambda_() {
+  input  lambda: float[4]
+  target class: class[3]
+  module train = linear(4)
+  x = lambda -> train
+  repeat half[i] in 0..2 { x = x -> relu -> linear(4, name="del") -> relu }
+  self = x -> linear(3, name="type")
+  output self
+  loss cross_entropy(self, class)
+}
+"""
+
+
+def test_names_that_mean_something_else_in_python() -> None:
+    check(modgraph.loads(NAMES).build(seed=1))
+
+
+def test_what_needs_more_than_torch_is_no_file_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = modgraph.load("specs/smn.mod", iterations=1).build(lowering="message_passing")
+    with pytest.raises(ModgraphError, match="torch_geometric"):
+        source_of(model)
+    told = ["compile", "specs/smn.mod", "-s", "iterations=1", "--lowering", "message_passing"]
+    assert main([*told, "-o", str(tmp_path / "model.py")]) == 1
+    assert "MG865" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_file_that_its_user_has_changed_is_no_longer_ours(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(sealed("import torch\n"))
+    assert made_by_modgraph(path)
+    path.write_text(path.read_text().replace("torch", "torch  # mine"))
+    assert not made_by_modgraph(path)
