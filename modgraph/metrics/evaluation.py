@@ -13,7 +13,7 @@ from modgraph.data import Arrays
 from modgraph.data.ahead import ahead
 from modgraph.data.batches import Batch, batches
 from modgraph.data.known_classes import refuse_labels_beyond
-from modgraph.ir import Graph
+from modgraph.ir import Graph, Result
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Asked, Metrics
 from modgraph.nn.device import sent
@@ -39,9 +39,10 @@ class ModelResults:
         return [value.cpu() for value in self.model.results(placed(batch, self.model), tuple(self.metrics.wanted))]
 
 
-def results_of(model: Model, batch: Mapping[str, Tensor], wanted: list[Any]) -> tuple[list[Tensor], dict[str, Tensor]]:
+def results_of(
+    model: Model, batch: Mapping[str, Tensor], wanted: list[Any], losses: Mapping[str, Result]
+) -> tuple[list[Tensor], dict[str, Tensor]]:
     """Some results of a batch, for the metrics, and its losses: [B] of one per example, one number over the batch."""
-    losses = model.graph.losses
     results = model.results(batch, (*wanted, *losses.values()))
     return results[: len(wanted)], dict(zip(losses, results[len(wanted) :], strict=True))
 
@@ -65,7 +66,7 @@ def evaluate(
     with ahead(batches(arrays, part, parts), reads=bool(arrays.on_disk)) as every:
         for indices, rows in every:
             batch = placed(rows, model)
-            values, losses = results_of(model, batch, metrics.wanted)
+            values, losses = results_of(model, batch, metrics.wanted, model.graph.losses)
             metrics.gather(means, batch, values, losses)
             if metrics.groups:
                 metrics.gather_groups(means, batch, values, arrays.groups[str(by)][indices])

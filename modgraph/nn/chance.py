@@ -57,6 +57,7 @@ def drawn_place(scores: Tensor, told: Tensor | None, training: bool) -> Tensor:
     if told is None:
         return (scores + standard_gumbel(scores) if training else scores).argmax(-1)
     told = told.long()
-    if told.device.type == "cpu" and not (told == DRAW).any():  # elsewhere the question would cost more
+    seen = told.device.type == "cpu" and not torch.compiler.is_compiling()  # elsewhere to look costs more, or cannot be
+    if seen and not (told == DRAW).any():
         return told
     return torch.where(told == DRAW, (scores + standard_gumbel(scores)).argmax(-1), told)

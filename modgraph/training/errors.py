@@ -266,3 +266,13 @@ class CannotDivide(Diagnostic):
     message = "train.strategy: fsdp cannot train a model that has grown: {weights} in parts"
     help = "train it with ddp: -s train.strategy=ddp"
     weights: str
+
+
+class CannotCompile(Diagnostic):
+    """`train.compile` has torch make kernels of a step: on a processor with a C++ compiler and Python's headers, on an
+    accelerator with Triton."""
+
+    code = "MG875"
+    message = "train.compile: {reason}"
+    help = "install it (g++ and python3-dev of a distribution, or set CXX), or train without: -s train.compile=false"
+    reason: str

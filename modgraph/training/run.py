@@ -26,6 +26,7 @@ from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.augment import check_augmented
 from modgraph.training.carried import Carried, Edit, carried, frozen_alike, renamed
+from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.course import Course
 from modgraph.training.engine import Engine
 from modgraph.training.held_out import with_validation
@@ -183,6 +184,8 @@ def _engine(
         stack.enter_context(threads(recipe.train.threads))
         processes = Processes(recipe.train.device, recipe.train.precision, recipe.train.strategy)
         stack.callback(processes.close)
+        if recipe.train.compile:
+            refuse_without_compiler(processes.device)
         processes.on_rank_zero(check)
         check_asked(graph, recipe.train.metrics or {})
         check_monitored(graph, recipe.train, splits)

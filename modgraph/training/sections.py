@@ -116,9 +116,12 @@ class Train(Section):
         choices=("ddp", "fsdp"),
         doc="of several processes: each has all weights (ddp), or a part of them and of the optimizer's state (fsdp)",
     )
+    compile: bool = setting(False, doc="let torch make kernels of a step, which takes minutes before the first")
     threads: int = setting(1, min=1, max=1024, doc="processor threads; the last bits of a sum depend on them")
 
     def contradiction(self) -> str | None:
+        if self.compile and self.strategy == "fsdp":
+            return "has compile and strategy: fsdp, whose weights are put together as a step goes; train it with ddp"
         if self.algorithm.one_phase:
             return None
         if self.strategy == "fsdp":

@@ -6,6 +6,7 @@ with its optimizer state, one that it lacks starts as a function of the seed and
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from modgraph.metrics.metrics import Metrics
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
+from modgraph.training.compiled import Compiled
 from modgraph.training.course import Phase
 from modgraph.training.divided import divided_as, whole
 from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLearn
@@ -50,9 +52,11 @@ class Objective(nn.Module):
         super().__init__()
         self.model = model
         self.wanted = wanted
+        self.losses = model.graph.losses
+        model.prepare((*wanted, *self.losses.values()))
 
     def forward(self, batch: Batch) -> tuple[list[Tensor], dict[str, Tensor]]:
-        return results_of(self.model, batch, self.wanted)
+        return results_of(self.model, batch, self.wanted, self.losses)
 
 
 @dataclass(frozen=True)
@@ -158,11 +162,20 @@ def train_state(
         return found
 
     wanted = [*metrics.wanted, *learner.wanted, *moved_states(learner.graph).values()]
-    objective, optimizer, stepper = processes.setup(Objective(model, wanted), optimizer_of)
+    made = _objective(model, wanted, train.compile, processes)
+    objective, optimizer, stepper = processes.setup(made, optimizer_of)
     state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper, cut, scheduled)
     if checkpoint is not None:
         _take_up(state, checkpoint, same_phase, goes_on=same_phase or phase.goes_on)
     return state
+
+
+def _objective(model: Model, wanted: list[Any], compiles: bool, processes: Processes) -> nn.Module:
+    """What a step differentiates, as the recipe has it computed."""
+    objective = Objective(model, wanted)
+    if not compiles:
+        return objective
+    return Compiled(objective, sys.stderr if processes.is_rank_zero else None)
 
 
 def _trained(model: Model, cut: Staged, learnt: Set[str]) -> list[nn.Parameter]:

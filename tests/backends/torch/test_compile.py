@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._inductor.config
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -30,7 +31,6 @@ SPECS: dict[str, dict[str, Any]] = {
     "zoo/soft_moe": {"depth": 1, "dim": 8},
     "zoo/switch": {"vocabulary": 9, "experts": 3},
 }
-CHOOSES = ("gmoe_digits", "modular_networks_lm", "zoo/switch")
 
 
 class Losses(nn.Module):
@@ -96,3 +96,46 @@ def compare(model: Model, backend: str, seeds: int, atol: float, **sizes: int) -
 @pytest.mark.parametrize("name", SPECS)
 def test_every_spec_is_one_graph_in_training(name: str) -> None:
     assert compare(small(name, "masked"), "eager", seeds=2, atol=1e-6 if name == "mt_rmn" else 0) == 1
+
+
+def test_sparse_forms_are_one_graph_whatever_is_chosen() -> None:
+    assert compare(small("modular_networks"), "aot_eager", seeds=3, atol=0) == 1
+
+
+def test_another_batch_size_compiles_once_more_and_no_size_after_it() -> None:
+    model = small("modular_networks")
+    counter = CompileCounterWithBackend("eager")
+    plain = Losses(model)
+    compiled = torch.compile(plain, backend=counter, fullgraph=True)
+    with torch._dynamo.config.patch(error_on_recompile=False):
+        for size in (3, 4, 6):
+            batch = batch_of(model, seed=size, size=size)
+            expected, found = step(plain, model, batch), step(compiled, model, batch)
+            for name, value in expected.items():
+                torch.testing.assert_close(found[name], value, atol=0, rtol=0, msg=name)
+    assert counter.frame_count == 2
+
+
+@pytest.mark.slow
+def test_padding_is_traced_too() -> None:
+    model = small("mt_rmn").eval()
+    plain, batch = Losses(model), batch_of(model, 0)
+    batch["time_length"] = torch.tensor([2, 1, 0])
+    with torch.no_grad():
+        found = torch.compile(plain, backend="eager", fullgraph=True)(batch)
+        for name, value in plain(batch).items():
+            torch.testing.assert_close(found[name], value, atol=1e-6, rtol=1e-5, msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lowering", [None, "masked"])
+@pytest.mark.parametrize("name", SPECS)
+def test_every_spec_learns_alike_where_gradients_are_traced(name: str, lowering: str | None) -> None:
+    assert compare(small(name, lowering), "aot_eager", seeds=2, atol=1e-6 if name == "mt_rmn" else 0) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["smn", "sema_backbone", "gmoe_digits", "zoo/switch"])
+def test_kernels_compute_the_same(name: str) -> None:
+    with torch._inductor.config.patch(fallback_random=True):
+        assert compare(small(name), "inductor", seeds=2, atol=1e-5) == 1
