@@ -11,7 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch import Model, generator_for
 from modgraph.elaboration.sparsity import made_dense_by, support_of
 from modgraph.inspect.cost import cost_of
-from modgraph.ir import Graph, RouteNode, longest
+from modgraph.ir import Graph, OpNode, RouteNode, longest
 from modgraph.passes import INFERENCE, apply_passes, choices, images
 from modgraph.types import TensorType
 
@@ -66,11 +66,22 @@ def _routes(graph: Graph) -> list[str]:
         for route in part.graph.of_kind(RouteNode):
             name, uses, form = route.name, part.graph.uses(route.name), here[route.name]
             about[name] = f" ({uses['pool']} by {uses['router']})"
-            facts[name] = f"{form.form}; {form.reason}{_made_dense(part.graph, route)}"
+            facts[name] = f"{form.form}; {form.reason}{_made_dense(part.graph, route)}{_alone(part.graph, route)}"
             other = exported.get(name, form)
             if not form.exportable and other.form != form.form:
                 others[name] = f"{other.form}; {other.reason}"
     return [*told_of_routes(facts, about), *told_of_routes(others, when=" when exported")]
+
+
+def _alone(graph: Graph, route: RouteNode) -> str:
+    """Why modules run one after another on accelerators too, where others of their form are one grouped product."""
+    pool = graph.pool_of(route)
+    if route.lowering != "grouped":
+        return ""
+    ops = [node.op for node in pool.region(0).graph.of_kind(OpNode)]
+    own = next((op.name for op in ops if op.all_weights() and not (op.gathers or op.grouped)), None)
+    reason = f"{own} has no grouped form" if own else "they are unlike" if not pool.alike else ""
+    return f"; one after another on accelerators too: {reason}" if reason else ""
 
 
 def _made_dense(graph: Graph, route: RouteNode) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.grouped import Together, together
+
 
 def taken_by_index(column: Sequence[nn.Module]) -> Callable[..., Tensor]:
     """One function for modules of one kind: of modules [E] and messages [E, ...]; their weights are stacked here.
@@ -80,6 +82,10 @@ class Pool(nn.Module):
     def gathered(self) -> Gathered:
         """The same modules with their weights stacked, once, so that they are taken by index."""
         return Gathered(self, taken_by_index([self.expert(j) for j in range(self.size)]))
+
+    def at_once(self) -> Together | None:
+        """All modules on rows that are sorted by module, their weights stacked; None where some op has no such form."""
+        return together([self.expert(j) for j in range(self.size)])
 
     def rows(self, x: Tensor) -> Tensor:
         """Module j on row j of x [..., M, message]: [..., M, result]."""

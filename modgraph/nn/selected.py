@@ -12,6 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.grouped import SortedRows, pays
 from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.slices import slices
@@ -115,8 +116,12 @@ def grouped(tokens_S: Tensor, gates_SM: Tensor, selected_SM: Tensor, pool: Pool)
     """The sum of the messages to each token [S, result], of edges sorted by module."""
     chosen_SM = selected_SM != 0
     module_E, token_E = chosen_SM.t().nonzero().unbind(1)  # of the transposed: in the order of modules
-    parts = slices(tokens_S.index_select(0, token_E), chosen_SM.sum(0))
-    values = torch.cat([pool.expert(j)(part) for j, part in enumerate(parts)])
+    sent_E, counts_M = tokens_S.index_select(0, token_E), chosen_SM.sum(0)
+    at_once = pool.at_once() if pays(sent_E, pool.expert(0)) else None
+    if at_once is None:
+        values = torch.cat([pool.expert(j)(part) for j, part in enumerate(slices(sent_E, counts_M))])
+    else:
+        values = at_once(SortedRows(module_E, counts_M.cumsum(0)), sent_E)
     weight = gates_SM.flatten().index_select(0, token_E * len(pool) + module_E)
     weighted = values.flatten(1) * weight.unsqueeze(-1)
     total = weighted.new_zeros(tokens_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)

@@ -20,6 +20,7 @@ class LayerNorm(Op):
     results = ("... D",)
     weights = (Weight("weight", "D", ONES, when="learned"), Weight("bias", "D", ZEROS, when="learned"))
     module = TorchModule("torch.nn.LayerNorm", "D", eps="eps", elementwise_affine="learned")
+    grouped = True
 
     eps: float = setting(1e-6, min=0, doc="added to the variance")
     learned: bool = setting(True, doc="scale and shift by learned vectors")
@@ -42,6 +43,7 @@ class RMSNorm(Op):
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)
     module = TorchModule("torch.nn.RMSNorm", "D", eps="eps")
+    grouped = True
 
     eps: float = setting(1e-6, min=0, doc="added to the mean square")
 

@@ -14,6 +14,7 @@ class Op(Declaration):
 
     `affine` says that it is affine in its operands together, which lets a router move weighted sums across it.
     `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
+    `grouped` says that many modules' weights are one on rows sorted by module, as those of one that `gathers` are.
     `outside_training` is the operand, by its name, that it is outside training, if it is one of them.
     `zero_outside_training` says that it is noise: what is added to another value in training.
     `draws` says that it chooses by chance in training; `told` is the operand, by its name, that says what instead.
@@ -36,6 +37,7 @@ class Op(Declaration):
 
     affine: ClassVar[bool] = False
     gathers: ClassVar[bool] = False
+    grouped: ClassVar[bool] = False
     outside_training: ClassVar[str] = ""
     zero_outside_training: ClassVar[bool] = False
     draws: ClassVar[bool] = False

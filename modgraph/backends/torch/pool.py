@@ -15,6 +15,7 @@ from modgraph.backends.torch.plan import Plan, needed
 from modgraph.backends.torch.run import plan
 from modgraph.ir import Graph, OpNode, PoolNode, Region, alike
 from modgraph.nn import Gathered, Pool
+from modgraph.nn.grouped import SortedRows, Together, together
 from modgraph.nn.pool import taken_by_index
 
 
@@ -68,6 +69,19 @@ class CompiledPool(Pool):
             return run_region(self.region, replace(self.of_one, steps=steps), x)
 
         return Gathered(self, chosen)
+
+    def at_once(self) -> Together | None:
+        """All modules on rows that are sorted by module; None where some op has no such form, or they are unlike."""
+        found = {name: together(column) for name, column in self.columns.items()}
+        if not found or None in found.values():
+            return None
+
+        def all_rows(rows: SortedRows, x: Tensor) -> Tensor:
+            computes = {name: partial(each, rows) for name, each in found.items() if each is not None}
+            steps = [replace(step, compute=computes[step.node]) for step in self.of_one.steps]
+            return run_region(self.region, replace(self.of_one, steps=steps), x)
+
+        return all_rows
 
 
 def run_region(region: Region, plan: Plan, x: Tensor) -> Tensor:
