@@ -189,6 +189,15 @@ def test_names_that_mean_something_else_in_python() -> None:
     check(modgraph.loads(NAMES).build(seed=1))
 
 
+@pytest.mark.parametrize("labels", ["", ", ignore=2", ", class_weights=[1, 2, 3]", ', reduce="sum"', ", since=1"])
+def test_losses_that_are_no_single_line(labels: str) -> None:
+    text = f"loss cross_entropy(y, label{labels}) loss importance(r, s, t)"
+    pools = " ".join(f"pool p{each}[3] = linear(3) router {each} = noisy_top_k(2)" for each in "rst")
+    routes = " ".join(f"v{each} = x -> p{each} by {each}" for each in "rst")
+    net = f"model m() {{ input x: float[4, 3] target label: class[3] {pools} {routes}"
+    check(modgraph.loads(f"{net} y = vr + vs + vt -> mean(axis=-2) output y {text} }}").build(seed=1))
+
+
 def test_what_needs_more_than_torch_is_no_file_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = modgraph.load("specs/smn.mod", iterations=1).build(lowering="message_passing")
     with pytest.raises(ModgraphError, match="torch_geometric"):

@@ -78,7 +78,8 @@ class Body:
         is_one = node is not None and result.index >= len(node.types)
         type_ = node.types[result.index % len(node.types)] if node is not None else None
         is_number = type_ is not None and type_.per == "batch" and not type_.shape
-        return Value(said, is_number, is_one, is_one and self.outer != "B")
+        rank = None if type_ is None else len(type_.shape)
+        return Value(said, is_number, is_one, is_one and self.outer != "B", rank)
 
     def like(self, result: Result) -> str:
         """A value with as many examples as this one, which is perhaps not at hand."""

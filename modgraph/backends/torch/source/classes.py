@@ -14,7 +14,7 @@ from torch import nn
 
 from modgraph.backends.torch.construct import resolve
 from modgraph.backends.torch.source.copied import Copied
-from modgraph.backends.torch.source.names import class_name, free, is_attribute
+from modgraph.backends.torch.source.names import class_name, is_attribute, numbered
 from modgraph.ir import GraphWeight
 
 NAME = "ThisClass"
@@ -91,7 +91,8 @@ class Class:
         """The expression for a module without weights."""
         known = next((name for name, each in self.helpers.items() if each == made), None)
         if known is None:
-            known = free(called, {*self.helpers, *self.root._modules, *self.root._parameters, *dir(nn.Module)})
+            taken = {*self.helpers, *self.root._modules, *self.root._parameters, *dir(nn.Module)}
+            known = next(each for each in numbered(called) if each not in taken)
             self.helpers[known] = made
         return f"self.{known}"
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from modgraph import nn as library
 from modgraph.backends.torch.source.copied import Copied
-from modgraph.nn import arithmetic, elementwise
+from modgraph.nn import arithmetic, elementwise, loss
 
 Expression = ast.expr
 Said = Callable[[Any, Sequence["Value"], Copied], Expression | None]
@@ -20,12 +20,14 @@ Said = Callable[[Any, Sequence["Value"], Copied], Expression | None]
 @dataclass(frozen=True)
 class Value:
     """A value: the expression that gives it, whether it is a tensor without axes, whether it is the same for all
-    examples, with an axis of length one in place of that of the batch, and whether it has not even that."""
+    examples, with an axis of length one in place of that of the batch, and whether it has not even that; `rank` is how
+    many axes an example has."""
 
     said: Expression
     is_number: bool = False
     is_one: bool = False
     is_bare: bool = False
+    rank: int | None = None
 
 
 def text(template: str, *values: Expression, **named: Expression) -> Expression:
@@ -148,6 +150,23 @@ def contracted(module: library.Contract, values: Sequence[Value], copied: Copied
     return text("F.linear(_0, _1)" if values[1].is_bare else "F.linear(_0, _1.flatten(0, -2))", vectors, matrix)
 
 
+def cross_entropy_of(module: library.CrossEntropy, values: Sequence[Value], copied: Copied) -> Expression | None:
+    """That of one label for each example, all of which count alike; None for others."""
+    plain = not module.weights and module.ignore is None and not module.since and not module.missing
+    if not plain or values[1].rank != 0:
+        return None
+    return text("F.cross_entropy(_0, _1.long(), reduction='none')", *_said(values))
+
+
+def importance_of(module: library.Importance, values: Sequence[Value], copied: Copied) -> Expression | None:
+    """That of one route, or of two."""
+    flat = "flatten(1, -2).sum(1)" if module.over == "example" else "flatten(0, -2).sum(0)"
+    squared = [text(f"{copied.name_of(loss.squared_cv)}(_0.{flat})", value) for value in _said(values)]
+    if len(squared) > 2:
+        return None
+    return squared[0] if len(squared) == 1 else text("_0 + _1", *squared)
+
+
 FORMULAS: Mapping[type, Said] = {
     nn.ReLU: _called("F.relu(_0)"),
     nn.GELU: _called("F.gelu(_0)"),
@@ -175,6 +194,8 @@ FORMULAS: Mapping[type, Said] = {
     library.Unmerge: _called("_0.unflatten(axis, sizes)", "axis", "sizes"),
     library.Transpose: transposed,
     library.Contract: contracted,
+    library.CrossEntropy: cross_entropy_of,
+    library.Importance: importance_of,
     library.Concat: joined("torch.cat(_0, dim=-1)"),
     library.Stack: joined("torch.stack(_0, dim=rank)"),
     library.Split: _called("_0.split(lengths, dim=-1)", "lengths"),

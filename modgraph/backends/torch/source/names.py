@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
-from itertools import count
+from itertools import count, islice
 from pkgutil import iter_modules
 from typing import Any
 
@@ -40,8 +40,13 @@ def argument(name: str) -> str:
 def names(name: str) -> Iterator[str]:
     """Names for variables that are like this one, the best first."""
     name = name if name.isidentifier() else "value_" + re.sub(r"\W", "_", name)
-    first = f"{name}_" if name in reserved() else name
-    yield first
+    yield f"{name}_" if name in reserved() else name
+    yield from islice(numbered(name), 1, None)
+
+
+def numbered(name: str) -> Iterator[str]:
+    """A name, and then the same with a number."""
+    yield name
     yield from (f"{name}_{at}" for at in count(2))
 
 

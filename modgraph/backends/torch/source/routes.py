@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Step
 from modgraph.backends.torch.source.body import called
@@ -131,7 +133,10 @@ def _by_form(
 ) -> None:
     """A call of the module that computes the route's form, as it is."""
     body, home, graph = writer.body, writer.home, writer.graph
-    form = home.helper(type(route.form).__name__.lower(), f"{home.file.copied.name_of(type(route.form))}()")
+    form = home.helper(
+        re.sub(r"(?<!^)(?=[A-Z])", "_", type(route.form).__name__).lower(),
+        f"{home.file.copied.name_of(type(route.form))}()",
+    )
     router = "None"
     if route.router is not None:
         node = graph.router_of(graph[step.node])  # type: ignore[arg-type]

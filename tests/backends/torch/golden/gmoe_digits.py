@@ -24,117 +24,11 @@ from torch import Tensor, nn
 # ---------------------------------------------------------------- layers
 
 
-class Importance(nn.Module):
-    """Σ over routes of CV²(Σ gates): gates [B, ..., N, M]; [B] over the example, a single number over the batch."""
-
-    def __init__(self, over: str) -> None:
-        super().__init__()
-        self.over = over
-
-    def forward(self, *gates: Tensor, real: tuple[Tensor | None, ...] | None = None) -> Tensor:
-        masks = real or (None,) * len(gates)
-        return torch.stack([self._of_one(cleared(each, mask)) for each, mask in zip(gates, masks, strict=True)]).sum(0)
-
-    def _of_one(self, gates: Tensor) -> Tensor:
-        if self.over == "example":
-            return squared_cv(gates.flatten(1, -2).sum(1))
-        return squared_cv(whole_batch_sum(gates.flatten(0, -2).sum(0)))
-
-
-def whole_batch_sum(x: Tensor) -> Tensor:
-    return x
-
-
 def squared_cv(x: Tensor) -> Tensor:
     """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
     if x.shape[-1] == 1:
         return x.new_zeros(x.shape[:-1])
     return x.var(-1) / (x.mean(-1) ** 2).clamp(min=torch.finfo(x.dtype).tiny)
-
-
-def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
-    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
-    reaches neither values nor gradients."""
-    return x if real is None else x.masked_fill(~real, otherwise)
-
-
-class CrossEntropy(nn.Module):
-    """−w[label] log softmax(logits)[label]: logits [B, ..., C], label [B, ...].
-
-    The label `ignore` does not count, nor does a negative one where labels may be `missing`: an example's mean is over
-    its other labels, zero if there are none. Classes before `since` have no share, and no label that counts is one of
-    them.
-    """
-
-    def __init__(
-        self,
-        weights: tuple[float, ...] = (),
-        ignore: int | None = None,
-        reduce: str = "mean",
-        since: int = 0,
-        missing: bool = False,
-    ) -> None:
-        super().__init__()
-        self.since = since
-        self.weights = weights
-        self.ignore = ignore
-        self.reduce = reduce
-        self.missing = missing
-
-    def forward(self, logits: Tensor, label: Tensor, real: Tensor | None = None) -> Tensor:
-        label = label.long()
-        counts = labelled(label, self.ignore, self.missing)
-        weight = constant(self.weights, logits.dtype, logits.device) if self.weights else None
-        known = (label if counts is None else label * counts).clamp(min=self.since)
-        logits = cleared(logits, real)
-        if self.since:
-            logits = F.pad(logits[..., self.since :], (self.since, 0), value=-math.inf)
-        loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
-        loss = loss if counts is None else loss * counts
-        return per_example(loss, both(counts, _of_positions(real)), self.reduce)
-
-
-def _of_positions(real: Tensor | None) -> Tensor | None:
-    """The mask of vectors [B, ..., D] as that of their positions [B, ...]."""
-    return None if real is None else real.squeeze(-1)
-
-
-def both(some: Tensor | None, others: Tensor | None) -> Tensor | None:
-    """What is true in two masks that broadcast against each other; None is true everywhere."""
-    if some is None or others is None:
-        return others if some is None else some
-    return some & others
-
-
-def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Given numbers [n] as a tensor."""
-    return torch.tensor(values, dtype=dtype, device=device)
-
-
-def per_example(x: Tensor, real: Tensor | None, reduce: str = "mean") -> Tensor:
-    """[B, ...] to [B] by mean or sum over what is real, `real` a mask that broadcasts against x."""
-    if x.dim() == 1:
-        return x
-    total = cleared(x, real).flatten(1).sum(1)
-    if reduce == "sum":
-        return total
-    if real is None:
-        return x.flatten(1).mean(1)
-    return total / real.expand_as(x).flatten(1).sum(1).clamp(min=1)
-
-
-def labelled(target: Tensor, ignore: int | None = None, missing: bool = False) -> Tensor | None:
-    """Which places of a target [B, ...] hold a label that counts; None where all do.
-
-    A class that is missing is negative, a number that is missing is not a number.
-    """
-    if target.is_floating_point():
-        return ~target.isnan() if missing else None
-    counts = target >= 0 if missing else None
-    if ignore is None:
-        return counts
-    others = target != ignore
-    return others if counts is None else counts & others
 
 
 class AlongAxis(nn.Module):
@@ -159,6 +53,12 @@ class KthLargest(AlongAxis):
         at = (count.clamp(max=self.k) - 1).clamp(min=0).expand(order.narrow(self.axis, 0, 1).shape)
         found = x.gather(self.axis, order.gather(self.axis, at)).squeeze(self.axis)
         return torch.where(real.any(self.axis), found, 0.0)
+
+
+def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
+    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
+    reaches neither values nor gradients."""
+    return x if real is None else x.masked_fill(~real, otherwise)
 
 
 def sorted_places(x: Tensor, axis: int, descending: bool = False) -> Tensor:
@@ -395,6 +295,11 @@ class Relative(nn.Module):
 FARTHEST = 128  # from here on all distances share a bucket
 
 
+def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Given numbers [n] as a tensor."""
+    return torch.tensor(values, dtype=dtype, device=device)
+
+
 def bucket_of(distance: int, buckets: int) -> int:
     """Half of the buckets are a distance each, the others grow with its logarithm up to `FARTHEST`."""
     exact = buckets // 2
@@ -556,8 +461,6 @@ class GmoeDigits(nn.Module):
         self.norm = nn.LayerNorm(32, eps=1e-06)
         self.head = nn.Linear(32, 10)
         self.kth_largest = KthLargest(-1, k=1)
-        self.cross_entropy = CrossEntropy()
-        self.importance = Importance(over="batch")
         nn.init.normal_(self.patches.class_token.weight, 0, 0.02)
         nn.init.normal_(self.patches.position.weight, 0, 0.02)
 
@@ -578,8 +481,9 @@ class GmoeDigits(nn.Module):
         likely = (scores_2 - self.kth_largest(noisy_2).unsqueeze(-1)) / 0.16666666666666666  # [B, 17, 6]
         y_2 = 0.5 * (1.0 + (likely / 1.4142135623730951).erf())  # [B, 17, 6]
         probabilities_2 = scores_2.softmax(-1)  # [B, 17, 6]
-        cross_entropy = self.cross_entropy(head, label)  # [B]
-        importance_load = self.importance(probabilities, probabilities_2) + self.importance(y, y_2)  # []
-        importance_load = 0.005 * importance_load  # []
+        cross_entropy = F.cross_entropy(head, label.long(), reduction="none")  # [B]
+        importance_load = squared_cv(probabilities.flatten(0, -2).sum(0)) + squared_cv(probabilities_2.flatten(0, -2).sum(0))  # []
+        importance_load_2 = squared_cv(y.flatten(0, -2).sum(0)) + squared_cv(y_2.flatten(0, -2).sum(0))  # []
+        importance_load = 0.005 * (importance_load + importance_load_2)  # []
         losses = {"loss.cross_entropy": cross_entropy.mean(), "loss.importance_load": importance_load.mean()}
         return head, losses

@@ -12,7 +12,6 @@ B is the batch axis, "..." stands for any axes before those of one message.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -24,117 +23,11 @@ from torch import Tensor, nn
 # ---------------------------------------------------------------- layers
 
 
-class Importance(nn.Module):
-    """Σ over routes of CV²(Σ gates): gates [B, ..., N, M]; [B] over the example, a single number over the batch."""
-
-    def __init__(self, over: str) -> None:
-        super().__init__()
-        self.over = over
-
-    def forward(self, *gates: Tensor, real: tuple[Tensor | None, ...] | None = None) -> Tensor:
-        masks = real or (None,) * len(gates)
-        return torch.stack([self._of_one(cleared(each, mask)) for each, mask in zip(gates, masks, strict=True)]).sum(0)
-
-    def _of_one(self, gates: Tensor) -> Tensor:
-        if self.over == "example":
-            return squared_cv(gates.flatten(1, -2).sum(1))
-        return squared_cv(whole_batch_sum(gates.flatten(0, -2).sum(0)))
-
-
-def whole_batch_sum(x: Tensor) -> Tensor:
-    return x
-
-
 def squared_cv(x: Tensor) -> Tensor:
     """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
     if x.shape[-1] == 1:
         return x.new_zeros(x.shape[:-1])
     return x.var(-1) / (x.mean(-1) ** 2).clamp(min=torch.finfo(x.dtype).tiny)
-
-
-def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
-    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
-    reaches neither values nor gradients."""
-    return x if real is None else x.masked_fill(~real, otherwise)
-
-
-class CrossEntropy(nn.Module):
-    """−w[label] log softmax(logits)[label]: logits [B, ..., C], label [B, ...].
-
-    The label `ignore` does not count, nor does a negative one where labels may be `missing`: an example's mean is over
-    its other labels, zero if there are none. Classes before `since` have no share, and no label that counts is one of
-    them.
-    """
-
-    def __init__(
-        self,
-        weights: tuple[float, ...] = (),
-        ignore: int | None = None,
-        reduce: str = "mean",
-        since: int = 0,
-        missing: bool = False,
-    ) -> None:
-        super().__init__()
-        self.since = since
-        self.weights = weights
-        self.ignore = ignore
-        self.reduce = reduce
-        self.missing = missing
-
-    def forward(self, logits: Tensor, label: Tensor, real: Tensor | None = None) -> Tensor:
-        label = label.long()
-        counts = labelled(label, self.ignore, self.missing)
-        weight = constant(self.weights, logits.dtype, logits.device) if self.weights else None
-        known = (label if counts is None else label * counts).clamp(min=self.since)
-        logits = cleared(logits, real)
-        if self.since:
-            logits = F.pad(logits[..., self.since :], (self.since, 0), value=-math.inf)
-        loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
-        loss = loss if counts is None else loss * counts
-        return per_example(loss, both(counts, _of_positions(real)), self.reduce)
-
-
-def _of_positions(real: Tensor | None) -> Tensor | None:
-    """The mask of vectors [B, ..., D] as that of their positions [B, ...]."""
-    return None if real is None else real.squeeze(-1)
-
-
-def both(some: Tensor | None, others: Tensor | None) -> Tensor | None:
-    """What is true in two masks that broadcast against each other; None is true everywhere."""
-    if some is None or others is None:
-        return others if some is None else some
-    return some & others
-
-
-def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Given numbers [n] as a tensor."""
-    return torch.tensor(values, dtype=dtype, device=device)
-
-
-def per_example(x: Tensor, real: Tensor | None, reduce: str = "mean") -> Tensor:
-    """[B, ...] to [B] by mean or sum over what is real, `real` a mask that broadcasts against x."""
-    if x.dim() == 1:
-        return x
-    total = cleared(x, real).flatten(1).sum(1)
-    if reduce == "sum":
-        return total
-    if real is None:
-        return x.flatten(1).mean(1)
-    return total / real.expand_as(x).flatten(1).sum(1).clamp(min=1)
-
-
-def labelled(target: Tensor, ignore: int | None = None, missing: bool = False) -> Tensor | None:
-    """Which places of a target [B, ...] hold a label that counts; None where all do.
-
-    A class that is missing is negative, a number that is missing is not a number.
-    """
-    if target.is_floating_point():
-        return ~target.isnan() if missing else None
-    counts = target >= 0 if missing else None
-    if ignore is None:
-        return counts
-    others = target != ignore
-    return others if counts is None else counts & others
 
 
 class Contract(nn.Module):
@@ -180,6 +73,12 @@ def _is_one(x: Tensor, outer: int) -> bool:
 def _last(x: Tensor, axis: int) -> Tensor:
     """A value with an axis as its last."""
     return x if axis == -1 else x.movedim(axis, -1)
+
+
+def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
+    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
+    reaches neither values nor gradients."""
+    return x if real is None else x.masked_fill(~real, otherwise)
 
 
 class Named(nn.Module):
@@ -401,8 +300,6 @@ class Smn(nn.Module):
         self.max_pool = nn.MaxPool2d(2, 2)
         self.positions = Positions(-2, rank=2)
         self.contract = Contract("...ab,...cb->...ac")
-        self.cross_entropy = CrossEntropy()
-        self.importance = Importance(over="example")
 
     def forward(self, image, label=None):
         """The output, and the losses by name where targets are given."""
@@ -431,7 +328,7 @@ class Smn(nn.Module):
         logits = self.logits.linear(specialist.mean(-2))  # [B, 10]
         if label is None:
             return logits
-        cross_entropy = self.cross_entropy(logits, label)  # [B]
-        importance = 0.001 * self.importance(gates)  # [B]
+        cross_entropy = F.cross_entropy(logits, label.long(), reduction="none")  # [B]
+        importance = 0.001 * squared_cv(gates.flatten(1, -2).sum(1))  # [B]
         losses = {"loss.cross_entropy": cross_entropy.mean(), "loss.importance": importance.mean()}
         return logits, losses
