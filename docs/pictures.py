@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import math
 import os
 import tempfile
 import threading
@@ -50,7 +51,7 @@ def difference(folder: Path) -> None:
 
 
 def page(folder: Path) -> None:
-    """A digit drawn twice, in a network that has to say which is smaller or larger."""
+    """Two digits that are drawn, in a network that has to say which is smaller or larger."""
     made("train", SPECS / "smn.mod", "--out", folder / "smn")
     made("export", folder / "smn", "-o", folder / "page", "--web")
     server = http.server.ThreadingHTTPServer(
@@ -59,18 +60,19 @@ def page(folder: Path) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with viewed(f"http://127.0.0.1:{server.server_port}", 1240, 770) as view:
         view.click("body[data-runs] >> text=Clear")
-        draw(view, (0.12, 0.1), (0.36, 0.1), (0.2, 0.42))
-        draw(view, (0.72, 0.58), (0.72, 0.92))
+        draw(view, (0.08, 0.12), (0.2, 0.05), (0.32, 0.1), (0.3, 0.2), (0.08, 0.44), (0.4, 0.44))
+        turns = [at / 8 * math.tau for at in range(9)]
+        draw(view, *((0.75 + 0.13 * math.sin(turn), 0.75 - 0.19 * math.cos(turn)) for turn in turns))
         view.wait_for_timeout(1000)  # milliseconds
         view.screenshot(path=PICTURES / "web.png")
     server.shutdown()
 
 
-def draw(view: Page, first: tuple[float, float], *others: tuple[float, float]) -> None:
+def draw(view: Page, *line: tuple[float, float]) -> None:
     """A line on the page's drawing area, through places from 0 to 1 across and down."""
     box = view.locator(".draw canvas").bounding_box()
     assert box is not None
-    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in (first, *others)]
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in line]
     view.mouse.move(*places[0])
     view.mouse.down()
     for place in places[1:]:

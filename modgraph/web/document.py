@@ -24,6 +24,7 @@ DOCUMENT = """<!DOCTYPE html>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="page/page.css">
 <title>{title}</title>
+<script defer src="page/unserved.js"></script>
 <script defer src="page/graph.js"></script>
 <script type="module" src="page/app.js"></script>
 </head>

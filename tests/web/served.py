@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from modgraph_runtime import Bundle
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, expect
 
@@ -55,7 +56,17 @@ data: {name: text, train: FOLDER/words.txt, window: 6}
 train: {epochs: 1, batch: 10}
 """
 NO_HEADERS = MappingProxyType[str, str]({})
+ISOLATED = MappingProxyType(
+    {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
+)
+TOLERANCE = 1e-5
 TEXT = "the cat sat on the mat and the dog sat on the log\n" * 30
+
+
+def made(folder: Path, run: Path) -> Path:
+    """The folder of a run's page."""
+    assert main(["export", str(run), "-o", str(folder / "page"), "--web"]) == 0
+    return folder / "page"
 
 
 def trained(folder: Path, spec: str, recipe: str) -> Path:
@@ -68,15 +79,13 @@ def trained(folder: Path, spec: str, recipe: str) -> Path:
 
 def page_of_images(folder: Path) -> Path:
     """The folder of a page, of a net that looks at digits and has routes of both kinds."""
-    assert main(["export", str(trained(folder, IMAGES, IMAGES_RECIPE)), "-o", str(folder / "page"), "--web"]) == 0
-    return folder / "page"
+    return made(folder, trained(folder, IMAGES, IMAGES_RECIPE))
 
 
 def page_of_words(folder: Path) -> Path:
     """The folder of a page, of a net that reads words."""
     (folder / "words.txt").write_text(TEXT)
-    assert main(["export", str(trained(folder, WORDS, WORDS_RECIPE)), "-o", str(folder / "page"), "--web"]) == 0
-    return folder / "page"
+    return made(folder, trained(folder, WORDS, WORDS_RECIPE))
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -106,9 +115,11 @@ def served(folder: Path, headers: Mapping[str, str] = NO_HEADERS) -> Iterator[st
 
 
 @contextmanager
-def opened(browser: Browser, folder: Path, width: int = 1400, theme: Any = "light") -> Iterator[Page]:
+def opened(
+    browser: Browser, folder: Path, width: int = 1400, theme: Any = "light", headers: Mapping[str, str] = NO_HEADERS
+) -> Iterator[Page]:
     """A page that must neither complain nor ask anybody else for anything."""
-    with served(folder) as address:
+    with served(folder, headers) as address:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
         page.set_default_timeout(PATIENCE)
         expect.set_options(timeout=PATIENCE)
@@ -140,6 +151,30 @@ def settled(page: Page, before: int) -> None:
         before,
     )
     assert runs(page) > before
+
+
+def stroke(page: Page, *places: tuple[float, float]) -> None:
+    """Draw a line through places, from 0 to 1 across and down."""
+    box = page.locator(".draw canvas").bounding_box()
+    assert box is not None
+    first, *others = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in places]
+    page.mouse.move(*first)
+    page.mouse.down()
+    for place in others:
+        page.mouse.move(*place, steps=4)
+    page.mouse.up()
+
+
+def assert_as_in_python(page: Page, folder: Path) -> None:
+    """What the page computed last is what the bundle gives for the same inputs."""
+    expected = Bundle(folder / "model.onnx").run(last(page, "inputs"), routing=True)
+    assert_same(last(page, "outputs"), expected)
+
+
+def assert_same(found: dict[str, NDArray[Any]], expected: dict[str, NDArray[Any]]) -> None:
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        assert np.abs(found[name] - array).max() <= TOLERANCE * max(1, np.abs(array).max()), name
 
 
 def last(page: Page, group: str) -> dict[str, NDArray[Any]]:

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, sync_playwright
 import modgraph
 from tests.inspect.browser import CHROMIUM, FLAGS, PATIENCE
 from tests.traces import shared_traces
-from tests.web.served import served
+from tests.web.served import ISOLATED, served
 
 modgraph_web = pytest.importorskip("modgraph_web", reason="needs pip install -e ./export/web")
 pytestmark = pytest.mark.skipif(not modgraph_web.available(), reason="needs pip install -e ./export/web")
@@ -28,7 +28,6 @@ model small() {
   loss cross_entropy(logits, label)
 }
 """
-ISOLATED = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
 PLAIN = "page.test"  # a host that is not this machine, as far as the browser knows: what comes by http is not secure
 COMPUTE = """async ([threads, x]) => {
   const { Bundle } = await import("./modgraph.js");

@@ -18,13 +18,22 @@ from PIL import Image, ImageOps
 from playwright.sync_api import Browser, Page
 
 from tests.inspect import browser as chromium
-from tests.web.served import last, opened, page_of_images, page_of_words, runs, served, settled
+from tests.web.served import (
+    assert_as_in_python,
+    assert_same,
+    last,
+    opened,
+    page_of_images,
+    page_of_words,
+    runs,
+    served,
+    settled,
+    stroke,
+)
 
 modgraph_web = pytest.importorskip("modgraph_web", reason="pip install ./export/web")
 if not modgraph_web.available():
     pytest.skip("modgraph_web has no WebAssembly: pip install ./export/web, with npm", allow_module_level=True)
-
-TOLERANCE = 1e-5
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +66,6 @@ def phone(browser: Browser, words: Path) -> Iterator[Page]:
         yield page
 
 
-def assert_as_in_python(page: Page, folder: Path) -> None:
-    expected = Bundle(folder / "model.onnx").run(last(page, "inputs"), routing=True)
-    assert_same(last(page, "outputs"), expected)
-
-
-def assert_same(found: dict[str, NDArray[Any]], expected: dict[str, NDArray[Any]]) -> None:
-    assert found.keys() == expected.keys()
-    for name, array in expected.items():
-        assert np.abs(found[name] - array).max() <= TOLERANCE * max(1, np.abs(array).max()), name
-
-
 def examples_in(folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((folder / "examples.json").read_text())["examples"]
     return found
@@ -92,13 +90,8 @@ def empty(page: Page) -> None:
 
 def test_what_is_drawn_gives_what_python_gives(digits: Page, images: Path) -> None:
     empty(digits)
-    box = digits.locator(".draw canvas").bounding_box()
-    assert box is not None
     before = runs(digits)
-    digits.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.2 * box["height"])
-    digits.mouse.down()
-    digits.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.8 * box["height"], steps=4)
-    digits.mouse.up()
+    stroke(digits, (0.3, 0.2), (0.6, 0.8))
     settled(digits, before)
     pixels = last(digits, "inputs")["image"]
     assert pixels.shape == (1, 1, 16, 16)
@@ -293,3 +286,10 @@ def test_what_is_damaged_or_missing_is_told(
         page.wait_for_selector("div.fault:not([hidden])")
         assert told in page.inner_text("div.fault")
         page.close()
+
+
+def test_a_page_that_no_server_gave_asks_for_one(browser: Browser, images: Path) -> None:
+    page = browser.new_page()
+    page.goto((images / "index.html").as_uri())
+    assert "must come from a server" in page.inner_text("div.fault")
+    page.close()

@@ -1,0 +1,8 @@
+// Opened as a file, without a server, the page has no scripts to say what is wrong: browsers refuse modules there.
+
+if (location.protocol === "file:") {
+  const told = document.querySelector(".fault");
+  told.textContent = "This page must come from a server, such as: python -m http.server -d FOLDER";
+  told.hidden = false;
+  document.querySelector("main").hidden = true;
+}
