@@ -7,12 +7,16 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import modgraph
+from modgraph.backends.torch.source import source_of
+from modgraph.backends.torch.source.copied import module
 from modgraph.cli import main
 from modgraph.declare import Registry, load_extensions
 from modgraph.diagnostics import Source
@@ -123,6 +127,26 @@ def test_a_package_of_the_users_own_brings_ops_and_routers(install: Install) -> 
     modgraph.export(program.build(), "m.onnx")
     with pytest.raises(modgraph.ModgraphError, match='did you mean "strength"'):
         modgraph.loads(SPEC.replace("bend(6)", "bend(6, strngth=1)"))
+
+
+def test_a_source_holds_the_layers_of_a_package_if_they_need_torch_alone(install: Install) -> None:
+    folder = install(ops=OPS, nn=NN)
+    model = modgraph.loads(SPEC).build(seed=1)
+    names: dict[str, Any] = {"__name__": "model"}
+    sys.modules["model"] = ModuleType("model")
+    source = source_of(model)
+    exec(source, names)
+    other = names["M"]()
+    other.load_state_dict(model.state_dict())
+    x = torch.randn(2, 5, 4)
+    assert torch.equal(other(x), model(x))
+    assert "my_package" not in source
+    (folder / "my_package" / "nn.py").write_text(
+        NN.replace("y.sin()", "y * numpy.pi").replace("import", "import numpy\nimport", 1)
+    )
+    module.cache_clear()
+    with pytest.raises(modgraph.ModgraphError, match=r"my_package\.nn cannot be copied .* it needs numpy"):
+        source_of(model)
 
 
 def test_a_recipe_trains_with_the_data_and_the_algorithm_of_a_package(

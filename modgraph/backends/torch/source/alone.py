@@ -173,6 +173,12 @@ def _beside(real: Tensor, x: Tensor) -> Tensor:
     return real.reshape(-1, *[1] * (x.dim() - 1))
 
 
+def value_of(found: Any) -> Tensor:
+    """The value that a route gives, without what its router recorded."""
+    value: Tensor = found[0] if isinstance(found, tuple) else found
+    return value
+
+
 def weights_of_chosen(weights: Tensor, choice: Tensor, straight: bool) -> Tensor:
     """Weights, zero where nothing is chosen; the gradient is too, unless it is to go straight through."""
     return weights if straight or weights is choice else cleared(weights, choice != 0)

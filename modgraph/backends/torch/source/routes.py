@@ -157,8 +157,8 @@ def _by_form(
     squeezed = route.single and not route.alone and route.one_for_each_sender
     first = f".squeeze({-route.result_rank - 1})" if squeezed else ""
     if len(results) == 1:
-        first = f"[0]{first}" if _is_tuple(route) else first
-        body.gives(results[0], name(f"{said}{first}"), writer.consumer(results[0]))
+        value = home.file.copied.needed((ALONE, "value_of"))
+        body.gives(results[0], name(f"{value}({said}){first}"), writer.consumer(results[0]))
         return
     body.assign_all(results, said)
     if first and body.uses[results[0]]:
@@ -169,9 +169,3 @@ def _by_form(
             if body.uses[each]:
                 value = body.variables([each])[0]
                 body.line(f"{value} = {value}.unsqueeze(-2)")
-
-
-def _is_tuple(route: CompiledRoute) -> bool:
-    """Whether a form gives a tuple even of one."""
-    alone = weighted.WeightedDense | weighted.WeightedFactorised | every_module.EveryModuleRoute
-    return not isinstance(route.form, alone)
