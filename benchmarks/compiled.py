@@ -1,0 +1,138 @@
+"""What `torch.compile` makes of specs at their own sizes: graphs, the time of compiling, and what is gained by it.
+
+    python benchmarks/compiled.py [--quick] [--specs smn gmoe_digits] [--lowering masked] [--batch 32] [--rounds 15]
+
+Forward is the model in evaluation mode, a step forward, backward and Adam on always the same batch. Compiled and plain
+models take turns within one run, and a ratio, compiled to plain, is the median over rounds. Times of compiling are
+processor time of this process, without the C++ compilers that it starts; they are those of an empty cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounterWithBackend
+
+import modgraph
+from modgraph.backends.torch import Model
+
+STEPS = 8  # along axes of any length: scans and recurrent layers are unrolled
+SPECS = {
+    "smn": {},
+    "sema_backbone": {},
+    "gmoe_digits": {},
+    "modular_networks_images": {},
+    "modular_networks_lm": {},
+    "mt_rmn": {},
+    "zoo/expert_choice": {},
+    "zoo/mixtral": {},
+    "zoo/soft_moe": {},
+    "zoo/switch": {},
+}
+QUICK = ("sema_backbone", "gmoe_digits")
+
+
+class Loss(nn.Module):
+    """What a step differentiates."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+        return self.model.compute(batch).loss
+
+
+class Outputs(Loss):
+    def forward(self, batch: dict[str, Tensor]) -> Any:
+        return list(self.model.compute(batch, losses=False).outputs.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two specs, few rounds")
+    parser.add_argument("--specs", nargs="+", default=None, choices=SPECS, metavar="SPEC")
+    parser.add_argument("--lowering", default=None)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    rounds = 3 if options.quick else options.rounds
+    print("| spec | graphs | compiling forward | forward | compiling a step | step |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # kernels of an earlier run are made again
+        for name in options.specs or (QUICK if options.quick else SPECS):
+            print(row(name, options.lowering, options.batch, rounds), flush=True)
+
+
+def row(name: str, lowering: str | None, size: int, rounds: int) -> str:
+    """The line of a spec."""
+    model = modgraph.load(f"specs/{name}.mod", **SPECS[name]).build(lowering=lowering)
+    batch = batch_of(model, size)
+    graphs, parts = [], [name]
+    for kind, training in ((Outputs, False), (Loss, True)):
+        torch.compiler.reset()
+        model.train(training)
+        plain, counter = kind(model), CompileCounterWithBackend("inductor")
+        compiled = torch.compile(plain, backend=counter, fullgraph=True)
+        runs = [call_of(each, model, batch, training) for each in (plain, compiled)]
+        started = time.process_time()
+        runs[1]()
+        compiling = time.process_time() - started
+        parts += [f"{compiling:.0f} s", f"{ratio(*runs, rounds):.2f}"]
+        graphs.append(str(counter.frame_count))
+    return f"| {' | '.join([parts[0], ' and '.join(graphs), *parts[1:]])} |"
+
+
+def call_of(module: nn.Module, model: Model, batch: dict[str, Tensor], training: bool) -> Callable[[], Any]:
+    """A call of a module, or a step with it."""
+    if not training:
+        return torch.inference_mode()(lambda: module(batch))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-5)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        module(batch).backward()
+        optimizer.step()
+
+    return step
+
+
+def ratio(plain: Callable[[], Any], compiled: Callable[[], Any], rounds: int) -> float:
+    """The median over rounds of compiled to plain, each round as many calls as take a while."""
+    times = [timed(plain, 1) for _ in range(3)]
+    calls = max(1, int(0.2 / min(times)))
+    timed(compiled, 2)
+    return statistics.median(timed(compiled, calls) / timed(plain, calls) for _ in range(rounds))
+
+
+def timed(call: Callable[[], Any], calls: int) -> float:
+    started = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return time.perf_counter() - started
+
+
+def batch_of(model: Model, size: int) -> dict[str, Tensor]:
+    """Random inputs and targets."""
+    generator, found = torch.Generator().manual_seed(0), {}
+    for name, type_ in {**model.graph.input_types, **model.graph.target_types}.items():
+        shape = (size, *(axis.size or STEPS for axis in type_.shape))
+        if type_.size is not None:
+            found[name] = torch.randint(type_.size, shape, generator=generator)
+        elif type_.dtype != "length":
+            found[name] = torch.randn(shape, generator=generator)
+    return found
+
+
+if __name__ == "__main__":
+    main()
