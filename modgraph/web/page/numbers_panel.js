@@ -13,7 +13,8 @@ export class NumbersPanel {
       this.exact = null;
       changed();
     } });
-    const order = port.shape.length ? `[${port.shape.join(", ")}]: a row in each line, or nested lists` : "one number";
+    const orders = ["one number", "numbers, one after another", "a row in each line, or nested lists"];
+    const order = orders[port.shape.length] ?? "nested lists";
     this.place = panel(bundle, port, this.text, element("p", { class: "muted" }, order));
   }
   set(array) {
@@ -32,7 +33,7 @@ function textOf(values) {
   const number = (value) => String(+Number(value).toPrecision(6));
   if (isFlat) return [values].flat().map(number).join(", ");
   if (values.every((row) => !row.some(Array.isArray))) return values.map((row) => row.map(number).join(", ")).join("\n");
-  return JSON.stringify(values);
+  return JSON.stringify(values).replaceAll("],[", "],\n[");
 }
 
 // Nested lists of numbers, as deep as the port's shape. Throws `SyntaxError`.

@@ -1,0 +1,38 @@
+"""The page of a model whose data do not say how inputs are made: it takes numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.inspect import browser as chromium
+from tests.small_runs import begin, laid_out
+from tests.web.served import assert_as_in_python, last, made, opened, runs, settled
+
+modgraph_web = pytest.importorskip("modgraph_web", reason="pip install ./export/web")
+if not modgraph_web.available():
+    pytest.skip("modgraph_web has no WebAssembly: pip install ./export/web, with npm", allow_module_level=True)
+
+
+def test_numbers_are_typed_and_what_does_not_fit_is_told(tmp_path: Path) -> None:
+    begin(laid_out(tmp_path), tmp_path / "run", train__epochs=1)
+    folder = made(tmp_path, tmp_path / "run")
+    for browser in chromium.started():
+        with opened(browser, folder) as page:
+            shown = np.array(json.loads(page.input_value("textarea")), np.float32)
+            assert np.array_equal(last(page, "inputs")["image"], shown[None])
+            before = runs(page)
+            page.fill("textarea", json.dumps((1 - shown).tolist()))
+            settled(page, before)
+            assert np.array_equal(last(page, "inputs")["image"], 1 - shown[None])
+            assert_as_in_python(page, folder)
+            page.fill("textarea", "[[[1, 2], [3, 4]]]")
+            page.wait_for_selector('.outputs >> text="image" has the shape [1, 1, 2, 2]')
+            page.fill("textarea", "[[[1, 2], [3]]]")
+            page.wait_for_selector(".outputs >> text=the rows of image differ in length")
+            page.fill("textarea", "1 2 three")
+            page.wait_for_selector('.outputs >> text="three" is no number')
+            assert page.locator(".routes").is_hidden()
