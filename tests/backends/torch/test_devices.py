@@ -60,7 +60,8 @@ def learn(graph: Graph, lowering: str | None, may_ask: bool, training: bool = Tr
     model = build(graph, lowering=lowering).train(training)
     with on_device(may_ask):
         metrics, batch, means = Metrics(graph), batch_of(graph), Means()
-        values, losses = results_of(moved(model), batch, [*metrics.wanted, *graph.outputs.values()])
+        wanted = [*metrics.wanted, *graph.outputs.values()]
+        values, losses = results_of(moved(model), batch, wanted, graph.losses)
         objectives = [each.sum() for each in (*losses.values(), *values) if each.requires_grad]
         if objectives:
             torch.stack(objectives).sum().backward()
