@@ -22,7 +22,7 @@ from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import quantised
 from modgraph.backends.onnx.manifest import as_text, manifest_of
 from modgraph.backends.onnx.operators import operators
-from modgraph.backends.onnx.trace import trace
+from modgraph.backends.onnx.trace import quiet, trace
 from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.report import told_of_routes
 from modgraph.backends.torch import Model
@@ -102,7 +102,8 @@ def export(
     overwritten only with `force`.
     Raises `ModgraphError`, and then leaves what was there before.
     """
-    operators()
+    with quiet():  # read once, and so no part of the time that is told
+        operators()
     begun = time.perf_counter()
     target, _ = files_of_bundle(path)
     _check_place(target, force)

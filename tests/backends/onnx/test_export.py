@@ -210,6 +210,7 @@ def _spoiled(model: modgraph.Model) -> modgraph.Model:
     from dataclasses import replace
 
     model.steps[:] = [replace(step, compute=Wrong()) for step in model.steps]
+    model._plans.clear()  # which were found when it was built
     return model
 
 

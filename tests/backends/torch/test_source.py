@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -21,6 +22,7 @@ from modgraph.backends.torch.source import source_of
 from modgraph.backends.torch.source.names import argument
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
+from tests.assault.sound import sound
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -110,6 +112,16 @@ def test_forms_of_routes_by_weights(lowering: str) -> None:
 @pytest.mark.parametrize("lowering", ["gathered", "grouped", "masked", "per_module"])
 def test_forms_of_routes_by_choice(lowering: str) -> None:
     check(modgraph.load("specs/modular_networks_lm.mod").build(lowering=lowering))
+
+
+@pytest.mark.parametrize("seed", [22, 210, *range(300, 320)])
+def test_specs_written_at_random(seed: int) -> None:
+    try:
+        model = modgraph.loads(sound(Random(seed))).build(seed=1)
+        model.eval().compute(random_batch(model))
+    except (ModgraphError, RuntimeError):
+        pytest.skip("this one is refused, or cannot be run")
+    check(model)
 
 
 ALONE = """

@@ -222,7 +222,7 @@ def given(sizes: Sequence[int], values: Sequence[float], like: Tensor) -> Tensor
     """Given numbers, or one number everywhere, of the type and on the device of a value."""
     kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
     found = torch.tensor(values, dtype=kind, device=like.device)
-    return found.expand(tuple(sizes)) if len(values) == 1 else found.reshape(tuple(sizes))
+    return found.reshape(tuple(sizes)) if found.numel() == torch.Size(sizes).numel() else found.expand(tuple(sizes))
 
 
 def with_labels(target: Tensor, real: Tensor | None, ignored: int | None, missing: bool) -> Tensor:

@@ -38,6 +38,7 @@ class Body:
         self.outer = outer  # the axes before an example's own
         self.taken = set(taken)
         self.temporaries: dict[str, str] = {}
+        self.batch = ""  # the first argument, which has as many examples as the batch
         self.copied = Copied()
         self.common: dict[str, str] = {}  # what several routes have in common
         self.begun: dict[str, str] = {}  # pools taken by index, made before a scan
@@ -54,12 +55,14 @@ class Body:
         """A value that is given, under a name."""
         called = self.named(called)
         self.values[result] = self.value(result, name(called))
+        self.batch = self.batch or called
         return called
 
     def given(self, result: Result, called: str) -> str:
         """A value that is given under just this name."""
         self.taken.add(called)
         self.known(result, called)
+        self.batch = self.batch or called
         return called
 
     def known(self, result: Result, said: str) -> None:
@@ -149,15 +152,22 @@ class Body:
 
     def _name_for(self, result: Result, before: Expression | None = None) -> str:
         """A name for a value: perhaps one whose value nothing reads any more, of what waits and what comes next."""
+        batch = self.batch if self._is_of_batch(result) else ""  # which stays one of examples
         unsaid = [*(self.values[each].said for each in self.waiting), *([before] if before is not None else [])]
         waiting = {each.id for one in unsaid for each in ast.walk(one) if isinstance(each, ast.Name)}
         for called in names(self.called(result)):
             old = self.owner.get(called)
-            if called not in self.taken or (old is not None and self.left[old] <= 0 and called not in waiting):
+            is_free = old is not None and self.left[old] <= 0 and called not in waiting and called != batch
+            if called not in self.taken or is_free:
                 break
         self.owner[called] = result
         self.taken.add(called)
         return called
+
+    def _is_of_batch(self, result: Result) -> bool:
+        """Whether a value has no axis of examples."""
+        type_ = self.type_of(result)
+        return type_ is None or type_.per == "batch"
 
     def temporary(self, called: str) -> str:
         """A name for what the next line alone reads."""

@@ -20,6 +20,7 @@ from modgraph.backends.torch.source.classes import LINE, NAME, Class, File, laid
 from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.held import held_all
 from modgraph.backends.torch.source.names import argument
+from modgraph.backends.torch.source.order import before_return
 from modgraph.backends.torch.source.parts import part_of
 from modgraph.backends.torch.source.pools import function
 from modgraph.backends.torch.source.routes import route_of
@@ -144,7 +145,7 @@ def _forward(model: Model, home: Class) -> str:
     for line in _prepared(model, names, home.file.copied):
         body.line(line)
     writer = Writer(body, home, model._computed, {id(each): path for path, each in model.named_modules()}, RULES)
-    first = {step.node for step in outputs.steps}
+    first = before_return(whole.steps, {step.node for step in outputs.steps})
     for item in in_scopes([step for step in whole.steps if step.node in first], model):
         if isinstance(item, Scope):
             part_of(writer, item, whole)

@@ -13,7 +13,7 @@ from modgraph.backends.torch.plan import Plan
 from modgraph.backends.torch.run import Once, Step
 from modgraph.backends.torch.source.body import RETURN, Body, called
 from modgraph.backends.torch.source.classes import Class, Made
-from modgraph.backends.torch.source.formulas import Expression, Value, formula, name, text
+from modgraph.backends.torch.source.formulas import Expression, Value, formula, name
 from modgraph.backends.torch.source.names import variable
 from modgraph.backends.torch.source.starts import parameter as made_parameter
 from modgraph.ir import Graph, OpNode, Result
@@ -116,8 +116,7 @@ class Writer:
             self.body.values |= dict.fromkeys((each, one), Value(name(said), not sizes, True, True))
             return
         if self.body.uses[each]:
-            outer = self._outer(self.body.like(step.operands[0]), parameter.rank)
-            self.body.gives(each, text(f"{said}.expand({outer}{sizes})"), self.consumer(each))
+            self.body.gives(each, self._each(said, step.operands[0], parameter.rank, sizes), self.consumer(each))
         if self.body.uses[one]:
             alone = said if self.inside else f"{said}[None]"
             self.body.values[one] = Value(name(alone), self.inside and not sizes, True, self.inside)
@@ -133,8 +132,7 @@ class Writer:
         if self.body.uses[each]:
             (alone,) = self.body.variables([one])
             sizes = ", ".join(map(str, constant.sizes))
-            said = f"{alone}.expand({self._outer(like, constant.rank)}{sizes})"
-            self.body.gives(each, name(said), self.consumer(each))
+            self.body.gives(each, self._each(alone, step.operands[0], constant.rank, sizes), self.consumer(each))
 
     def _once(self, step: Step, once: Once) -> None:
         like, *operands = step.operands
@@ -149,14 +147,15 @@ class Writer:
         self.body.gives(one, said)
         (alone,) = self.body.variables([one])
         sizes = ", ".join(str(axis.size) for axis in self.graph[step.node].types[0].shape)
-        self.body.gives(
-            each, text(f"{alone}.expand({self._outer(self.body.like(like), once.rank)}{sizes})"), self.consumer(each)
-        )
+        self.body.gives(each, self._each(alone, like, once.rank, sizes), self.consumer(each))
 
-    def _outer(self, like: str, rank: int) -> str:
-        if not self.inside:
-            return f"len({like}), "
-        return f"*{like}.shape[:-{rank}], " if rank else f"*{like}.shape, "
+    def _each(self, alone: str, like: Result, rank: int, sizes: str) -> Expression:
+        """What is the same for every example, for as many as a value has."""
+        type_, x = self.body.type_of(like), self.body.like(like) if self.inside else self.body.batch
+        if type_ is not None and type_.per == "batch":
+            return name(alone)
+        outer = f"len({x})" if not self.inside else f"*{x}.shape[:-{rank}]" if rank else f"*{x}.shape"
+        return name(f"{alone}.expand({outer}, {sizes})")
 
     # ------------------------------------------------------------ who reads what
 
@@ -174,7 +173,7 @@ def reads(plan: Plan) -> tuple[list[Result], dict[Result, str]]:
             found.append(each)
             readers[each] = step.node
         found += step.lengths
-        expanded = isinstance(step.compute, Once | Parameter) and Result(step.node) in used
+        expanded = isinstance(step.compute, Once | Parameter | Constant) and Result(step.node) in used
         found += step.operands[:1] * 2 if expanded else []
     if len(plan.wanted) == 1:
         readers.setdefault(plan.wanted[0], RETURN)
