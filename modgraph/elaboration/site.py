@@ -240,7 +240,9 @@ class Site:
         while name in self.graph or name in self.context.named:
             name += "_"
         self.context.count_node(span)
-        self.graph.add(InputNode(name=name, types=(self.scan.outer.graph.type_of(result),), span=span))
+        node = InputNode(name=name, types=(self.scan.outer.graph.type_of(result),), span=span)
+        self.graph.add(node)
+        self.context.named[name] = node
         self.scan.read[result] = name
         return Result(name)
 

@@ -23,6 +23,7 @@ from tests.assault.specs import (
     some_of_part,
     spec,
 )
+from tests.children import in_a_child
 
 PARTS = 1000
 ROOMS = "declare diagnostics elaboration grammar inspect ir lsp ops passes routers syntax types"
@@ -71,11 +72,15 @@ def test_a_spec_is_a_function_of_its_number() -> None:
 
 
 def test_what_never_ends_is_interrupted_and_what_eats_memory_is_refused() -> None:
-    with pytest.raises(TooSlow), bounded_time(0.05):
-        while True:
-            pass
-    with pytest.raises(MemoryError), bounded_memory():
-        bytearray(600 * 2**20)
+    def bounded() -> int:
+        with pytest.raises(TooSlow), bounded_time(0.05):
+            while True:
+                pass
+        with pytest.raises(MemoryError), bounded_memory():
+            bytearray(600 * 2**20)
+        return 0
+
+    assert in_a_child(bounded, 1, 2) == 0  # whose bounds are no other thread's
 
 
 def test_a_failing_spec_is_shown_with_its_number(monkeypatch: pytest.MonkeyPatch) -> None:

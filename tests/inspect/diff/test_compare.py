@@ -6,7 +6,7 @@ import re
 from random import Random
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError, Report, Source
@@ -96,6 +96,7 @@ def test_other_names_are_moves(number: int) -> None:
     assert applied(diff, before).hash() == after.hash()
 
 
+@example(42851)  # two scans that are both told the lengths of an axis around them
 @given(NUMBERS)
 @settings(max_examples=20, deadline=None)
 def test_the_layout_of_a_text_is_no_difference(number: int) -> None:
