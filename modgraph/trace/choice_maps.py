@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from modgraph.trace.colours import colours_of
 from modgraph.trace.sections import Section
-from modgraph.trace.sheet import CELL, Sheet, lay_over, shortened, show_image
+from modgraph.trace.sheet import CELL, Sheet, shortened
 
 STRENGTH = 0.6  # opacity of a colour over the image
 LINE = 0.19  # inches
@@ -38,12 +38,12 @@ class ChoiceMaps(Section):
         assert self.maps.chosen is not None
         colours = colours_of(self.route.modules)
         for column in range(len(self.columns)):
-            axes = sheet.axes(self.left_of(column), top)
-            show_image(axes, pixels)
+            left = self.left_of(column)
+            sheet.image(left, top, pixels)
             places_HW = self.maps.chosen[example, :, :, column]
             painted = np.where(places_HW[..., None] >= 0, colours[places_HW], 0)
             painted[..., 3] *= STRENGTH
-            lay_over(axes, painted, pixels, interpolation="nearest")
+            sheet.lay_over(left, top, painted, pixels, interpolation="nearest")
 
     def draw_legend(self, sheet: Sheet, top: float) -> None:
         """Every module's colour; where there are too many for a row of images, they go on beside."""

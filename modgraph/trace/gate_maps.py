@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from modgraph.trace.rounds import shown_rounds
 from modgraph.trace.sections import Section
-from modgraph.trace.sheet import CELL, GAP, WORDS, Sheet, lay_over, shortened, show_image
+from modgraph.trace.sheet import CELL, GAP, WORDS, Sheet, shortened
 
 COLOURS = "viridis"
-STRENGTH = 0.65  # opacity of a map over the image
+STYLE: Any = {"cmap": COLOURS, "alpha": 0.65, "interpolation": "bilinear"}  # of a map over the image
 LIFT = 0.35  # of black under a map, or else colours would not be those of the scale
 
 
@@ -30,16 +30,15 @@ class GateMaps(Section):
         return [f"round {at + 1}" for at in rounds] if len(rounds) > 1 else ["gates"]
 
     def draw_maps(self, sheet: Sheet, example: int, top: float, pixels: NDArray[Any]) -> None:
+        scale = Normalize(*self.maps.scale)
         for module in range(self.route.modules):
             down = top + module * (CELL + GAP)
             name = f"{shortened(self.route.short_pool)}.{module}"
             sheet.write(self.left_of(0) - 0.08, down + CELL / 2, name, ha="right", va="center")
             for column, at in enumerate(shown_rounds(self.route.rounds)):
-                axes = sheet.axes(self.left_of(column), down)
-                show_image(axes, LIFT + (1 - LIFT) * pixels)
-                map_HW = self.maps.gates[at, example, :, :, module]
-                scale = Normalize(*self.maps.scale)
-                lay_over(axes, map_HW, pixels, cmap=COLOURS, norm=scale, alpha=STRENGTH, interpolation="bilinear")
+                left, map_HW = self.left_of(column), self.maps.gates[at, example, :, :, module]
+                sheet.image(left, down, LIFT + (1 - LIFT) * pixels)
+                sheet.lay_over(left, down, map_HW, pixels, norm=scale, **STYLE)
 
     def draw_legend(self, sheet: Sheet, top: float) -> None:
         height = self.route.modules * (CELL + GAP) - GAP

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from modgraph.trace.maps import Maps
-from modgraph.trace.sheet import CELL, GAP, Sheet, pixels_of, shortened, show_image
+from modgraph.trace.sheet import CELL, GAP, Sheet, pixels_of, shortened
 from modgraph.trace.trace import Trace
 
 # in inches
@@ -67,7 +67,7 @@ class Section(ABC):
             pixels = pixels_of(self.trace.arrays.values[self.maps.image][example])
             words = _label(self.trace, example)
             sheet.write(LEFT - 0.12, down + CELL / 2, words, ha="right", va="center", linespacing=1.4)
-            show_image(sheet.axes(LEFT, down), pixels)
+            sheet.image(LEFT, down, pixels)
             self.draw_maps(sheet, example, down, pixels)
         self.draw_legend(sheet, top + ROUTE)
 

@@ -35,17 +35,31 @@ class Sheet:
     figure: Figure
     width: float
     height: float
+    paper: Any  # axes in inches over the whole figure, for images: axes of their own take longer than all else
 
     @classmethod
     def blank(cls, width: float, height: float) -> Sheet:
         figure = Figure(figsize=(width, height), facecolor="white")
         FigureCanvasAgg(figure)
-        return cls(figure, width, height)
+        paper = figure.add_axes((0, 0, 1, 1))
+        paper.set(xlim=(0, width), ylim=(height, 0))
+        paper.set_axis_off()
+        return cls(figure, width, height, paper)
 
     def axes(self, left: float, top: float, width: float = CELL, height: float = CELL) -> Any:
         bottom = self.height - top - height
         place = (left / self.width, bottom / self.height, width / self.width, height / self.height)
         return self.figure.add_axes(place)
+
+    def image(self, left: float, top: float, pixels: NDArray[Any]) -> None:
+        """An image in the middle of a cell."""
+        self.lay_over(left, top, pixels, pixels, cmap="gray", vmin=0, vmax=1)
+
+    def lay_over(self, left: float, top: float, map_HW: NDArray[Any], pixels: NDArray[Any], **style: Any) -> None:
+        """A map stretched over the whole of an image."""
+        height, width = (CELL * size / max(pixels.shape[:2]) for size in pixels.shape[:2])
+        left, top = left + (CELL - width) / 2, top + (CELL - height) / 2
+        self.paper.imshow(map_HW, extent=(left, left + width, top + height, top), aspect="auto", **style)
 
     def write(self, left: float, top: float, text: str, **style: Any) -> None:
         self.figure.text(left / self.width, 1 - top / self.height, text, **{**WORDS, **style})
@@ -61,16 +75,6 @@ def file_of(draw: Callable[[], Sheet], suffix: str) -> bytes:
     with rc_context(SETTINGS):
         draw().figure.savefig(buffer, format=suffix.removeprefix("."), dpi=110, metadata=METADATA[suffix])
     return buffer.getvalue()
-
-
-def show_image(axes: Any, pixels: NDArray[Any]) -> None:
-    axes.imshow(pixels, cmap="gray", vmin=0, vmax=1)
-    axes.set_axis_off()
-
-
-def lay_over(axes: Any, map_HW: NDArray[Any], pixels: NDArray[Any], **style: Any) -> None:
-    """A map stretched over a whole image."""
-    axes.imshow(map_HW, extent=(-0.5, pixels.shape[1] - 0.5, pixels.shape[0] - 0.5, -0.5), **style)
 
 
 def pixels_of(image: NDArray[Any]) -> NDArray[Any]:
