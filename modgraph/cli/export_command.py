@@ -43,14 +43,12 @@ def run(options: argparse.Namespace) -> int:
     from modgraph.training import load_run
 
     if options.web:
-        from modgraph.web.site import check_site
+        from modgraph.web.site import check_site, write_site
 
         check_site(options.output, options.force)
     run = load_run(options.run_directory)
     data = run.test_data()
     if options.web:
-        from modgraph.web import write_site
-
         site = write_site(options.output, partial(_exported, options, run, data), data, options.force)
         _tell(site.report, site)
     else:

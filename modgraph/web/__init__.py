@@ -1,5 +1,1 @@
 """A trained run as a folder for any static server: a page that runs the model in the browser, and shows its routing."""
-
-from modgraph.web.site import Site, write_site
-
-__all__ = ["Site", "write_site"]
