@@ -40,9 +40,8 @@ def judges() -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
-@pytest.mark.parametrize("part", range(3))
-def test_three_thousand_specs(part: int, judges: ProcessPoolExecutor) -> None:
-    as_expected(naming_the_killed(lambda: judges.submit(some_of_part, part).result()), 1)
+def test_a_thousand_specs(judges: ProcessPoolExecutor) -> None:
+    as_expected(naming_the_killed(lambda: judges.submit(some_of_part, 0).result()), 1)
 
 
 @pytest.mark.slow

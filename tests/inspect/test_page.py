@@ -90,15 +90,25 @@ def test_pages_are_small(pages: dict[str, Path]) -> None:
     assert {name: path.stat().st_size for name, path in pages.items() if path.stat().st_size >= MOST_BYTES} == {}
 
 
+def unfold_and_fold(browser: Browser, path: Path) -> None:
+    with quiet_page(browser, path) as page:
+        first = page.locator(".box").count()
+        page.locator("[data-do=unfold]").click()
+        expect(page.locator('.box[aria-expanded="false"]')).to_have_count(0)
+        assert page.locator(".box").count() >= first
+        page.locator("[data-do=fold]").click()
+        expect(page.locator('.box[aria-expanded="true"]')).to_have_count(0)
+
+
+def test_a_page_opens_unfolds_and_folds_quietly(browser: Browser, pages: dict[str, Path]) -> None:
+    for name in ("smn", "gmoe", "modular_networks_lm"):
+        unfold_and_fold(browser, pages[name])
+
+
+@pytest.mark.slow
 def test_every_page_opens_unfolds_and_folds_quietly(browser: Browser, pages: dict[str, Path]) -> None:
     for path in pages.values():
-        with quiet_page(browser, path) as page:
-            first = page.locator(".box").count()
-            page.locator("[data-do=unfold]").click()
-            expect(page.locator('.box[aria-expanded="false"]')).to_have_count(0)
-            assert page.locator(".box").count() >= first
-            page.locator("[data-do=fold]").click()
-            expect(page.locator('.box[aria-expanded="true"]')).to_have_count(0)
+        unfold_and_fold(browser, path)
 
 
 # ---------------------------------------------------------------- folding

@@ -6,6 +6,9 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +26,7 @@ from modgraph.training.run import started
 from modgraph.training.sections import Train
 from modgraph.training.state import train_state
 from tests import continual_runs
+from tests.children import begun_in_a_child
 from tests.small_runs import begin, go_on
 
 SPEC = """
@@ -80,18 +84,40 @@ def routed(spec: Path) -> Path:
     return spec
 
 
-def with_two(*arguments: object) -> None:
+def with_torchrun(*arguments: object) -> None:
     done = run_two("-m", "modgraph", "train", *arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count('"test.accuracy"') == 1
 
 
-def run_two(*arguments: object) -> subprocess.CompletedProcess[str]:
+def with_forks(*arguments: object) -> None:
+    """The same in two processes that need import nothing."""
+    shared = {"WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "GROUP_RANK": 0, "TORCHELASTIC_RUN_ID": "forks"}
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+
+    def train(rank: int) -> int:
+        surroundings = {**shared, **address, "RANK": rank, "LOCAL_RANK": rank}
+        os.environ |= {name: str(value) for name, value in surroundings.items()}
+        return main(["train", *map(str, arguments)])
+
+    with tempfile.TemporaryFile() as told:
+        children = [begun_in_a_child(partial(train, rank), told.fileno(), told.fileno()) for rank in (0, 1)]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        told.seek(0)
+        text = told.read().decode()
+    assert codes == [0, 0], text
+    assert text.count('"test.accuracy"') == 1
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+def run_two(*arguments: object) -> subprocess.CompletedProcess[str]:
     run = "-m torch.distributed.run --nproc-per-node=2 --master-addr=127.0.0.1".split()
-    command = [sys.executable, *run, f"--master-port={port}", *map(str, arguments)]
+    command = [sys.executable, *run, f"--master-port={free_port()}", *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
@@ -111,9 +137,9 @@ def close(run: Path, other: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+@pytest.mark.parametrize(("strategy", "with_two"), [("ddp", with_torchrun), ("fsdp", with_forks)])
 def test_two_processes_give_what_one_gives_and_one_goes_on_from_where_they_were(
-    routed: Path, tmp_path: Path, strategy: str
+    routed: Path, tmp_path: Path, strategy: str, with_two: Callable[..., None]
 ) -> None:
     begin(routed, tmp_path / "one", train__precision="float64")
     settings = ("-s", "train.precision=float64", "-s", "train.checkpoint_every=3", "-s", f"train.strategy={strategy}")
@@ -153,7 +179,7 @@ def test_all_processes_stop_where_the_loss_of_one_is_no_number(routed: Path, tmp
 def test_a_model_grows_alike_in_two_processes(tmp_path: Path) -> None:
     spec = continual_runs.laid_out(tmp_path)
     begin(spec, tmp_path / "one", train__precision="float64")
-    with_two(spec, "--out", tmp_path / "two", "-s", "train.precision=float64")
+    with_forks(spec, "--out", tmp_path / "two", "-s", "train.precision=float64")
     close(tmp_path / "two", tmp_path / "one")
     hashes = [[line.hash for line in read_edits(RunDirectory(tmp_path / run))] for run in ("one", "two")]
     assert hashes[0] == hashes[1] and len(hashes[0]) == 5
@@ -192,7 +218,7 @@ def test_each_process_keeps_its_part_and_the_run_is_one_like_any_other(routed: P
     # taken up by two again, from where one was
     for name in sorted(path.name for path in (tmp_path / "two/checkpoints").iterdir())[-2:]:
         (tmp_path / "two/checkpoints" / name).unlink()
-    with_two("--resume", tmp_path / "two")
+    with_forks("--resume", tmp_path / "two")
     close(tmp_path / "two", tmp_path / "one")
     assert main(["eval", str(tmp_path / "two"), "--json"]) == 0
     assert main(["export", str(tmp_path / "two"), "-o", str(tmp_path / "two.onnx")]) == 0
