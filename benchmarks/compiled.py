@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._inductor.config
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -66,6 +67,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    torch._inductor.config.layout_optimization = False  # see docs/architecture.md
     rounds = 3 if options.quick else options.rounds
     print("| spec | graphs | compiling forward | forward | compiling a step | step |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as cache:

@@ -16,8 +16,12 @@ from modgraph.training.errors import CannotCompile
 
 Call = Callable[..., Any]
 BACKEND = "inductor"
-# Noise is drawn by torch's own generators, so that a step computes what it computes without compiling.
-OPTIONS: dict[str, dict[str, Any]] = {"inductor": {"fallback_random": True}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "inductor": {
+        "fallback_random": True,  # noise is drawn by torch's own generators, so that a step computes what it did
+        "layout_optimization": False,  # with it convolutions of what a module is sent end in a failed assertion of torch
+    }
+}
 
 
 class Compiled(nn.Module):
