@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import statistics
@@ -74,9 +75,11 @@ def export(spec: str) -> dict[str, Any]:
     import onnx
 
     import modgraph
-    from modgraph.backends.onnx import bundle, operators
+    from modgraph.backends.onnx import bundle, operators, trace
 
     operators.operators()
+    getattr(trace, "start_up", lambda: None)()  # which earlier revisions have not
+    importlib.import_module("torch.export._trace")
     clock = Clock()
     clock.times["start"] = time.process_time(), time.perf_counter() - begun
     for module, names, phase in PLACES:

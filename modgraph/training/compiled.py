@@ -19,7 +19,7 @@ BACKEND = "inductor"
 OPTIONS: dict[str, dict[str, Any]] = {
     "inductor": {
         "fallback_random": True,  # noise is drawn by torch's own generators, so that a step computes what it did
-        "layout_optimization": False,  # with it convolutions of what a module is sent end in a failed assertion of torch
+        "layout_optimization": False,  # convolutions of what a module is sent would fail in an assertion of torch
     }
 }
 

@@ -21,8 +21,7 @@ from modgraph.backends.onnx.description import Description
 from modgraph.backends.onnx.examples import Arrays, Examples
 from modgraph.backends.onnx.int8 import quantised
 from modgraph.backends.onnx.manifest import as_text, manifest_of
-from modgraph.backends.onnx.operators import operators
-from modgraph.backends.onnx.trace import quiet, trace
+from modgraph.backends.onnx.trace import start_up, trace
 from modgraph.backends.onnx.verify import Verified, loads, verify, verify_bundle
 from modgraph.backends.report import told_of_routes
 from modgraph.backends.torch import Model
@@ -102,8 +101,7 @@ def export(
     overwritten only with `force`.
     Raises `ModgraphError`, and then leaves what was there before.
     """
-    with quiet():  # read once, and so no part of the time that is told
-        operators()
+    start_up()  # no part of the time that is told
     begun = time.perf_counter()
     target, _ = files_of_bundle(path)
     _check_place(target, force)
@@ -126,21 +124,22 @@ def export(
     text = as_text(manifest_of(model.graph, inference, traced, verified, described, changed, left_out))
     onnx.helper.set_model_props(traced.proto, {MANIFEST_KEY: text})
     content = traced.proto.SerializeToString()
-    content += trailer(content)
-    check = partial(loads, examples=tried) if int8 else partial(verify_bundle, inference, examples=tried)
-    _write(target, content, text, check, force)
+    parts = content, trailer(content)
+    check = partial(loads, examples=tried) if int8 else partial(verify_bundle, verified)
+    _write(target, parts, text, check, force)
     pools = {name: pool.size for name, pool in inference.graph.pools().items()}
     forms, warnings = _lowerings(inference.graph), _warnings(verified)
     seconds = time.perf_counter() - begun
-    return Report(target, len(content), verified, pools, forms, warnings, changed, left_out, seconds)
+    return Report(target, sum(map(len, parts)), verified, pools, forms, warnings, changed, left_out, seconds)
 
 
-def _write(target: Path, content: bytes, manifest: str, check: Callable[[str], object], force: bool) -> None:
+def _write(target: Path, parts: tuple[bytes, ...], manifest: str, check: Callable[[str], object], force: bool) -> None:
     """Put a bundle and its manifest in their place, once a check of the written file has passed."""
     target, beside = files_of_bundle(target)
     with replacing(beside) as described, replacing(target) as file:
         described.write(manifest.encode())
-        file.write(content)
+        for part in parts:
+            file.write(part)
         file.flush()
         check(file.name)
         refuse_foreign(target, beside, force=force, keys=MANIFEST_KEYS)
@@ -200,7 +199,7 @@ def _check_model(model: Model) -> None:
             found.append(OfWholeBatch(output=name, node=wide[0]))
     weights = model.state_dict()
     for name, tensor in weights.items():
-        if not tensor.isfinite().all():
+        if not tensor.sum().isfinite() and not tensor.isfinite().all():  # a sum is quick, and may be too large
             found.append(NothingFinite(what=f'the weight "{name}"'))
     size = sum(tensor.nbytes for tensor in weights.values())
     if size >= LARGEST:

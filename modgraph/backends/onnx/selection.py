@@ -14,8 +14,7 @@ from torch import Tensor
 
 from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.onnx.gate_calls import gate_calls
-from modgraph.backends.torch import Model
-from modgraph.backends.torch.model import Computed
+from modgraph.backends.torch import Computed, Model
 from modgraph.declare import CHOSEN, RANKING, Role
 from modgraph.ir import Graph, PoolNode, RouteNode
 from modgraph.routers import Router

@@ -8,6 +8,7 @@ import logging
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import onnx
@@ -64,6 +65,13 @@ class _Positional(Namespace):
         batch = dict(zip(model.graph.input_types, inputs, strict=True))
         computed = model.compute(batch, losses=False, routing=True)
         return (*computed.outputs.values(), *computed.routing.values())
+
+
+def start_up() -> None:
+    """Read what every process reads once, whatever it exports: imports, and the table of operators."""
+    with quiet():
+        operators()
+        import_module("torch.export._trace")
 
 
 def trace(model: Model, examples: Examples) -> Traced:

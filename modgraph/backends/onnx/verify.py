@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,12 @@ from modgraph.backends.onnx.examples import Examples
 from modgraph.backends.onnx.permute import axes_of_modules, permuted, permuted_graph
 from modgraph.backends.onnx.selection import Decisions
 from modgraph.backends.onnx.trace import Traced
-from modgraph.backends.torch import Model
+from modgraph.backends.torch import Computed, Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.inspect.cost import cost_of
 
-MANY, LESS = 64, 5  # examples of the largest batch, as many as `MACS` allow
-MACS = 40_000_000_000  # multiply-accumulates of a batch
+MANY, LESS = 64, 4  # examples of the largest batch, as many as `MACS` allow
+MACS = 25_000_000_000  # multiply-accumulates of a batch
 TOGETHER = 3  # examples compared with themselves alone
 TOLERANCE = 1e-4  # of the tensor's largest magnitude
 
@@ -33,7 +33,8 @@ Values = dict[str, NDArray[Any]]
 @dataclass(frozen=True)
 class Verified:
     """What was found: the worst error relative to a tensor's largest magnitude, examples replaced because a decision
-    was too close to compare, modules that were never reached, and those that only other orders of modules reached."""
+    was too close to compare, modules that were never reached, and those that only other orders of modules reached.
+    `inputs` are a batch of the comparison, of which torch makes `expected`."""
 
     batches: tuple[int, ...]
     lengths: tuple[Mapping[str, int], ...]
@@ -41,6 +42,8 @@ class Verified:
     replaced: int
     unreached: dict[str, list[int]]
     permuted: dict[str, list[int]]
+    inputs: Values = field(repr=False)
+    expected: Computed = field(repr=False)
 
 
 @torch.no_grad()
@@ -54,14 +57,16 @@ def verify(model: Model, traced: Traced, examples: Examples) -> Verified:
     batches = batches_of(model, examples)
     for size in batches:
         for lengths in examples.lengths():
-            inputs, found = comparison.compare(session, size, lengths)
+            inputs, expected, found = comparison.compare(session, size, lengths)
         if size == TOGETHER:
+            together = inputs, expected
             comparison.found += _dependence(session, traced, inputs, found)
     decisions = comparison.decisions
     exercised = comparison.permute(batches[-1])
     if comparison.found:
         raise ModgraphError(comparison.found)
-    return Verified(batches, examples.lengths(), comparison.worst, decisions.replaced, decisions.unreached(), exercised)
+    replaced, unreached = decisions.replaced, decisions.unreached()
+    return Verified(batches, examples.lengths(), comparison.worst, replaced, unreached, exercised, *together)
 
 
 def batches_of(model: Model, examples: Examples) -> tuple[int, ...]:
@@ -82,8 +87,10 @@ class _Comparison:
         self.found: list[Diagnostic] = []
         self.worst = 0.0
 
-    def compare(self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int]) -> tuple[Values, Values]:
-        """Hold the results of one batch against each other; gives it, and ONNX Runtime's."""
+    def compare(
+        self, session: ort.InferenceSession, size: int, lengths: Mapping[str, int]
+    ) -> tuple[Values, Computed, Values]:
+        """Hold the results of one batch against each other; gives it, torch's and ONNX Runtime's."""
         inputs, computed = self.decisions.clear_calls(self.examples, size, lengths)
         self.decisions.see(computed.routing)
         expected = _arrays({**computed.outputs, **computed.routing})
@@ -96,7 +103,7 @@ class _Comparison:
             if not error <= TOLERANCE
         ]
         self.worst = max(self.worst, *errors.values())
-        return given, ours
+        return given, computed, ours
 
     def permute(self, size: int) -> dict[str, list[int]]:
         """Compare with modules in other orders, of those routers that have not reached all; gives what is reached so.
@@ -116,14 +123,12 @@ class _Comparison:
         return {name: sorted(set(modules) - set(after[name])) for name, modules in before.items()}
 
 
-@torch.no_grad()
-def verify_bundle(model: Model, path: Any, examples: Examples) -> None:
+def verify_bundle(verified: Verified, path: Any) -> None:
     """Compare one batch with a written bundle, as its users will run it. Raises `ModgraphError`."""
     bundle = Bundle(path)
-    inputs, computed = Decisions(model).clear_calls(examples, TOGETHER, examples.lengths()[-1])
-    found = bundle.run(_arrays(inputs), routing=True)
-    expected = {**computed.outputs, **(computed.routing if bundle.routing else {})}
-    errors = relative_errors(_arrays(expected), found)
+    found = bundle.run(verified.inputs, routing=True)
+    computed = verified.expected
+    errors = relative_errors(_arrays({**computed.outputs, **(computed.routing if bundle.routing else {})}), found)
     wrong = {name: error for name, error in errors.items() if not error <= TOLERANCE}
     if wrong:
         raise ModgraphError(
