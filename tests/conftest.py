@@ -35,7 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the long checks too")
 
 
-LONG = ("backends/onnx", "training", "trace")  # folders of long tests, begun first, so that processes end together
+# Folders of long tests, begun first, so that processes end together.
+LONG = ("backends/onnx", "training", "trace", "assault", "web", "inspect", "cli", "runtime")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

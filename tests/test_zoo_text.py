@@ -221,7 +221,7 @@ FEW: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", ["mixtral", pytest.param("switch", marks=pytest.mark.slow)])
 def test_it_learns_words_and_is_exported(name: str, tmp_path: Path) -> None:
     lines = [" ".join(f"w{(at * step) % 11}" for at in range(12)) for step in range(1, 40)]
     (tmp_path / "text").write_text("\n".join(lines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -39,10 +40,11 @@ LYING = """model lying(n=2) {
 }"""
 
 
-def test_what_follows_from_the_rest_cannot_be_changed_alone() -> None:
+@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_follows_from_the_rest_cannot_be_changed_alone(share: int) -> None:
     graph = loads(LYING).ir
     accepted, count = [], 0
-    for node, record in derived(graph):
+    for node, record in islice(derived(graph), 0, None, share):
         count += 1
         try:
             same = from_json(record).hash() == graph.hash()
@@ -50,7 +52,7 @@ def test_what_follows_from_the_rest_cannot_be_changed_alone() -> None:
             assert error.field, f"{error} names no place"
         else:
             accepted += [] if same else [(node, record)]
-    assert count > 200
+    assert count > 200 // share
     assert [node for node, _ in accepted] == []
 
 

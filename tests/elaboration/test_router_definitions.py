@@ -231,7 +231,12 @@ def test_a_file_of_routers_alone_is_checked(
     assert "sofmax" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", definitions())
+FIRST = ("agreement", "categorical", "cosine")  # of each way to choose
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in FIRST else pytest.mark.slow) for each in definitions()]
+)
 def test_those_of_the_vocabulary_are_exported_in_a_scan_too(name: str, tmp_path: Path) -> None:
     body = f"""input xs: float[time, 5, 6] input one: float[6] pool p[3] = linear(4) router r = {name} z = one -> p by r
       scan xs as x {{ y = x -> p by r yield y }} as ys output ys output z"""

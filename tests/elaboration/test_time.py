@@ -78,7 +78,7 @@ TEXTS = {
     "many statements": model("x = x " * 33_000),
     "many ops": model("x = x -> relu " * 19_000),
 }
-QUICK = ("blocks of nothing", "branches in branches", "losses along a chain", "lists in lists", "lists doubled")
+QUICK = ("blocks of nothing", "lists doubled")
 
 
 SLOWER = [pytest.param(name, marks=pytest.mark.slow) for name in TEXTS if name not in QUICK]
@@ -86,7 +86,7 @@ SLOWER = [pytest.param(name, marks=pytest.mark.slow) for name in TEXTS if name n
 
 @pytest.mark.parametrize("name", [*QUICK, *SLOWER])
 def test_no_short_text_takes_long(name: str) -> None:
-    with bounded_time(5):
+    with bounded_time(20):  # what doubles with each line would take years
         try:
             loads(TEXTS[name])
         except ModgraphError as error:

@@ -66,7 +66,7 @@ def program(statements: list[str], factor: int = 2) -> str:
     return "\n".join([block, head, *statements, "output out }"])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(statements=programs())
 def test_layout_text_and_json_keep_the_graph(statements: list[str]) -> None:
     text = program(statements)
@@ -79,7 +79,7 @@ def test_layout_text_and_json_keep_the_graph(statements: list[str]) -> None:
     assert from_json(json.loads(json.dumps(to_json(graph)))).hash() == graph.hash()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(statements=programs(), extra=st.sampled_from(["relu", "linear(4)", "tanh"]))
 def test_a_meaningful_edit_changes_the_hash_and_a_comment_does_not(statements: list[str], extra: str) -> None:
     before = loads(program(statements)).ir.hash()
@@ -89,7 +89,7 @@ def test_a_meaningful_edit_changes_the_hash_and_a_comment_does_not(statements: l
     assert loads(program(edited)).ir.hash() != before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(statements=programs())
 def test_independent_statements_may_change_places(statements: list[str]) -> None:
     alone = "side = x -> linear(3) output side"

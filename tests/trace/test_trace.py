@@ -114,8 +114,7 @@ def sequence(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---------------------------------------------------------------- rounds
 
 
-@pytest.mark.parametrize("iterations", [0, 1, 2, 4])
-@pytest.mark.parametrize("options", [False, True])
+@pytest.mark.parametrize(("iterations", "options"), [(0, False), (1, True), (4, False), (4, True)])
 def test_the_arrays_are_those_of_algorithm_1_after_each_round(tmp_path: Path, iterations: int, options: bool) -> None:
     run = trained(tmp_path, SPEC, iterations=iterations, options=options)
     assert main(["trace", str(run), "-o", str(tmp_path / "t.npz"), "--examples", "5"]) == 0

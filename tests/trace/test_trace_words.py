@@ -245,14 +245,18 @@ def test_a_single_route_has_no_paths(run: Path, tmp_path: Path, capsys: pytest.C
 # ---------------------------------------------------------------- pictures
 
 
-@pytest.mark.parametrize("view", ["paths", "controllers", "training"])
-@pytest.mark.parametrize(("suffix", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+
+
+@pytest.mark.parametrize(
+    ("view", "suffix"), [("paths", "png"), ("paths", "svg"), ("controllers", "pdf"), ("training", "svg")]
+)
 def test_views_are_drawn_the_same_each_time(
-    layers: Path, traced_again: Trace, tmp_path: Path, view: str, suffix: str, head: bytes
+    layers: Path, traced_again: Trace, tmp_path: Path, view: str, suffix: str
 ) -> None:
     path = tmp_path / f"first.{suffix}"
     assert main(["trace", str(layers), "--view", view, "-o", str(path)]) == 0
-    assert path.read_bytes().startswith(head)
+    assert path.read_bytes().startswith(HEADS[suffix])
     assert path.read_bytes() == VIEWS[view].draw(traced_again, path.suffix, EXAMPLES)
 
 

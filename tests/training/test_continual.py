@@ -288,7 +288,7 @@ def steps_of(run: Path) -> list[int]:
     return [each.step for each in checkpoints(run)]
 
 
-@pytest.mark.parametrize("step", [14, 20])
+@pytest.mark.parametrize("step", [14, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_run_is_taken_up_from_any_checkpoint(grown: Path, tmp_path: Path, step: int) -> None:
     """In the middle of an expansion, and before the next task."""
     assert step in steps_of(grown)
@@ -301,7 +301,7 @@ def test_a_run_is_taken_up_from_every_checkpoint(novel: Path, tmp_path: Path) ->
         same(novel, taken_up(novel, tmp_path / str(step), step))
 
 
-@pytest.mark.parametrize(("log", "line"), [("growth.jsonl", 1), ("tasks.jsonl", 1)])
+@pytest.mark.parametrize(("log", "line"), [("growth.jsonl", 1), pytest.param("tasks.jsonl", 1, marks=pytest.mark.slow)])
 def test_a_run_that_ends_at_a_line_of_a_log_goes_on_to_the_same(
     grown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, line: int
 ) -> None:

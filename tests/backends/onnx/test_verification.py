@@ -134,7 +134,7 @@ def lopsided(spec: str) -> Model:
 
 
 @pytest.mark.usefixtures("trace_once")
-@pytest.mark.parametrize("spec", [LAYERS, IN_SCAN, BY_CHOICE])
+@pytest.mark.parametrize("spec", [LAYERS, IN_SCAN, pytest.param(BY_CHOICE, marks=pytest.mark.slow)])
 def test_a_module_that_no_example_reaches_is_reached_with_modules_in_another_order(tmp_path: Path, spec: str) -> None:
     model = lopsided(spec)
     before = {name: value.clone() for name, value in model.state_dict().items()}
