@@ -71,7 +71,7 @@ def _indented(text: str) -> list[str]:
 def _shared(file: File, node: PoolNode, pool: CompiledPool, shared: nn.Module) -> list[str]:
     """The line that makes what the modules have in common."""
     home, region = Class(file, shared, f"{node.name}.shared."), pool.region.graph
-    for op in _ops(region):
+    for op in region.of_kind(OpNode):
         if any(weight.shared for weight in op.op.all_weights()):
             path, positional, named = region.signature(op).constructor()
             home.held(op.owner, partial(file.made, (resolve(path).Shared, positional, named)))
@@ -79,10 +79,6 @@ def _shared(file: File, node: PoolNode, pool: CompiledPool, shared: nn.Module) -
     parts = [(f"{key}=", home._made(value, shared._modules.get(key))) for key, value in home.tree().items()]
     begun = starts(home, home.members, "shared")
     return [*laid_out("shared = ", (f"{named_}(", parts, ")"), 0), *begun]
-
-
-def _ops(region: Any) -> list[Any]:
-    return [*region.of_kind(OpNode)]
 
 
 # ------------------------------------------------------------ one module
@@ -95,7 +91,7 @@ def _expert_class(file: File, node: PoolNode, expert: Expert, at: int) -> str:
     body = Body(region.graph, *reads(expert.plan), outer="...")
     (argument,) = region.arguments
     x = body.argument(Result(argument), argument)
-    has_shared = any(weight.shared for op in _ops(region.graph) for weight in op.op.all_weights())
+    has_shared = any(weight.shared for op in region.graph.of_kind(OpNode) for weight in op.op.all_weights())
 
     class ExpertWriter(Writer):
         def made(self, node: str) -> Made:

@@ -11,9 +11,10 @@ from torch import nn
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Once, Step
 from modgraph.backends.torch.scan import CompiledScan
+from modgraph.backends.torch.source.arrays import computing, is_array, told
 from modgraph.backends.torch.source.names import below
 from modgraph.ir import Result
-from modgraph.nn import Constant, Parameter
+from modgraph.nn import Parameter
 
 FEW = 3  # steps that are not worth a class
 
@@ -33,7 +34,7 @@ def in_scopes(steps: Sequence[Step], model: nn.Module) -> list[Step | Scope]:
     paths = {id(module): path for path, module in model.named_modules()}
     for path in dict.fromkeys(path for step in steps if (path := _numbered(step.node, model)) is not None):
         inside = [step for step in steps if step.node.startswith(f"{path}.")]
-        if len([step for step in inside if not _is_array(step)]) < FEW or not _is_closed(inside, path, paths, steps):
+        if len([step for step in inside if not is_array(step)]) < FEW or not _is_closed(inside, path, paths, steps):
             continue
         scope = Scope(path, inside, _taken(inside))
         if scope.takes and (together := _together(found, scope)) is not None:
@@ -50,11 +51,6 @@ def _numbered(node: str, model: nn.Module) -> str | None:
             module = below(model, path)
             return path if module is not None and any(True for _ in module.state_dict()) else None
     return None
-
-
-def _is_array(step: Step) -> bool:
-    """Whether a step gives what is the same for every example."""
-    return isinstance(getattr(step.compute, "__self__", step.compute), Parameter | Constant | Once)
 
 
 def _is_closed(inside: Sequence[Step], path: str, paths: dict[int, str], steps: Sequence[Step]) -> bool:
@@ -75,8 +71,8 @@ def _modules(compute: Any) -> Iterator[nn.Module]:
         parts = [each for step in compute.plan.steps for each in _modules(step.compute)]
     elif isinstance(compute, Once):
         parts = [compute.compute]
-    elif isinstance(getattr(compute, "__self__", compute), Parameter):
-        yield getattr(compute, "__self__", compute).home
+    elif isinstance(computing(compute), Parameter):
+        yield computing(compute).home
         return
     yield from (part for part in parts if isinstance(part, nn.Module) and any(True for _ in part.state_dict()))
 
@@ -84,24 +80,15 @@ def _modules(compute: Any) -> Iterator[nn.Module]:
 def _taken(inside: Sequence[Step]) -> list[Result]:
     """What steps take from others, each once, in the order in which they do."""
     own = {step.node for step in inside}
-    read = [each for step in inside for each in (*_numbers(step), *step.lengths)]
+    read = [each for step in inside for each in (*told(step), *step.lengths)]
     return list(dict.fromkeys(each for each in read if each.node not in own))
-
-
-def _numbers(step: Step) -> Sequence[Result]:
-    """The operands of a step, without one that only tells for how many examples where others tell it too."""
-    return (
-        ()
-        if isinstance(getattr(step.compute, "__self__", step.compute), Parameter)
-        else (step.operands[1:] if isinstance(step.compute, Once) else step.operands)
-    )
 
 
 def _together(items: Sequence[Step | Scope], scope: Scope) -> list[Step | Scope] | None:
     """The items with those of a scope as one, where the first of them that depends on examples stands; None if others
     need what it gives before, or give what it needs behind."""
     own = {step.node for step in scope.steps}
-    first = next(step for step in scope.steps if not _is_array(step))
+    first = next(step for step in scope.steps if not is_array(step))
     found: list[Step | Scope] = []
     for item in items:
         if item is first:
@@ -120,4 +107,4 @@ def _nodes(item: Step | Scope) -> list[str]:
 
 
 def _reads(item: Step | Scope) -> Sequence[Result]:
-    return [*_numbers(item), *item.lengths] if isinstance(item, Step) else item.takes
+    return [*told(item), *item.lengths] if isinstance(item, Step) else item.takes

@@ -11,6 +11,7 @@ from torch import nn
 
 from modgraph.backends.torch.plan import Plan
 from modgraph.backends.torch.run import Once, Step
+from modgraph.backends.torch.source.arrays import computing, is_array, told
 from modgraph.backends.torch.source.body import RETURN, Body, called
 from modgraph.backends.torch.source.classes import Class, Made
 from modgraph.backends.torch.source.formulas import Expression, Value, formula, name
@@ -55,8 +56,8 @@ class Writer:
             self._constant(step, compute)
         elif isinstance(compute, Once):
             self._once(step, compute)
-        elif isinstance(getattr(compute, "__self__", compute), Parameter):
-            self._parameter(step, getattr(compute, "__self__", compute), bare=not isinstance(compute, Parameter))
+        elif isinstance(computing(compute), Parameter):
+            self._parameter(step, computing(compute), bare=not isinstance(compute, Parameter))
         else:
             self._op(step, compute)
 
@@ -167,24 +168,17 @@ class Writer:
 def reads(plan: Plan) -> tuple[list[Result], dict[Result, str]]:
     """All that the lines of a plan read, a value as often as it is read, and by which step."""
     found, readers = [*plan.wanted], dict[Result, str]()
-    used = set(plan.wanted) | {each for step in plan.steps for each in (*_told(step), *step.lengths)}
+    used = set(plan.wanted) | {each for step in plan.steps for each in (*told(step), *step.lengths)}
     for step in plan.steps:
-        for each in _told(step):
+        for each in told(step):
             found.append(each)
             readers[each] = step.node
         found += step.lengths
-        expanded = isinstance(step.compute, Once | Parameter | Constant) and Result(step.node) in used
+        expanded = is_array(step) and step.compute is computing(step.compute) and Result(step.node) in used
         found += step.operands[:1] * 2 if expanded else []
     if len(plan.wanted) == 1:
         readers.setdefault(plan.wanted[0], RETURN)
     return found, readers
-
-
-def _told(step: Step) -> tuple[Result, ...]:
-    """The operands whose numbers a step reads: of one that is only there to tell for how many, none."""
-    if isinstance(getattr(step.compute, "__self__", step.compute), Parameter | Constant):
-        return ()
-    return step.operands[1:] if isinstance(step.compute, Once) else step.operands
 
 
 def _short(of: Any) -> str:
