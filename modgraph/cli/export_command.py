@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modgraph.cli.common import add_force
-from modgraph.diagnostics import render_all
+from modgraph.diagnostics import ModgraphError, render_all
 
 if TYPE_CHECKING:
     from modgraph.backends.onnx import Report, Test
@@ -36,12 +36,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--web", action="store_true", help="a folder with a page that runs the model in the browser, for any server"
     )
+    parser.add_argument(
+        "--no-examples", action="store_true", help="with --web, a page that publishes no examples of the test data"
+    )
     add_force(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from modgraph.training import load_run
 
+    if options.no_examples and not options.web:
+        from modgraph.web.errors import NoPage
+
+        raise ModgraphError([NoPage()])
     if options.web:
         from modgraph.web.site import check_site, write_site
 
@@ -49,7 +56,8 @@ def run(options: argparse.Namespace) -> int:
     run = load_run(options.run_directory)
     data = run.test_data()
     if options.web:
-        site = write_site(options.output, partial(_exported, options, run, data), data, options.force)
+        shown = {} if options.no_examples else data
+        site = write_site(options.output, partial(_exported, options, run, data), shown, options.force)
         _tell(site.report, site)
     else:
         report = _exported(options, run, data, options.output)

@@ -22,3 +22,11 @@ class NoFolder(Diagnostic):
     message = '--web writes a folder, and "{path}" is the name of a bundle'
     help = "for example: -o page/ --web"
     path: str
+
+
+class NoPage(Diagnostic):
+    """A bundle holds no examples of the data; the folder that `export --web` writes does, unless told otherwise."""
+
+    code = "MG862"
+    message = "--no-examples is of a page, and without --web none is written"
+    help = "leave it out, or: -o page/ --web --no-examples"

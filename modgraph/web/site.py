@@ -71,7 +71,8 @@ def write_site(
 ) -> Site:
     """Write the folder of a page. `export` writes the bundle, with what its routers decide, to the path it is given.
 
-    Examples to try are of the first of the splits. Raises `ModgraphError`, and then leaves what was there before.
+    Examples to try are of the first of the splits; without splits there are none. Raises `ModgraphError`,
+    and then leaves what was there before.
     """
     check_site(folder, force)
     target = Path(folder)

@@ -63,9 +63,9 @@ TOLERANCE = 1e-5
 TEXT = "the cat sat on the mat and the dog sat on the log\n" * 30
 
 
-def made(folder: Path, run: Path) -> Path:
+def made(folder: Path, run: Path, *options: str) -> Path:
     """The folder of a run's page."""
-    assert main(["export", str(run), "-o", str(folder / "page"), "--web"]) == 0
+    assert main(["export", str(run), "-o", str(folder / "page"), "--web", *options]) == 0
     return folder / "page"
 
 
@@ -116,9 +116,14 @@ def served(folder: Path, headers: Mapping[str, str] = NO_HEADERS) -> Iterator[st
 
 @contextmanager
 def opened(
-    browser: Browser, folder: Path, width: int = 1400, theme: Any = "light", headers: Mapping[str, str] = NO_HEADERS
+    browser: Browser,
+    folder: Path,
+    width: int = 1400,
+    theme: Any = "light",
+    headers: Mapping[str, str] = NO_HEADERS,
+    begins: str = "body[data-runs]",
 ) -> Iterator[Page]:
-    """A page that must neither complain nor ask anybody else for anything."""
+    """A page that must neither complain nor ask anybody else for anything; `begins` tells that it has begun."""
     with served(folder, headers) as address:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
         page.set_default_timeout(PATIENCE)
@@ -129,7 +134,7 @@ def opened(
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
-        page.wait_for_selector("body[data-runs]")
+        page.wait_for_selector(begins)
         page.evaluate("layouter()")
         yield page
         foreign = [url for url in asked if not url.startswith((address, "data:"))]

@@ -102,6 +102,11 @@ def test_a_page_needs_what_runs_it(
     assert not (tmp_path / "page").exists()
 
 
+def test_a_bundle_has_no_examples_to_leave_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(tmp_path), "-o", str(tmp_path / "m.onnx"), "--no-examples"]) == 1
+    assert "MG862" in capsys.readouterr().err
+
+
 def test_a_page_is_no_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(tmp_path), "-o", str(tmp_path / "page.onnx"), "--web"]) == 1
     assert "MG861" in capsys.readouterr().err

@@ -17,9 +17,15 @@ if not modgraph_web.available():
     pytest.skip("modgraph_web has no WebAssembly: pip install ./export/web, with npm", allow_module_level=True)
 
 
-def test_numbers_are_typed_and_what_does_not_fit_is_told(tmp_path: Path) -> None:
-    begin(laid_out(tmp_path), tmp_path / "run", train__epochs=1)
-    folder = made(tmp_path, tmp_path / "run")
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("numbers")
+    begin(laid_out(folder), folder / "run", train__epochs=1)
+    return folder / "run"
+
+
+def test_numbers_are_typed_and_what_does_not_fit_is_told(run: Path, tmp_path: Path) -> None:
+    folder = made(tmp_path, run)
     for browser in chromium.started():
         with opened(browser, folder) as page:
             shown = np.array(json.loads(page.input_value("textarea")), np.float32)
@@ -36,3 +42,13 @@ def test_numbers_are_typed_and_what_does_not_fit_is_told(tmp_path: Path) -> None
             page.fill("textarea", "1 2 three")
             page.wait_for_selector('.outputs >> text="three" is no number')
             assert page.locator(".routes").is_hidden()
+
+
+def test_a_page_without_examples_waits_for_its_visitor(run: Path, tmp_path: Path) -> None:
+    folder = made(tmp_path, run, "--no-examples")
+    assert json.loads((folder / "examples.json").read_text())["examples"] == []
+    for browser in chromium.started():
+        with opened(browser, folder, begins="text=Draw, type or choose something.") as page:
+            page.fill("textarea", json.dumps(np.zeros((1, 8, 8)).tolist()))
+            page.wait_for_selector("body[data-runs]")
+            assert_as_in_python(page, folder)
