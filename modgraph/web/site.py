@@ -16,7 +16,7 @@ from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.elaboration import stored_graph
 from modgraph.inspect.page import Pane
-from modgraph.inspect.page.engine import elk, rendered, text_of
+from modgraph.inspect.page.engine import ELK_NOTICE, elk, rendered, text_of
 from modgraph.inspect.scene import scene_of
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops.along_axis import Softmax
@@ -151,7 +151,7 @@ def _write_scripts(folder: Path) -> None:
         if each.name.endswith(".js"):
             (folder / each.name).write_bytes(each.read_bytes())
     (folder / "graph.js").write_text("\n".join(map(text_of, GRAPH_SCRIPTS)), encoding="utf-8")
-    (folder / "elk.js").write_text(elk(), encoding="utf-8")
+    (folder / "elk.js").write_text(f"/* {ELK_NOTICE} */\n{elk()}", encoding="utf-8")
     (folder / "page.css").write_text(style(own.joinpath("page.css").read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -42,8 +42,8 @@ class Verified:
     replaced: int
     unreached: dict[str, list[int]]
     permuted: dict[str, list[int]]
-    inputs: Values = field(repr=False)
-    expected: Computed = field(repr=False)
+    inputs: Values = field(repr=False, compare=False)
+    expected: Computed = field(repr=False, compare=False)
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from modgraph.inspect.page.content import Section
-from modgraph.inspect.page.engine import elk, packed_elk, rendered, text_of
+from modgraph.inspect.page.engine import ELK_NOTICE, elk, packed_elk, rendered, text_of
 from modgraph.inspect.page.pane import Pane
 from modgraph.version import VERSION
 
@@ -50,6 +50,7 @@ PAGE = """<!DOCTYPE html>
 <main><div class="panes">{panes}</div><aside class="panel" aria-label="details" aria-live="polite"></aside></main>
 <div class="charts"></div>
 <script type="application/json" id="data">{data}</script>
+<!-- {notice} -->
 <script type="text/plain" id="elk">{elk}</script>
 <script>{script}</script>
 </body>
@@ -83,6 +84,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         ),
         data=_inside_script({"panes": data, "sections": [section.as_json() for section in sections]}),
         elk=base64.b64encode(packed_elk()).decode(),
+        notice=ELK_NOTICE,
         script=script,
     )
 

@@ -59,6 +59,9 @@ def packed_elk() -> bytes:
     return files(__package__).joinpath("elk").joinpath("elk.bundled.js.gz").read_bytes()
 
 
+ELK_NOTICE = "elkjs 0.12.1, the Eclipse Layout Kernel: EPL-2.0, its source at https://github.com/kieler/elkjs"
+
+
 @cache
 def elk() -> str:
     """The layout library."""
