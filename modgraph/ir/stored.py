@@ -24,7 +24,7 @@ class Fields:
     """The fields of one stored object, each read once; a mistake is told with the node and the field."""
 
     def __init__(self, record: Any, node: str = "") -> None:
-        ask(isinstance(record, dict), f"{_shown(record)} is no object", node)
+        expect(isinstance(record, dict), record, "is no object", node)
         self.node = node
         self._left = dict(record)
 
@@ -47,6 +47,12 @@ class Fields:
             raise InvalidGraph("is not known here", self.node, field)
 
 
+def expect(holds: bool, value: Any, words: str, node: str = "") -> None:
+    """Raises `InvalidGraph` with a value and what is wrong with it, if it does not hold."""
+    if not holds:
+        raise InvalidGraph(f"{_shown(value)} {words}", node)
+
+
 def check_depth(record: Any) -> None:
     level = [record]
     for _ in range(DEEPEST):
@@ -62,12 +68,12 @@ def check_depth(record: Any) -> None:
 
 
 def name_of(value: Any) -> str:
-    ask(isinstance(value, str) and NAME.fullmatch(value) is not None, f"{_shown(value)} is no name")
+    expect(isinstance(value, str) and NAME.fullmatch(value) is not None, value, "is no name")
     return str(value)
 
 
 def list_of(value: Any) -> list[Any]:
-    ask(isinstance(value, list), f"{_shown(value)} is no list")
+    expect(isinstance(value, list), value, "is no list")
     return [*value]
 
 
@@ -78,7 +84,7 @@ def names_of(value: Any) -> tuple[str, ...]:
 
 
 def flag_of(value: Any) -> bool:
-    ask(isinstance(value, bool), f"{_shown(value)} is neither true nor false")
+    expect(isinstance(value, bool), value, "is neither true nor false")
     return bool(value)
 
 
@@ -87,7 +93,7 @@ def whole_of(least: int, most: int) -> Callable[[Any], int]:
 
     def read(value: Any) -> int:
         whole = isinstance(value, int) and not isinstance(value, bool)
-        ask(whole and least <= value <= most, f"{_shown(value)} is no number from {least} to {most}")
+        expect(whole and least <= value <= most, value, f"is no number from {least} to {most}")
         return int(value)
 
     return read
@@ -124,7 +130,7 @@ def _axis(value: Any) -> Axis:
 
 def _one_of(*known: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
-        ask(isinstance(value, str) and value in known, f"{_shown(value)} is none of {', '.join(known)}")
+        expect(isinstance(value, str) and value in known, value, f"is none of {', '.join(known)}")
         return str(value)
 
     return read
@@ -142,13 +148,13 @@ def initial_of(value: Any) -> Initial:
 
 
 def _number(value: Any) -> float:
-    ask(type(value) in (int, float) and math.isfinite(value), f"{_shown(value)} is no number")
+    expect(type(value) in (int, float) and math.isfinite(value), value, "is no number")
     return value  # type: ignore[no-any-return]
 
 
 def constants_of(value: Any) -> dict[str, Any]:
     """Constants by name."""
-    ask(isinstance(value, dict), f"{_shown(value)} is no object")
+    expect(isinstance(value, dict), value, "is no object")
     return {name_of(name): constant_of(each) for name, each in value.items()}
 
 
@@ -165,7 +171,7 @@ def _range_of(value: Mapping[str, Any]) -> range:
     fields = Fields(value)
     bounds = fields.read("range", list_of)
     fields.close()
-    ask(len(bounds) == 2 and all(type(each) is int for each in bounds), f"{_shown(value)} is no range")
+    expect(len(bounds) == 2 and all(type(each) is int for each in bounds), value, "is no range")
     return range(*bounds)
 
 

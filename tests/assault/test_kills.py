@@ -96,7 +96,9 @@ def kill_a_few() -> int:
     return kills
 
 
+@pytest.mark.slow
 def test_a_training_that_was_killed_ends_as_if_it_had_not_been() -> None:
+    """Some minutes less than all kills; `tests/training/test_resume.py` has one for every suite."""
     with ProcessPoolExecutor(1, get_context("forkserver")) as pool:
         assert pool.submit(kill_a_few).result() > 0
 

@@ -80,7 +80,10 @@ def language(folder: Path, router: str, algorithm: str) -> Path:
     return trained(folder, LANGUAGE.replace("ROUTER", router), data, algorithm)
 
 
-@pytest.fixture(scope="module", params=["noisy_top_k(2)", "categorical(1)", "categorical(2)", "cosine(1, width=4)"])
+FEWER = [pytest.param(each, marks=pytest.mark.slow) for each in ("categorical(1)", "cosine(1, width=4)")]
+
+
+@pytest.fixture(scope="module", params=["noisy_top_k(2)", "categorical(2)", *FEWER])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     algorithm = "em" if "categorical" in request.param else "backprop"
     return language(tmp_path_factory.mktemp("language"), request.param, algorithm)
