@@ -42,7 +42,7 @@ class Parameter:
     @property
     def weight(self) -> Tensor:
         found: Tensor = getattr(self.home, self.name)
-        return found
+        return found if found.dim() == len(self.sizes) else found.reshape(self.sizes)  # a divided number is an array
 
     def __call__(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """like [..., axes of one] gives [..., *sizes], and the array for one example, for who needs it once."""

@@ -1,27 +1,29 @@
 """Weights that are divided among processes (FSDP): each has a part of each, of its gradient and its optimizer's state.
 
-What is kept or compared is whole, in every process; making it so is done by all of them at once.
+What is kept or compared is whole, in every process; making it so is done by all of them at once. A weight that is a
+single number is divided as an array of one, of which one process has all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
 
 
-def whole(x: Tensor) -> Tensor:
-    """A tensor with what all processes have of it."""
+def whole(x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
+    """A tensor with what all processes have of it; one that is divided in the shape of the weight that it is of."""
     full = getattr(x, "full_tensor", None)
     found: Tensor = x if full is None else full()
-    return found
+    return found if full is None or shape is None else found.reshape(shape)
 
 
 def divided_as(x: Tensor, like: Tensor) -> Tensor:
     """This process's part of a whole tensor, as another of its shape is divided; whole where that is."""
     mesh = getattr(like, "device_mesh", None)
+    x = x if mesh is None or x.dim() else x.reshape(1)
     if mesh is None or x.shape != like.shape:
         return x
     from torch.distributed.tensor import distribute_tensor
@@ -34,6 +36,10 @@ def divide(module: nn.Module, mesh: Any) -> nn.Module:
     """Divide the weights of a module; they are whole while it computes, and while gradients flow back through it."""
     from torch.distributed.fsdp import fully_shard
 
+    for owner in module.modules():
+        for name, weight in [*owner.named_parameters(recurse=False)]:
+            if not weight.dim():  # which torch does not divide
+                owner.register_parameter(name, nn.Parameter(weight.detach().reshape(1), weight.requires_grad))
     fully_shard(module, mesh=mesh["data_parallel"])
     return module
 

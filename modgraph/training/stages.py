@@ -131,11 +131,17 @@ def trained_weights(model: Model, cut: Staged) -> dict[str, nn.Parameter]:
     return {parts.get(id(each), name): each for name, each in model.named_parameters() if each.requires_grad}
 
 
+def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
+    """The shape of each weight by its name, as the graph declares it."""
+    return {weight.name: weight.shape for weight in weights_of(model.graph)}
+
+
 def whole_weights(model: Model, cut: Staged) -> dict[str, Tensor]:
     """The state dict of the model as if no weight were in parts."""
     held = {id(part) for each in cut.values() for part in each.parts}
     rest = {name: each for name, each in model.state_dict(keep_vars=True).items() if id(each) not in held}
-    return {name: whole(each.detach()) for name, each in rest.items()} | {
+    shapes = shapes_of(model)
+    return {name: whole(each.detach(), shapes.get(name)) for name, each in rest.items()} | {
         name: each.whole() for name, each in cut.items()
     }
 
@@ -155,6 +161,8 @@ def _among(own: Tensor, value: Tensor) -> Tensor:
     """A value, or of a state that has grown its own one with the value in front."""
     if own.shape == value.shape:
         return value
+    if not value.dim():  # divided as an array of one number
+        return value.reshape(own.shape)
     found = own.clone()
     found[tuple(map(slice, value.shape))] = value
     return found

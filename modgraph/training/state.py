@@ -37,12 +37,15 @@ from modgraph.training.sections import Train
 from modgraph.training.stages import (
     Staged,
     in_parts,
+    shapes_of,
     staged,
     states_along_modules,
     take_weights,
     trained_weights,
     whole_weights,
 )
+
+STEPS = "step"  # of a weight, which torch's optimizers keep as one number whatever its shape
 
 
 class Objective(nn.Module):
@@ -123,7 +126,10 @@ class TrainState:
     def optimizer_state(self) -> OptimizerState:
         """The optimizer's state by weight and field, each whole."""
         found = optimizer_state(self.optimizer, list(self.named))
-        return {name: {key: whole(each) for key, each in fields.items()} for name, fields in found.items()}
+        shapes = shapes_of(self.model)
+        return {
+            name: {key: whole(each, shapes.get(name)) for key, each in fields.items()} for name, fields in found.items()
+        }
 
 
 def train_state(
@@ -204,7 +210,9 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
         if goes_on:
             kept = in_parts(checkpoint.optimizer, state.staged)
             own_parts = {
-                name: {key: divided_as(each, state.named[name]) for key, each in fields.items()}
+                name: {
+                    key: each if key == STEPS else divided_as(each, state.named[name]) for key, each in fields.items()
+                }
                 for name, fields in kept.items()
                 if name in state.named
             }

@@ -39,10 +39,11 @@ model net() {
   pool   expert[3] = linear(24) -> relu -> linear(24)
   pool   other[3] = linear(24)
   router choose = noisy_top_k(2)
+  weight sharpness: float = constant(1.5)  # a single number
   state  offset: float[other] = zeros
   state  shares: float[other, 30] = zeros
   x = image -> conv(6, kernel=3) -> batch_norm -> relu -> tokens -> dropout(0.2) -> expert by choose
-  scores = x -> linear(other)
+  scores = sharpness * (x -> linear(other))
   taken = (scores, scores + offset + (scores -> normal_noise(0.1)) -> top_k) -> within_capacity(0.8)
   share = taken -> batch_mean(-2)
   next shares = (shares, taken -> mean(axis=-2)) -> keep_recent
