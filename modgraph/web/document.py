@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 
+from modgraph.inspect.page.document import style_of_drawing
 from modgraph.inspect.page.engine import text_of
 from modgraph.version import VERSION
 
@@ -60,8 +61,6 @@ def html_of(title: str) -> str:
 
 
 def style(own: str) -> str:
-    """The style sheet: that of drawings in light, the same in the colours of the dark, the page's own."""
-    drawing, dark = text_of("drawing.css"), text_of("dark.css")
-    chosen = f':root[data-theme="dark"] {{ color-scheme: dark;\n{dark}}}\n'
-    system = f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{\n{dark}}} }}\n"
-    return f"{drawing}{chosen}{system}{own}"
+    """The style sheet: that of drawings, in the dark too where the system has it so, and the page's own."""
+    system = f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme]) {{\n{text_of('dark.css')}}} }}\n"
+    return f"{style_of_drawing()}{system}{own}"

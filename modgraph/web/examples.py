@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,12 @@ def examples_of(bundle: Bundle, arrays: Arrays, split: str) -> dict[str, Any]:
     """Some examples of a split, of classes as unlike as they come; each computed alone, its padding cut off."""
     found, left = list[dict[str, Any]](), LARGEST
     most = MOST if _targets(bundle, arrays) else MOST_UNNAMED
-    for row in _unlike(bundle, arrays):
+    for row in islice(_unlike(bundle, arrays), most):
         rows = arrays.read(np.array([row]))
         inputs = {name: rows[name] for name in bundle.inputs}
         values = bundle.run(inputs, routing=True)
         left -= sum(array.nbytes for array in (*inputs.values(), *values.values()))
-        if len(found) == most or (found and left < 0):
+        if found and left < 0:
             break
         found.append({"truth": _truth(bundle, rows), "inputs": _packed(inputs), "outputs": _packed(values)})
     return {"split": split, "examples": found}
@@ -38,7 +39,7 @@ def _unlike(bundle: Bundle, arrays: Arrays) -> Iterator[int]:
     count = min(LOOKED_AT, len(arrays))
     first = range(count) if labels is None else np.unique(labels[:count], return_index=True)[1].tolist()
     yield from first
-    yield from (row for row in range(count) if row not in set(first))
+    yield from sorted({*range(count)} - {*first})
 
 
 def _targets(bundle: Bundle, arrays: Arrays) -> list[str]:

@@ -90,9 +90,13 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
 
 
 def style_of_page() -> str:
-    """The style sheet: the drawing's in light, the same in the colours of the dark, the page's."""
-    dark = text_of("dark.css")
-    return f'{text_of("drawing.css")}:root[data-theme="dark"] {{ color-scheme: dark;\n{dark}}}\n{text_of("page.css")}'
+    """The style sheet: the drawing's, the page's."""
+    return f"{style_of_drawing()}{text_of('page.css')}"
+
+
+def style_of_drawing() -> str:
+    """The style of a drawing in light, and the same in the colours of the dark where these are chosen."""
+    return f'{text_of("drawing.css")}:root[data-theme="dark"] {{ color-scheme: dark;\n{text_of("dark.css")}}}\n'
 
 
 def _policy(script: str, style: str) -> str:
