@@ -56,9 +56,6 @@ class Recurrent(nn.Module):
         """All states [B, N, H] of x [B, N, D]."""
         raise NotImplementedError
 
-    def _zeros(self, x: Tensor) -> Tensor:
-        return x.new_zeros(1, x.shape[0], self.hidden)
-
 
 class LSTM(Recurrent):
     """torch.nn.LSTM of one layer."""
@@ -71,9 +68,7 @@ class LSTM(Recurrent):
             return each
         if torch.compiler.is_compiling():
             return self._stepwise(x)
-        state, weights = self._zeros(x), self.weights
-        found: Tensor = fused.lstm(x, (state, state), weights, len(weights) > 2, 1, 0.0, self.training, False, True)[0]
-        return found
+        return fused_lstm(x, self.weights, self.training)
 
     def _stepwise(self, x: Tensor) -> Tensor:
         """The equations: `torch.compile` takes the fused kernel for one of inference where x needs no gradient, and
@@ -97,25 +92,33 @@ class GRU(Recurrent):
         if torch.compiler.is_exporting():
             each: Tensor = traced_gru(x, self.weights)
             return each
-        state, weights = self._zeros(x), self.weights
-        found: Tensor = fused.gru(x, state, weights, len(weights) > 2, 1, 0.0, self.training, False, True)[0]
-        return found
+        return fused_gru(x, self.weights, self.training)
+
+
+def fused_lstm(x: Tensor, weights: list[Tensor], training: bool) -> Tensor:
+    """All states of x by torch's kernel, both states zero before."""
+    state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
+    found: Tensor = fused.lstm(x, (state, state), weights, len(weights) > 2, 1, 0.0, training, False, True)[0]
+    return found
+
+
+def fused_gru(x: Tensor, weights: list[Tensor], training: bool) -> Tensor:
+    """A GRU likewise."""
+    state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
+    found: Tensor = fused.gru(x, state, weights, len(weights) > 2, 1, 0.0, training, False, True)[0]
+    return found
 
 
 @torch.library.custom_op("modgraph::lstm", mutates_args=())
 def traced_lstm(x: Tensor, weights: list[Tensor]) -> Tensor:
     """An LSTM as one operation of a traced graph: torch traces its own step by step, which takes half of an export."""
-    state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
-    found: Tensor = fused.lstm(x, (state, state), weights, len(weights) > 2, 1, 0.0, False, False, True)[0]
-    return found.clone(memory_format=torch.contiguous_format)
+    return fused_lstm(x, weights, training=False).clone(memory_format=torch.contiguous_format)
 
 
 @torch.library.custom_op("modgraph::gru", mutates_args=())
 def traced_gru(x: Tensor, weights: list[Tensor]) -> Tensor:
     """A GRU likewise."""
-    state = x.new_zeros(1, x.shape[0], weights[1].shape[1])
-    found: Tensor = fused.gru(x, state, weights, len(weights) > 2, 1, 0.0, False, False, True)[0]
-    return found.clone(memory_format=torch.contiguous_format)
+    return fused_gru(x, weights, training=False).clone(memory_format=torch.contiguous_format)
 
 
 @traced_lstm.register_fake
