@@ -75,10 +75,9 @@ def export(spec: str) -> dict[str, Any]:
     import onnx
 
     import modgraph
-    from modgraph.backends.onnx import bundle, operators, trace
+    from modgraph.backends.onnx import bundle, operators
 
     operators.operators()
-    getattr(trace, "start_up", lambda: None)()  # which earlier revisions have not
     importlib.import_module("torch.export._trace")
     clock = Clock()
     clock.times["start"] = time.process_time(), time.perf_counter() - begun

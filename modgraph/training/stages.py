@@ -159,10 +159,8 @@ def take_weights(model: Model, cut: Staged, weights: Mapping[str, Tensor]) -> No
 
 def _among(own: Tensor, value: Tensor) -> Tensor:
     """A value, or of a state that has grown its own one with the value in front."""
-    if own.shape == value.shape:
+    if own.shape == value.shape or not value.dim():
         return value
-    if not value.dim():  # divided as an array of one number
-        return value.reshape(own.shape)
     found = own.clone()
     found[tuple(map(slice, value.shape))] = value
     return found
