@@ -122,11 +122,14 @@ def _by_weight(tensors: Mapping[str, Tensor]) -> OptimizerState:
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> OptimizerState:
-    """An optimizer's state by weight and field; `names` are those of its parameters, in order."""
+    """An optimizer's state by weight and field; `names` are those of its parameters, in order.
+
+    The order is the same in every process, whatever order a file was read in: they bring it together.
+    """
     state = optimizer.state_dict()["state"]
     return {
-        names[index]: {key: torch.as_tensor(value) for key, value in fields.items() if value is not None}
-        for index, fields in state.items()
+        names[index]: {key: torch.as_tensor(value) for key, value in sorted(fields.items()) if value is not None}
+        for index, fields in sorted(state.items())
     }
 
 
