@@ -115,7 +115,8 @@ def _nodes(graph: Any) -> Iterator[Any]:
 def measured(spec: str, tree: Path) -> dict[str, Any]:
     """Times of an export by the modgraph that lies in a folder."""
     path, colon, settings = spec.partition(":")
-    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (tree, tree / "export" / "runtime")))}
+    folders = (tree, tree / "grammar", tree / "export" / "runtime")
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     done = subprocess.run(
         [sys.executable, __file__, "--child", f"{tree / path}{colon}{settings}"],
         cwd=tree,

@@ -1,15 +1,20 @@
-"""modgraph is imported from any folder, the checkout's own included."""
+"""modgraph is imported from any folder, the checkout's own included, and from every form that it is installed in."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
+import lark
 import pytest
 
 CHECKOUT = Path(__file__).parents[1]
+PROJECTS = ("grammar", "export/runtime", "export/web", ".")  # folders that hold a pyproject.toml
+MODEL = "model m() { input x: float[2] output x }"
 
 
 @pytest.mark.parametrize("there", ["checkout", "elsewhere"])
@@ -19,20 +24,81 @@ def test_modgraph_runs_as_a_module_from_any_folder(there: str, tmp_path: Path) -
     command = [sys.executable, "-m", "modgraph", "check", str(spec)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    code = "import modgraph; print(modgraph.loads('model m() { input x: float[2] output x }').ir.name)"
+    code = f"import modgraph; print(modgraph.loads({MODEL!r}).ir.name)"
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("m\n", "")
 
 
-def test_every_file_that_is_no_python_is_listed_as_package_data() -> None:
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkout's files, without what building leaves there."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in _files("."):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(CHECKOUT / name, folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["wheel", "sdist", "editable"])
+def test_every_installed_form_works_from_any_folder(form: str, copy: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "site-packages"
+    for project in ("grammar", "export/runtime", "."):
+        source = copy / project
+        if form == "sdist":
+            shutil.unpack_archive(_build("sdist", source, tmp_path), tmp_path / project, filter="data")
+            [source] = (each.parent for each in (tmp_path / project).glob("modgraph*-*/PKG-INFO"))
+        with zipfile.ZipFile(_build("editable" if form == "editable" else "wheel", source, tmp_path)) as wheel:
+            wheel.extractall(installed)
+    libraries = Path(lark.__file__).parents[1]
+    code = f"""
+import site, sys
+site.addsitedir({str(installed)!r})
+sys.path.append({str(libraries)!r})
+import modgraph, modgraph_grammar
+print(modgraph.loads({MODEL!r}).ir.name, modgraph.__file__, modgraph_grammar.__file__)
+"""
+    whole, grammar = (copy, copy / "grammar") if form == "editable" else (installed, installed)
+    for folder, found in ((tmp_path, whole), (copy, copy)):
+        done = subprocess.run([sys.executable, "-ESsc", code], cwd=folder, capture_output=True, text=True)
+        expected = f"m {found / 'modgraph/__init__.py'} {grammar / 'modgraph_grammar/__init__.py'}\n"
+        assert (done.stdout, done.stderr) == (expected, ""), f"imported from {folder}"
+
+
+def _build(form: str, source: Path, folder: Path) -> Path:
+    """The path of what setuptools builds of a project: a wheel, an sdist, or the wheel of an editable install."""
+    code = f"from setuptools import build_meta; print(build_meta.build_{form}({str(folder)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / done.stdout.splitlines()[-1]
+
+
+def test_modgraph_needs_the_packages_beside_it_in_their_present_versions() -> None:
+    records = {name: tomllib.loads((CHECKOUT / name / "pyproject.toml").read_text())["project"] for name in PROJECTS}
+    whole = records.pop(".")
+    needed = [*whole["dependencies"], *whole["optional-dependencies"]["web"]]
+    for name, record in records.items():
+        assert f"{record['name']}=={record['version']}" in needed, f"{name}/pyproject.toml names another version"
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_every_file_that_is_no_python_is_listed_as_package_data(project: str) -> None:
     """A wheel holds no other: the grammar, the pages' scripts and styles, the layout library with its licence."""
-    data = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    home = CHECKOUT / project
+    data = tomllib.loads((home / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
     listed = {
         path
         for package, globs in data.items()
         for glob in globs
-        for path in (CHECKOUT / package.replace(".", "/")).glob(glob)
+        for path in (home / package.replace(".", "/")).glob(glob)
     }
-    found = subprocess.run(["git", "ls-files", "modgraph"], cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    tracked = {CHECKOUT / name for name in found.stdout.splitlines() if not name.endswith(".py")}
-    assert tracked - listed == set()
+    packages = {package.partition(".")[0] for package in data}
+    tracked = {CHECKOUT / name for package in packages for name in _files(f"{project}/{package}")}
+    assert tracked, f"{project} has no files"
+    assert {path for path in tracked if path.suffix != ".py"} - listed == set()
+
+
+def _files(folder: str) -> list[str]:
+    """The files of a folder of the checkout that are, or may be, committed."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", folder]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    return [name for name in done.stdout.splitlines() if (CHECKOUT / name).exists()]

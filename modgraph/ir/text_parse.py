@@ -30,7 +30,7 @@ def parse_text(text: str) -> Graph:
 @cache
 def grammar(strict: bool = False) -> Lark:
     """The parser of the text form; `strict` raises on any conflict (and needs `interegular`)."""
-    text = (resources.files("modgraph.grammar") / "graph.lark").read_text(encoding="utf-8")
+    text = (resources.files("modgraph_grammar") / "graph.lark").read_text(encoding="utf-8")
     builder: Any = _Records()
     return Lark(text, parser="lalr", transformer=builder, maybe_placeholders=True, strict=strict)
 

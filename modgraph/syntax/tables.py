@@ -1,6 +1,6 @@
 """The parser of the language, loaded from tables that were built beforehand.
 
-Building it from the grammar takes 0.15 s, loading `modgraph/grammar/tables.json` a tenth of that. The tables say which
+Building it from the grammar takes 0.15 s, loading `modgraph_grammar/tables.json` a tenth of that. The tables say which
 grammar and which version of Lark they were made from; where either has changed, the parser is built afresh.
 After a change of the grammar: `python -m modgraph.syntax.tables`.
 """
@@ -20,7 +20,7 @@ from lark.lexer import TerminalDef
 
 from modgraph.syntax.build import Builder
 
-HOME = resources.files("modgraph.grammar")
+HOME = resources.files("modgraph_grammar")
 
 
 @cache

@@ -15,7 +15,7 @@ from pathlib import Path
 
 JOURNALS = Path(".assault")
 PROCESSES = 2
-SOURCES = ("modgraph", "export/runtime/modgraph_runtime", "tests/assault")
+SOURCES = ("grammar/modgraph_grammar", "modgraph", "export/runtime/modgraph_runtime", "tests/assault")
 
 Work = Callable[[int], Counter[str]]  # what a part has tried, counted by kind; raises AssertionError where it fails
 

@@ -26,9 +26,9 @@ from tests.assault.specs import (
 from tests.children import in_a_child
 
 PARTS = 1000
-ROOMS = "declare diagnostics elaboration grammar inspect ir lsp ops passes routers syntax types"
+ROOMS = "declare diagnostics elaboration inspect ir lsp ops passes routers syntax types"
 FRONT_END = f"{ROOMS} files.py program.py vocabulary.py"
-SOURCES = (*(f"modgraph/{each}" for each in FRONT_END.split()), "tests/examples.py", "specs")
+SOURCES = ("grammar", *(f"modgraph/{each}" for each in FRONT_END.split()), "tests/examples.py", "specs")
 GENERATORS = "grown judge mutated settings sound specs vocabulary"
 TRIED = (*SOURCES, *(f"tests/assault/{each}.py" for each in GENERATORS.split()))
 

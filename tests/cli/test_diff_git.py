@@ -45,7 +45,7 @@ class Repository:
             "GIT_COMMITTER_NAME": "a",
             "GIT_COMMITTER_EMAIL": "a@b",
         }
-        paths = os.pathsep.join([str(Path.cwd()), str(Path("export/runtime").resolve())])
+        paths = os.pathsep.join([str(Path(folder).resolve()) for folder in (".", "grammar", "export/runtime")])
         environment = {**os.environ, **names, "PYTHONPATH": paths, "GIT_CONFIG_GLOBAL": os.devnull}
         done = subprocess.run(["git", *words], cwd=self.folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

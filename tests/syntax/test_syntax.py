@@ -12,7 +12,7 @@ from modgraph.diagnostics import Report, Source
 from modgraph.syntax import ast, keywords, parse
 from modgraph.syntax.tables import build, language, made_from
 
-GRAMMAR = (resources.files("modgraph.grammar") / "modgraph.lark").read_text(encoding="utf-8")
+GRAMMAR = (resources.files("modgraph_grammar") / "modgraph.lark").read_text(encoding="utf-8")
 
 WHOLE_LANGUAGE = """
 import ffn, mlp from "blocks.mod"
@@ -53,7 +53,7 @@ def test_the_grammar_has_no_conflict() -> None:
 
 
 def test_the_tables_belong_to_the_grammar_and_read_the_same() -> None:
-    record = json.loads((resources.files("modgraph.grammar") / "tables.json").read_text(encoding="utf-8"))
+    record = json.loads((resources.files("modgraph_grammar") / "tables.json").read_text(encoding="utf-8"))
     assert record["made_from"] == made_from(GRAMMAR), "run: python -m modgraph.syntax.tables"
     fresh = build(GRAMMAR)
     for text in (WHOLE_LANGUAGE, Path("specs/smn.mod").read_text()):

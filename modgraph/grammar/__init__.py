@@ -1,1 +1,0 @@
-"""The language itself: `modgraph.lark` and nothing else."""
