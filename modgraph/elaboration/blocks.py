@@ -21,14 +21,12 @@ from modgraph.elaboration.entities import (
     Tensor,
     TensorTuple,
     described,
-    origins,
     shown_given,
 )
 from modgraph.elaboration.requirements import require_of_arguments
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
-from modgraph.types import Axis, TensorType, may_meet, met
 
 MOST_NESTED = 40  # uses of a definition inside each other, through arguments
 
@@ -151,37 +149,3 @@ def _results(call: BlockCall, definition: ast.Definition, site: Site) -> Any:
             site.tell(errors.NoOutput(span=definition.name_span, name=definition.name, kind="block"))
         return POISON
     return call.outputs[0] if len(call.outputs) == 1 else TensorTuple(tuple(call.outputs))
-
-
-def take_operand(declared: TensorType, span: Span, site: Site) -> Tensor | Poison:
-    """The next operand of a block, held against the type of its input; poison where too few were given."""
-    assert site.call is not None and site.call.operands is not None
-    site.call.taken += 1
-    if not site.call.operands:
-        return POISON
-    tensor = site.call.operands.pop(0)
-    reason = _misfit(declared, tensor.type, site.call.axes)
-    if reason is None:
-        return tensor
-    kind = "block" if site.call.decision is None else "router"
-    facts: Any = {"who": f'{kind} "{site.call.name}"', "reason": reason, "way_out": f"send it {declared}"}
-    site.tell(errors.DoesNotFit(span=span, notes=origins((tensor,), 0), **facts))
-    return POISON
-
-
-def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> str | None:
-    """Why a value is not of an input's type. Outer axes beyond the declared are welcome; outer named ones may lack."""
-    reason = f"its input is {declared}, and this value is {found}"
-    if declared.dtype != found.dtype or declared.size != found.size:
-        return reason
-    lacking = len(declared.shape) - len(found.shape)
-    if any(not axis.is_padded for axis in declared.shape[: max(0, lacking)]):
-        return reason
-    named = declared.shape[max(0, lacking) :]
-    for axis, own in zip(named, found.shape[len(found.shape) - len(named) :], strict=True):
-        expected = axes.setdefault(axis.name, own) if axis.is_padded else axis
-        if not may_meet(expected, own):
-            return reason
-        if axis.is_padded:
-            axes[axis.name] = met(expected, own)
-    return None

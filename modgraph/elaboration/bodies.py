@@ -9,6 +9,7 @@ from modgraph.declare import Role
 from modgraph.diagnostics import Span
 from modgraph.elaboration.entities import Tensor
 from modgraph.elaboration.scope import Naming
+from modgraph.syntax import ast
 from modgraph.types import Axis, Shape
 
 
@@ -50,7 +51,7 @@ class Decision:
 @dataclass
 class BlockCall:
     """One use of a block while its body is elaborated: operands not yet taken and how many inputs there were, axes they
-    bound, outputs so far, of which a family is one.
+    bound, the input that named each first, outputs so far, of which a family is one.
 
     Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
     `decision` is that of a router, if it is one. `defining` are the definitions in whose text the use stands, and its
@@ -60,6 +61,7 @@ class BlockCall:
     name: str
     operands: list[Tensor] | None
     axes: dict[str, Any] = field(default_factory=dict)
+    named_by: dict[str, ast.Input] = field(default_factory=dict)
     taken: int = 0
     outputs: list[Any] = field(default_factory=list)
     span: Span | None = None

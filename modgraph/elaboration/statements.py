@@ -8,13 +8,13 @@ from typing import Any
 from modgraph.elaboration import errors
 from modgraph.elaboration.arrays import declare_constant, declare_state, declare_weight, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
-from modgraph.elaboration.blocks import take_operand
 from modgraph.elaboration.decisions import elaborate_record, entered
 from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router
 from modgraph.elaboration.entities import POISON, Poison, Tensor
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
 from modgraph.elaboration.moves import elaborate_moved
+from modgraph.elaboration.operands import take_operand
 from modgraph.elaboration.requirements import elaborate_require
 from modgraph.elaboration.results import elaborate_loss, elaborate_output
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
@@ -56,7 +56,7 @@ def _given(name: str, statement: ast.Input, site: Site) -> Tensor | Poison:
     """What an input stands for: the next operand of a block, or a value that is given to the model."""
     if site.call is not None and site.call.operands is not None:
         type_ = elaborate_type(statement.type, site, of_input=True)
-        given = POISON if isinstance(type_, Poison) else take_operand(type_, statement.span, site)
+        given = POISON if isinstance(type_, Poison) else take_operand(type_, statement, site)
         return entered(given, statement, site)
     if stands_in_scan(statement, "an input", "declare it before the scan", site):
         return POISON

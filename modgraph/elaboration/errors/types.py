@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from modgraph.diagnostics import Diagnostic
 
 
@@ -49,6 +51,24 @@ class AxisDiffers(Diagnostic):
     name: str
     before: str
     length: int
+
+
+class OneAxisForTwo(Diagnostic):
+    """The inputs of a block or router name two axes, and a use sends both the same one. The body would compute
+    something else: `(a, b) -> contract` keeps two axes apart, and aligns one that both values have. What has a number
+    can be sent with another name, `x -> rename(expert="other")`; an axis of any length cannot be read twice."""
+
+    code = "MG306"
+    message = "{who} keeps {words} apart, and this use sends both the axis {axis}"
+    help = "{way_out}"
+    example = (
+        "block pairs() { input a: float[one, 4] input b: float[other, 4] y = (a, b) -> contract output y } "
+        "model m() { input x: float[time, 4] y = (x, x) -> pairs output y }"
+    )
+    who: str
+    words: str
+    axis: Any
+    way_out: str
 
 
 class SharedWithOtherShapes(Diagnostic):
