@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modgraph.diagnostics import Diagnostic, Report, Source
-from modgraph.elaboration import read_model
+from modgraph.elaboration import Standalone, read_model
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
 from modgraph.inspect.memory import Memory, TrainingStep, memory_of
 from modgraph.ir import Graph
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Program:
     """An architecture: its graph, where it was read from, the warnings on the way, new names by those that it says an
-    earlier version had, and texts of the files that it imports by their paths from its own folder."""
+    earlier version had, and its text with those of the files that it imports."""
 
     ir: Graph
     source: Source | None = None
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)
     moved: Mapping[str, str] = field(default_factory=dict, compare=False)
-    imported: Mapping[str, str] = field(default_factory=dict, compare=False)
+    standalone: Standalone | None = field(default=None, compare=False, repr=False)
 
     def cost(self, **lengths: int) -> Cost:
         """Parameters and multiply-accumulates per example; axes of any length have the given ones, or 1.
@@ -91,4 +91,4 @@ def loads(text: str, /, name: str = "<string>", **parameters: Any) -> Program:
 
 def _program(source: Source | None, parameters: dict[str, Any], report: Report) -> Program:
     found = read_model(source, parameters, report)
-    return Program(found.graph, source, tuple(report.warnings), found.moved, found.imported)
+    return Program(found.graph, source, tuple(report.warnings), found.moved, found.standalone)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from modgraph.diagnostics import Diagnostic, ModgraphError, Report
-from modgraph.files import write_atomically
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
+from modgraph.elaboration import read_standalone
+from modgraph.files import exists, write_atomically, writing
+from modgraph.store.run_directory import recipe_beside
 from modgraph.syntax import keywords, parse, read
 
 LETTERS = 250  # of a name, which is that of files too
@@ -42,37 +46,65 @@ class BadName(Diagnostic):
 
 
 class FileExists(Diagnostic):
-    """`new` does not overwrite a file."""
+    """`new` does not overwrite a file. What a spec imports is copied too, unless the same text is there already."""
 
     code = "MG118"
     message = '"{path}" is there already'
-    help = "choose another name"
+    help = "{way_out}"
     path: str
+    way_out: str = "choose another name"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the model's name; its spec becomes NAME.mod here")
-    parser.add_argument("--from", dest="source", metavar="SPEC", help="a spec to copy, with its recipe if it has one")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="SPEC",
+        help="a spec to copy, with what it imports and its recipe if it has one",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     name: str = options.name
     if not (name.isascii() and name.isidentifier() and len(name) <= LETTERS) or name in set(keywords()):
         raise ModgraphError([BadName(name=name)])
-    files = {f"{name}.mod": STARTER.replace("NAME", name)}
+    files, imports = {f"{name}.mod": STARTER.replace("NAME", name)}, dict[str, str]()
     if options.source is not None:
-        files = _copied(name, options.source)
-    for path in files:
-        if os.path.lexists(path):
-            raise ModgraphError([FileExists(path=path)])
-    for path, text in files.items():
+        files, imports = _copied(name, options.source)
+    there = [path for path in imports if _is_there(path, imports[path])]
+    _refuse_existing(files, [path for path in imports if path not in there])
+    for path, text in {**files, **{path: text for path, text in imports.items() if path not in there}}.items():
+        with writing(path):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode())
         print(path)
+    for path in there:
+        print(f"{path} is there already, with the same text", file=sys.stderr)
     return 0
 
 
-def _copied(name: str, spec: str) -> dict[str, str]:
-    """A spec's text under a new model name, and its recipe. Raises `ModgraphError`."""
+def _is_there(path: str, text: str) -> bool:
+    """Whether a file holds a text already."""
+    found = read(path, Report()) if exists(path) else None
+    return found is not None and found.text == text
+
+
+def _refuse_existing(files: Mapping[str, str], imports: Sequence[str]) -> None:
+    """Raises `ModgraphError` for files that are in the way, and for imported ones that the copy is called like."""
+    faults = [FileExists(path=path) for path in files if os.path.lexists(path)]
+    elsewhere = "run it in an empty folder: the spec imports a file of this name"
+    for path in imports:
+        if path in files:
+            faults.append(FileExists(path=path, way_out="choose another name: the spec imports a file of this one"))
+        elif os.path.lexists(path):
+            faults.append(FileExists(path=path, way_out=elsewhere))
+    if faults:
+        raise ModgraphError(faults)
+
+
+def _copied(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:
+    """A spec's text under a new model name and its recipe, and the files that it imports. Raises `ModgraphError`."""
     report = Report()
     source = read(spec, report)
     file = parse(source, report) if source is not None else None
@@ -80,11 +112,15 @@ def _copied(name: str, spec: str) -> dict[str, str]:
         raise ModgraphError(report.diagnostics)
     span = next((each.name_span for each in file.definitions if each.keyword == "model"), None)
     text = source.text if span is None else source.text[: span.start] + name + source.text[span.end :]
-    files = {f"{name}.mod": text}
-    recipe = Path(spec).with_suffix(".yaml")
+    renamed = parse(Source(source.name, text), report)
+    copy = None if renamed is None else read_standalone(renamed, report)
+    if copy is None or report.errors:
+        raise ModgraphError(report.in_order())
+    files = {f"{name}.mod": copy.text}
+    recipe = recipe_beside(spec)
     if os.path.isfile(recipe):  # noqa: PTH113 (`Path.is_file` raises for a name that is too long)
         content = read(recipe, report)
         if content is None:
             raise ModgraphError(report.diagnostics)
         files[f"{name}.yaml"] = content.text
-    return files
+    return files, dict(copy.imports)

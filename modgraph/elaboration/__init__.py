@@ -2,17 +2,21 @@
 
 from modgraph.elaboration.elaborate import elaborate, read_model
 from modgraph.elaboration.former import stored_graph
-from modgraph.elaboration.imports import Imports, resolved
+from modgraph.elaboration.imports import Imports, kept_texts, resolved
 from modgraph.elaboration.library import elaborate_blocks
 from modgraph.elaboration.moves import moves_in
 from modgraph.elaboration.parameters import read_value
+from modgraph.elaboration.standalone import Standalone, read_standalone
 
 __all__ = [
     "Imports",
+    "Standalone",
     "elaborate",
     "elaborate_blocks",
+    "kept_texts",
     "moves_in",
     "read_model",
+    "read_standalone",
     "read_value",
     "resolved",
     "stored_graph",

@@ -19,6 +19,7 @@ from modgraph.elaboration.moves import check_moves, moves_in
 from modgraph.elaboration.parameters import bind_parameters
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
+from modgraph.elaboration.standalone import Standalone
 from modgraph.ir import Graph, OutputNode
 from modgraph.syntax import ast, parse
 from modgraph.syntax.errors import NothingHere, SeveralModels
@@ -37,7 +38,7 @@ def elaborate(
     file imports, by default from the file's own folder.
     """
     path = Path(file.span.source.name)
-    blocks = (imports or Imports(path.parent, report)).scope_of(file, path)
+    blocks = (imports or Imports.of_spec(path, report)).scope_of(file, path)
     for extra in file.models[1:]:
         report.add(SeveralModels(span=extra.name_span, name=extra.name))
     if not file.models:
@@ -51,12 +52,11 @@ def elaborate(
 
 @dataclass(frozen=True)
 class Reading:
-    """What a text says: a graph, new names by those of an earlier version, and texts of the files that it imports by
-    their paths from its own folder."""
+    """What a text says: a graph, new names by those of an earlier version, and the text with those that it imports."""
 
     graph: Graph
     moved: Mapping[str, str]
-    imported: Mapping[str, str]
+    standalone: Standalone
 
 
 def read_model(source: Source | None, overrides: Mapping[str, Any], report: Report) -> Reading:
@@ -64,11 +64,11 @@ def read_model(source: Source | None, overrides: Mapping[str, Any], report: Repo
     file = None if source is None else parse(source, report)
     if source is None or file is None:
         raise ModgraphError(report.in_order())
-    imports = Imports(Path(source.name).parent, report)
+    imports = Imports.of_spec(Path(source.name), report)
     graph = elaborate(file, overrides, report, imports=imports)
     if graph is None or report.errors:
         raise ModgraphError(report.in_order())
-    return Reading(graph, moves_in(file), imports.texts)
+    return Reading(graph, moves_in(file), Standalone.of(file, imports))
 
 
 def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], context: Context) -> Graph:

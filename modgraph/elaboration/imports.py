@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +12,12 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.entities import POISON
 from modgraph.elaboration.prelude import declare_definitions
 from modgraph.elaboration.scope import Scope
+from modgraph.files import exists
 from modgraph.syntax import ast, parse, read
+from modgraph.syntax.errors import UnreadableFile
 
 DEEPEST_IMPORT = 50
+SPEC, RECORD, KEPT = "spec.mod", "run.json", "imports.json"  # a run's spec, what makes a folder a run, what it imports
 
 
 def resolved(path: Path) -> Path:
@@ -27,16 +31,21 @@ def resolved(path: Path) -> Path:
 class Imports:
     """Reads each file once. `root` is the folder of the spec: what lies outside is told.
 
-    Of files in `kept`, texts by their paths from the root, that text is read instead. `texts` are all that were read.
+    Of files in `kept`, texts by their paths from the root, that text is read instead. `files` are all that were read.
     """
 
     def __init__(self, root: Path, report: Report, kept: Mapping[str, str] | None = None) -> None:
         self.root = resolved(root)
         self.report = report
         self.kept = dict(kept or {})
-        self.texts: dict[str, str] = {}
+        self.files: dict[Path, tuple[Source, ast.File]] = {}
         self.scopes: dict[Path, Scope | None] = {}  # none for a file that cannot be read
         self.reading: list[Path] = []
+
+    @classmethod
+    def of_spec(cls, spec: Path, report: Report) -> Imports:
+        """The imports of a file: from its folder, or, of the spec of a run, the texts that the run keeps."""
+        return cls(spec.parent, report, _kept_beside(spec, report))
 
     def scope_of(self, file: ast.File, path: Path) -> Scope:
         """The blocks that a file defines and imports, by name."""
@@ -88,11 +97,34 @@ class Imports:
         if file is None:
             self.scopes[path] = None
             return None
+        self.files[path] = (file.span.source, file)
         return self.scope_of(file, path)
 
     def _source(self, statement: ast.Import, path: Path) -> Source | None:
         name = Path(os.path.relpath(path, self.root)).as_posix()
-        source = Source(name, self.kept[name]) if name in self.kept else read(path, self.report, statement.span)
-        if source is not None:
-            self.texts[name] = source.text
-        return source
+        return Source(name, self.kept[name]) if name in self.kept else read(path, self.report, statement.span)
+
+
+def _kept_beside(spec: Path, report: Report) -> dict[str, str]:
+    """The texts of imported files that a run keeps beside its spec, by their paths."""
+    folder = spec.parent
+    if spec.name != SPEC or not (exists(folder / RECORD) and exists(folder / KEPT)):
+        return {}
+    source = read(folder / KEPT, report)
+    try:
+        return kept_texts(source.text) if source is not None else {}
+    except ValueError as error:
+        way_out = "a run cannot be changed: copy its spec.mod elsewhere, with the files that it imports"
+        report.add(UnreadableFile(path=str(folder / KEPT), reason=str(error), way_out=way_out))
+        return {}
+
+
+def kept_texts(text: str) -> dict[str, str]:
+    """The texts of imported files by their paths, as a run keeps them. Raises `ValueError`."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("it is damaged") from error
+    if not (isinstance(found, dict) and all(isinstance(each, str) for each in found.values())):
+        raise ValueError("it is damaged")
+    return found

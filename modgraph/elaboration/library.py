@@ -35,7 +35,7 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda 
     `observe` is told what the names and stages of the text stand for.
     """
     path = Path(file.span.source.name)
-    scope = Imports(path.parent, report).scope_of(file, path)
+    scope = Imports.of_spec(path, report).scope_of(file, path)
     for block in (*file.blocks, *file.routers):
         of_block = Report()
         _elaborate(block, scope, Context(of_block, observe, without_use=True))

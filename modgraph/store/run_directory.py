@@ -24,8 +24,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from modgraph.diagnostics import ModgraphError, Report, listed
-from modgraph.elaboration import stored_graph
-from modgraph.files import is_partial, read_file, reason_of, write_atomically, writing
+from modgraph.elaboration import kept_texts, stored_graph
+from modgraph.elaboration.imports import KEPT, RECORD, SPEC
+from modgraph.files import exists, is_partial, read_file, reason_of, write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, hash_of_stored, to_json
 from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
 from modgraph.store.errors import (
@@ -41,6 +42,7 @@ from modgraph.store.errors import (
 from modgraph.store.records import sealed, unsealed
 from modgraph.syntax import read
 
+RECIPE = "recipe.yaml"
 FORMAT = 2
 WITHOUT_DIGESTS = 1  # the format that says nothing of the other files
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
@@ -54,12 +56,12 @@ class RunDirectory:
 
     @property
     def spec(self) -> Path:
-        return self.path / "spec.mod"
+        return self.path / SPEC
 
     @property
     def imports(self) -> Path:
         """Texts of the files that the spec imports, by their paths from its folder."""
-        return self.path / "imports.json"
+        return self.path / KEPT
 
     @property
     def ir(self) -> Path:
@@ -67,7 +69,7 @@ class RunDirectory:
 
     @property
     def recipe(self) -> Path:
-        return self.path / "recipe.yaml"
+        return self.path / RECIPE
 
     @property
     def data(self) -> Path:
@@ -79,7 +81,7 @@ class RunDirectory:
 
     @property
     def record(self) -> Path:
-        return self.path / "run.json"
+        return self.path / RECORD
 
     @property
     def metrics(self) -> Path:
@@ -274,24 +276,30 @@ class RunDirectory:
 
     def read_imports(self) -> dict[str, str]:
         """Texts of the files that the spec imports; none in runs of before they were kept. Raises `ModgraphError`."""
-        found = self._json(self.imports) if self.imports.exists() else {}
-        if not (isinstance(found, dict) and all(isinstance(text, str) for text in found.values())):
-            raise self.fault(f"{self.imports.name} is damaged")
-        return found
+        if not self.imports.exists():
+            return {}
+        try:
+            return kept_texts(self._text(self.imports))
+        except ValueError as error:
+            raise self.fault(f"{self.imports.name} is damaged") from error
 
     def read_data(self) -> Any:
         """What tells its data from others. Raises `ModgraphError`."""
         return self._json(self.data)
 
-    def _json(self, path: Path) -> Any:
+    def _text(self, path: Path) -> str:
         report = Report()
         if not path.exists():
             raise self.fault(f"there is no {path.name} in it" if self.path.is_dir() else self._no_folder())
         source = read(path, report)
         if source is None:
             raise ModgraphError(report.diagnostics)
+        return source.text
+
+    def _json(self, path: Path) -> Any:
+        text = self._text(path)
         try:
-            return json.loads(source.text)
+            return json.loads(text)
         except (ValueError, RecursionError) as error:
             raise self.fault(f"{path.name} is damaged") from error
 
@@ -300,6 +308,13 @@ class RunDirectory:
 
     def fault(self, reason: str) -> ModgraphError:
         return ModgraphError([NotARun(path=str(self.path), reason=reason)])
+
+
+def recipe_beside(spec: str | Path) -> Path:
+    """Where the recipe of a spec is looked for: a YAML file of its name beside it; of a run, the one that it keeps."""
+    path = Path(spec)
+    is_of_run = path.name == SPEC and exists(path.with_name(RECORD))
+    return path.with_name(RECIPE) if is_of_run else path.with_suffix(".yaml")
 
 
 def _refuse_protected(folder: Path) -> None:

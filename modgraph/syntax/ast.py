@@ -381,6 +381,7 @@ class Parameter(Tree):
 class Import(Tree):
     names: tuple[str, ...]
     path: str
+    path_span: Span = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,7 +71,8 @@ class Builder:
         )
 
     def import_(self, children: Children) -> ast.Import:
-        return make(ast.Import, children, names=tuple(words(children)), path=text_of(children[-1]))
+        path, span = text_of(children[-1]), children[-1].span
+        return make(ast.Import, children, names=tuple(words(children)), path=path, path_span=span)
 
     def model(self, children: Children) -> ast.Definition:
         parameters = next((child for child in children if isinstance(child, _Parameters)), None)

@@ -97,10 +97,13 @@ def _unreadable(content: bytes) -> str | None:
 
 
 def _neighbours(path: Path) -> str:
-    """Specs that a misspelt path may have meant."""
-    from modgraph.diagnostics import closest
+    """Specs that a misspelt path, or a folder, may have meant."""
+    from modgraph.diagnostics import closest, listed
 
     try:
+        if path.is_dir():
+            names = sorted(str(entry) for entry in path.glob("*.mod"))
+            return f"name a spec: {listed(names)}" if names else "name a spec, a file that ends in .mod"
         names = [entry.name for entry in path.parent.iterdir() if entry.suffix == path.suffix and entry != path]
     except (OSError, ValueError):
         return "check the path"

@@ -22,7 +22,7 @@ from modgraph.ir import Graph
 from modgraph.program import Program, load
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.records import finite, json_text
-from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory
+from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, recipe_beside
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.augment import check_augmented
 from modgraph.training.carried import Carried, Edit, carried, frozen_alike, renamed
@@ -52,7 +52,7 @@ Splits = Mapping[str, Arrays]
 @contextmanager
 def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None) -> Iterator[Engine]:
     """A new training of a spec, its run directory made and locked. Raises `ModgraphError`."""
-    path = recipe_path or str(Path(spec).with_suffix(".yaml"))
+    path = recipe_path or str(recipe_beside(spec))
     recipe = read_recipe(path, keyed(overrides))
     program = load(spec, **recipe.model)
     directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
@@ -105,7 +105,7 @@ def _begun(
     program: Program, recipe: Recipe, directory: RunDirectory, first: Callable[[Engine, Splits], Beginning | None]
 ) -> Iterator[Engine]:
     """A new run of a program in its folder, which `first` may give weights to begin with. Raises `ModgraphError`."""
-    assert program.source is not None
+    assert program.standalone is not None, "it was read from a text"
     labels = recipe.train.labels or {}
     graph = weighing_losses(ignoring(program.ir, labels), recipe.train.losses or {})
     splits = with_validation(recipe.data.splits(graph), recipe.train)
@@ -118,7 +118,8 @@ def _begun(
             start = {} if inherited is None else {directory.start.name: inherited.record()}
             kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
             step = engine.progress.step
-            directory.lay_out(program.source.text, program.imported, graph, recipe.to_yaml(), kept, step)
+            spec = program.standalone
+            directory.lay_out(spec.text, spec.imports, graph, recipe.to_yaml(), kept, step)
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()

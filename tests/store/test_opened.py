@@ -72,6 +72,36 @@ def test_nodes_of_a_run_know_their_places_in_files_that_are_gone(tmp_path: Path)
     assert places == {str(tmp_path / "run" / "spec.mod"), "lib/inner.mod"}
 
 
+def test_the_spec_of_a_run_is_read_with_what_it_imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where an import leaves the folder of the spec, or names a file from the root."""
+    spec, lib = laid_out(tmp_path), tmp_path / "lib"
+    lib.mkdir()
+    (lib / "inner.mod").write_text("block widen(d) { input x: float[n] y = x -> linear(d) output y }")
+    (tmp_path / "specs").mkdir()
+    moved = spec.rename(tmp_path / "specs" / spec.name)
+    spec.with_suffix(".yaml").rename(moved.with_suffix(".yaml"))
+    text = moved.read_text().replace("-> relu", "-> widened(4) -> relu")
+    (tmp_path / "specs" / "outer.mod").write_text(
+        f'import widen from "{lib}/inner.mod" block widened(d) {{ input x: float[n] y = x -> widen(d) output y }}'
+    )
+    moved.write_text(f'import widened from "outer.mod"\nimport widen from "../lib/inner.mod"\n{text}')
+    begin(moved, tmp_path / "run", train__epochs=1)
+    expected = modgraph.load(moved).ir
+    shutil.rmtree(lib)
+    shutil.rmtree(moved.parent)
+    (away := tmp_path / "a" / "b").mkdir(parents=True)
+    run = (tmp_path / "run").rename(away / "run")
+    for command in (["check"], ["show"], ["cost"], ["diff", str(run)]):
+        assert main([*command, str(run / "spec.mod")]) == 0, capsys.readouterr().err
+    assert modgraph.load(run / "spec.mod").ir == expected, "the run keeps the network that was trained"
+    begin(run / "spec.mod", tmp_path / "again", train__epochs=1)  # by the recipe that the run keeps
+    assert modgraph.load(tmp_path / "again" / "spec.mod").ir == expected, "and so does a run of its spec"
+    (run / "imports.json").write_text("[1]")
+    capsys.readouterr()
+    assert main(["check", str(run / "spec.mod")]) == 1
+    assert "it is damaged" in capsys.readouterr().err
+
+
 def test_only_specs_take_parameters(run: Path) -> None:
     for path in (run, run.with_name("m.onnx")):
         with pytest.raises(ModgraphError, match="nothing can be set in it"):
