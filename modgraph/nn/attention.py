@@ -73,7 +73,7 @@ class Attention(nn.Module):
         seen = self._seen(q, k, mask, real_keys)
         bias = seen if self.relative is None else self.relative(q.shape[-2], k.shape[-2], seen)
         alone = self.causal and bias is None
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=alone, enable_gqa=self.grouped)
+        y = attended(q, k, v, bias, causal=alone, grouped=self.grouped)
         if seen is not None:
             y = y.masked_fill(~seen.any(-1, keepdim=True), 0.0)  # of nothing; left open, it differs between backends
         result: Tensor = self.out(y.transpose(-3, -2).flatten(-2))
@@ -109,6 +109,17 @@ class Attention(nn.Module):
             earlier = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
             found = earlier if found is None else found & earlier
         return found
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
+    """torch's fused attention for q [..., H, N, W]: its kernels and its exporter know one axis before the heads."""
+    outer = q.shape[:-3]
+    if len(outer) > 1:
+        q, k, v = (each.flatten(0, -4) for each in (q, k, v))
+        if bias is not None and bias.dim() > 4:
+            bias = bias.expand(*outer, *bias.shape[-3:]).flatten(0, -4)
+    y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=causal, enable_gqa=grouped)
+    return y.reshape(*outer, *y.shape[1:]) if len(outer) > 1 else y
 
 
 def in_heads(x: Any, *parts: int) -> Tensor:

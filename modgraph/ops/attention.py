@@ -175,7 +175,7 @@ class Attention(Op):
         """Values by shares: a fused kernel keeps one number for each token and head, but cannot learn what is added."""
         tape, lead, width = use.tape, use.lead, use.tape.width
         N, M, joined = use.axis("N"), use.axis("M"), use.axis("joined")
-        if self.relative is None and not use.signature.axes.lead:
+        if self.relative is None:
             more = lead * N * self.heads + seen
             return tape.make(q.count, q, k, v, keeps=[q, k, v], keeps_result=True, keeps_more=more * width)
         q, k, v = tape.copy(q), *(tape.copy(each, count=lead * M * joined) for each in (k, v))

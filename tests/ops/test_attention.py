@@ -184,6 +184,31 @@ def test_macs_are_those_of_the_maps_and_of_queries_with_keys_and_shares_with_val
 
 
 @pytest.mark.usefixtures("trace_once")
+def test_two_outer_axes_agree_in_onnx_runtime(tmp_path: Path) -> None:
+    inputs = "input x: float[time, 2, 5, 8] input k: float[time, 2, 7, 8] input s: float[time, 2, 5, 7] "
+    settings = ("2", "4, kv_heads=2, rotary=100, causal=true", "2, relative=8")
+    uses = [f"output y{at} = x -> attention({each})" for at, each in enumerate(settings)]
+    uses += [f"output z{at} = (x, k, s > 0) -> attention({each})" for at, each in enumerate(settings)]
+    model = modgraph.loads(f"model m() {{ {inputs} {' '.join(uses)} }}").build()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        modgraph.export(model, tmp_path / "m.onnx")
+    agree(model, tmp_path / "m.onnx", (1, 3))
+
+
+def test_outer_axes_stand_apart() -> None:
+    """Each sequence of a value with outer axes attends as it does alone."""
+    inputs = "input x: float[3, 2, 5, 8] input m: float[3, 2, 7, 8] input s: float[3, 2, 5, 7]"
+    use = "y = (x, m, s > 0) -> attention(2, relative=8) output y"
+    deep = modgraph.loads(f"model m() {{ {inputs} {use} }}").build().double()
+    flat = modgraph.loads(f"model m() {{ {inputs.replace('3, 2, ', '')} {use} }}").build().double()
+    flat.load_state_dict(deep.state_dict())
+    given = [torch.randn(4, 3, 2, *sizes, dtype=torch.float64) for sizes in ((5, 8), (7, 8), (5, 7))]
+    expected = flat(*(each.flatten(0, 2) for each in given))
+    torch.testing.assert_close(deep(*given), expected.unflatten(0, (4, 3, 2)), msg="outer axes are mixed")
+
+
+@pytest.mark.usefixtures("trace_once")
 def test_all_settings_agree_in_onnx_runtime_at_any_length(tmp_path: Path) -> None:
     kinds = {"x": "Qwen", "(x, m, k > 0)": "rotary", "(x, m, s > 0)": "relative and causal"}
     inputs = "input x: float[time, 8] input m: float[place, 8] input k: float[place] input s: float[time, place] "

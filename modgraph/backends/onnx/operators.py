@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,24 @@ def operators() -> ONNXRegistry:
     for operation, said in SAID.items():
         registry.register_op(operation, said)
     return registry
+
+
+def _einsum(equation: str, operands: Sequence[Any], path: Any = None) -> Any:
+    """An einsum that names every axis. ONNX infers the axes under "..." from the first operand alone, which is wrong
+    where this has one place and another has more: such an axis is squeezed away."""
+    given, result = equation.split("->")
+    terms = [term.removeprefix("...") for term in given.split(",")]
+    outer = [[*x.shape[: len(x.shape) - len(term)]] for x, term in zip(operands, terms, strict=True)]
+    names = [each for each in ascii_letters if each not in equation][: max(map(len, outer))]
+    known = [dict(zip(reversed(names), reversed(each), strict=False)) for each in outer]
+    wide = {name for sizes in known for name, size in sizes.items() if size != 1}
+    squeezed = []
+    for x, sizes in zip(operands, known, strict=True):
+        places = [place for place, name in enumerate(reversed(sizes)) if name in wide and sizes[name] == 1]
+        squeezed.append(op.Squeeze(x, op.Constant(value_ints=places)) if places else x)
+    left = ["".join(n for n in names if n in each and (each[n] != 1 or n not in wide)) for each in known]
+    said = ",".join(lead + term for lead, term in zip(left, terms, strict=True))
+    return op.Einsum(*squeezed, equation=f"{said}->{result.replace('...', ''.join(names))}")
 
 
 def _slices(x: Any, counts: Any, parts: int) -> Any:
@@ -103,6 +122,7 @@ def _laid(weight: Any, gates: Sequence[int], hidden: int) -> Any:
 
 SAID: Mapping[Any, Callable[..., Any]] = {
     torch.ops.modgraph.slices.default: _slices,
+    aten.einsum.default: _einsum,
     aten.rsub.Scalar: _subtracted_from,
     aten.one_hot.default: _one_hot,
     aten.rms_norm.default: _rms_norm,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ import modgraph
 from modgraph.backends.onnx import deterministic
 from modgraph.backends.report import random_batch, told_of_routes
 from modgraph.cli import main
+from modgraph.diagnostics import ModgraphError
 from modgraph.ir import from_json
 from tests.examples import OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER, together
 from tests.traces import shared_traces
@@ -51,6 +54,71 @@ def test_every_op_and_router_computes_the_same_in_onnx_runtime(name: str, tmp_pa
     model = modgraph.loads(EXPORTED[name]).build()
     modgraph.export(model, tmp_path / "m.onnx")
     agree(model, tmp_path / "m.onnx", (1, 3))
+
+
+ALONG = ("top_k(2)", "log_softmax -> draw", "sort_order", "kth_largest(2)", "cumulative_sum", "top_k -> dispatch(2)")
+GIVEN = {
+    "w": "weight w: float[3, 4] = normal(1)",
+    "o": "weight o: float[4] = normal(1)",
+    "x": "input x: float[3, 4]",
+    "v": "input v: float[2, 3, 4]",
+}
+PAIRS = {  # ops of two operands, the first of which may be one for all examples
+    "contract": ("({}, {}) -> contract", "({}, {}) -> contract(axis=-2)"),
+    "attention": ("({}, {}) -> attention(2)",),
+    "arithmetic": ("{} - {}", "{} < {}", "({}, {}) -> minimum", "({} > 0, 1, {}) -> where"),
+    "joined": ("({}, {}) -> concat", "({}, {}) -> stack", "({}, {}) -> expand(-2)"),
+    "choices": ("({}, {} -> top_k) -> masked_softmax", "({}, {}) -> training_or_inference"),
+}
+
+
+def pairs(uses: tuple[str, ...], along: tuple[str, ...]) -> list[str]:
+    """Models in which an op takes a weight and a value, or two of unequal rank, in either order, before another op."""
+    found = []
+    for use, (first, second), each in product(uses, permutations(GIVEN, 2), along):
+        given = f"input z: float[3, 4] {GIVEN[first]} {GIVEN[second]}"
+        text = f"model example() {{ {given} u = {use.format(first, second)} -> {each} y = u output y }}"
+        with suppress(ModgraphError):  # what does not fit is told
+            modgraph.loads(text)
+            found.append(text)
+    assert found, "none of these fits"
+    return found
+
+
+@pytest.mark.usefixtures("trace_once")
+@pytest.mark.parametrize("op", [pytest.param(op, marks=[] if op == "contract" else pytest.mark.slow) for op in PAIRS])
+def test_operands_may_stand_in_any_order(op: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    few = op == "contract" and not request.config.getoption("--slow")
+    every = pairs(PAIRS[op][:1], ALONG[:1]) if few else pairs(PAIRS[op], ALONG)
+    for at in range(0, len(every), 4 * TOGETHER):
+        model = modgraph.loads(together(every[at : at + 4 * TOGETHER])).build()
+        modgraph.export(model, tmp_path / "m.onnx", force=True)
+        agree(model, tmp_path / "m.onnx", (1, 3))
+
+
+def deeper(text: str, outer: tuple[int, ...]) -> str:
+    """An example whose inputs and targets have more outer axes."""
+    lengths = "".join(f"{length}, " for length in outer)
+    return re.sub(r"((?:input|target) \w+: (?:float|token|class)\[)", rf"\g<1>{lengths}", text)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("trace_once")
+@pytest.mark.parametrize("outer", [(2,), (2, 3), (2, 3, 2)])
+def test_every_op_that_takes_outer_axes_is_exported_with_them(outer: tuple[int, ...], tmp_path: Path) -> None:
+    fits = []
+    for text in (deeper(text, outer) for text in (*PLAIN, *TRAINED.values(), *ROUTER_EXAMPLES.values())):
+        with suppress(ModgraphError):
+            modgraph.loads(text)
+            fits.append(text)
+    assert len(fits) > len(PLAIN) / 2, "outer axes fit most ops"
+    alone = [text for text in fits if "target" in text or "loss" in text]
+    plain = [text for text in fits if text not in alone]
+    groups = [together(plain[at : at + TOGETHER]) for at in range(0, len(plain), TOGETHER)]
+    for text in (*groups, *alone):
+        model = modgraph.loads(text).build()
+        modgraph.export(model, tmp_path / "m.onnx", force=True)
+        agree(model, tmp_path / "m.onnx", (1, 3))
 
 
 @pytest.mark.usefixtures("trace_once")
