@@ -47,7 +47,7 @@ def _panes(shown: Opened, run: RunDirectory) -> list[Pane]:
     if run.read_graph() == shown.graph:
         return [Pane(scene_of(shown.graph), shown.source)]
     began = opened(run.ir)
-    sides = Side(str(run.ir), began.kind, began.graph), Side(str(shown.path), shown.kind, shown.graph)
+    sides = Side(run.ir.name, began.kind, began.graph), Side(shown.label, shown.kind, shown.graph)
     found = without_marks(compared(*sides, {}, {}))
     if not found.diff:
         return [Pane(scene_of(shown.graph), shown.source)]
@@ -75,8 +75,8 @@ def _notes_of_trace(shown: Opened, trace: StoredTrace | None) -> list[str]:
     if trace is None and not shown.graph.records():
         return []
     if trace is None:
-        return [f"What its routers do on real data is shown here after: modgraph trace {shown.path}"]
-    return [f"The trace is of an older model; make it anew: modgraph trace {shown.path}"] if trace.stale else []
+        return [f"What its routers do on real data is shown here after: modgraph trace {shown.label}"]
+    return [f"The trace is of an older model; make it anew: modgraph trace {shown.label}"] if trace.stale else []
 
 
 # ------------------------------------------------------------ metrics over time

@@ -102,7 +102,7 @@ def _side(found: Opened, bundle: Opened | None) -> Side:
 def _brought(found: Opened, bundle: Opened) -> str:
     also = "".join(f", nor {name}" for name in left_out_of(bundle) if name in found.graph.outputs)
     lacks = f"{also}, which the bundle leaves out" if also else ""
-    return f"the {found.kind} {found.path} is compared as it is exported, without what only training needs{lacks}"
+    return f"the {found.kind} is compared as it is exported, without what only training needs{lacks}"
 
 
 def _run_for_git(words: list[str]) -> int:

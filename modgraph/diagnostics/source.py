@@ -5,14 +5,23 @@ from __future__ import annotations
 import bisect
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import PurePath
 
 
 @dataclass(frozen=True)
 class Source:
-    """A text with the name it is known by (a path, or `<string>`)."""
+    """A text with the name it is known by (a path, or `<string>`).
+
+    `label` stands in pages, which leave the machine: no folder above the spec's is part of it. Without one it is the
+    file's name.
+    """
 
     name: str
     text: str = field(repr=False)
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or PurePath(self.name).name)
 
     @cached_property
     def _line_starts(self) -> list[int]:

@@ -102,7 +102,9 @@ class Imports:
 
     def _source(self, statement: ast.Import, path: Path) -> Source | None:
         name = Path(os.path.relpath(path, self.root)).as_posix()
-        return Source(name, self.kept[name]) if name in self.kept else read(path, self.report, statement.span)
+        if name in self.kept:
+            return Source(name, self.kept[name], name)
+        return read(path, self.report, statement.span, name)
 
 
 def _kept_beside(spec: Path, report: Report) -> dict[str, str]:

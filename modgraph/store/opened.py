@@ -53,6 +53,11 @@ class Opened:
     moved: Mapping[str, str] = field(default_factory=dict)
     record: CheckpointRecord | None = None
 
+    @property
+    def label(self) -> str:
+        """What pages call it: the last part of its path."""
+        return self.path.resolve().name
+
 
 def opened(path: str | Path, parameters: Mapping[str, Any] | None = None, known_as: str | None = None) -> Opened:
     """What stands at a path, as `kind_of` says; a spec alone takes parameters, and may be `known_as` another file:
@@ -137,7 +142,7 @@ class SpecOfRun:
     def __init__(self, run: RunDirectory) -> None:
         report = Report()
         self.run = run
-        self.source = read(run.spec, report)
+        self.source = read(run.spec, report, label="<run>/spec.mod")
         self.file = None if self.source is None else parse(self.source, report)
         self._sound = not report.errors
 

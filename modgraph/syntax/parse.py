@@ -30,7 +30,7 @@ OPENING = frozenset(("LPAR", "LSQB", "LBRACE"))
 CLOSING = frozenset(("RPAR", "RSQB", "RBRACE"))
 
 
-def read(path: str | Path, report: Report, span: Span | None = None) -> Source | None:
+def read(path: str | Path, report: Report, span: Span | None = None, label: str = "") -> Source | None:
     """The text of a spec file, or None with the reason reported at the place that asked for it."""
     name = str(path)
     try:
@@ -43,7 +43,7 @@ def read(path: str | Path, report: Report, span: Span | None = None) -> Source |
     if reason is not None:
         report.add(NotText(span=span, path=name, reason=reason, limit=SOURCE_BYTES))
         return None
-    return Source(name, content.decode("utf-8-sig").replace("\r\n", "\n"))
+    return Source(name, content.decode("utf-8-sig").replace("\r\n", "\n"), label)
 
 
 def parse(source: Source, report: Report) -> ast.File | None:

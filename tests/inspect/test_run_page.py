@@ -58,7 +58,9 @@ def test_a_run_shows_its_metrics_and_names_the_command_that_traces_it(run: Path,
     path = tmp_path / "run.html"
     assert main(["visualize", str(run), "-o", str(path)]) == 0
     data = page_data(path)
-    assert data["panes"][0]["notes"] == [f"What its routers do on real data is shown here after: modgraph trace {run}"]
+    assert data["panes"][0]["notes"] == [
+        f"What its routers do on real data is shown here after: modgraph trace {run.name}"
+    ]
     (section,) = data["sections"]
     (chart,) = [each for each in section["content"] if each["title"] == "accuracy"]
     written = [json.loads(line) for line in RunDirectory(run).metrics.read_text().splitlines()]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
@@ -21,10 +23,17 @@ Marks = dict[str, Mark]
 
 def html_of(found: Comparison, sources: tuple[Source | None, Source | None]) -> str:
     """The page; `sources` are the texts that the nodes of both graphs have their places in."""
-    title = f"{found.before.path} → {found.after.path}"
+    first, second = short_names(found.before.path, found.after.path)
     before, after = _marks(found)
-    labels = [f"{when}: {side.path} ({side.kind})" for when, side in (("before", found.before), ("after", found.after))]
-    return page_of(title, panes_of(found, sources, labels), [*_sections(found, [*after, *before])])
+    labels = f"before: {first} ({found.before.kind})", f"after: {second} ({found.after.kind})"
+    return page_of(f"{first} → {second}", panes_of(found, sources, labels), [*_sections(found, [*after, *before])])
+
+
+def short_names(before: str, after: str) -> tuple[str, str]:
+    """The last parts of two paths, as many as tell them apart, so that a page names no folder above."""
+    first, second = (PurePath(os.path.abspath(path)).parts for path in (before, after))  # noqa: PTH100
+    count = next((count for count in range(1, max(len(first), len(second))) if first[-count:] != second[-count:]), 1)
+    return "/".join(first[-count:]), "/".join(second[-count:])
 
 
 def panes_of(

@@ -51,13 +51,13 @@ class Pane:
     def sources(self) -> list[Source]:
         """The texts beside the drawing: the pane's own, then what its nodes come from else."""
         own = [] if self.source is None else [self.source]
-        known = {source.name for source in own}
-        return own + [source for source in self.scene.sources if source.name not in known]
+        known = {source.label for source in own}
+        return own + [source for source in self.scene.sources if source.label not in known]
 
     def as_json(self) -> dict[str, Any]:
         return {
             "scene": self.scene.as_json() | {"sources": []},
-            "sources": [{"name": source.name, "text": source.text} for source in self.sources()],
+            "sources": [{"name": source.label, "text": source.text} for source in self.sources()],
             "marks": {id: asdict(mark) for id, mark in self.marks.items()},
             "loads": {id: [float(share) for share in shares] for id, shares in self.loads.items()},
             "label": self.label,

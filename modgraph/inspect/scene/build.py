@@ -73,7 +73,7 @@ class _Builder:
     def box(self, graph: Graph, node: Node, prefix: str = "") -> Box:
         """The box of a node and of what is inside of it; `prefix` is that of the pool's region it stands in."""
         if node.span is not None:
-            self.sources.setdefault(node.span.source.name, node.span.source)
+            self.sources.setdefault(node.span.source.label, node.span.source)
         plain = Box(
             id=prefix + node.name,
             kind=node.kind,
@@ -234,4 +234,4 @@ def _lines(node: Node) -> Lines | None:
         return None
     source, start, end = node.span.source, node.span.start, node.span.end
     first, last = source.position(start)[0], source.position(max(start, end - 1))[0]
-    return Lines(source.name, start, end, first, last)
+    return Lines(source.label, start, end, first, last)

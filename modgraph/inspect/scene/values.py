@@ -141,5 +141,5 @@ class Scene:
             "counts": self.cost.counts,
             "boxes": [box.as_json() for box in self.boxes],
             "edges": [edge.as_json() for edge in self.edges],
-            "sources": [{"name": source.name, "text": source.text} for source in self.sources],
+            "sources": [{"name": source.label, "text": source.text} for source in self.sources],
         }

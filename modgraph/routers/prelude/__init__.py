@@ -51,7 +51,7 @@ def definitions() -> dict[str, Written]:
 
 
 def _in(path: Path) -> Iterator[Written]:
-    source = Source(str(path), path.read_text())
+    source = Source(str(path), path.read_text(), f"<modgraph>/{path.name}")
     for found in DEFINITION.finditer(source.text):
         also = next((line for line in found[1].splitlines() if line.startswith(ALSO)), "")
         words = tuple(also.removeprefix(ALSO).rstrip(".").split(", ")) if also else ()

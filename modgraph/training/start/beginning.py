@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 
 from modgraph.store.records import json_text
 
@@ -14,5 +15,6 @@ class Beginning:
     source: str
 
     def record(self) -> bytes:
-        """What a run keeps of it."""
-        return (json_text(asdict(self), indent=1) + "\n").encode()
+        """What a run keeps of it: of the source its name, as a run may go to another machine."""
+        facts = {**asdict(self), "source": PurePath(self.source).name}
+        return (json_text(facts, indent=1) + "\n").encode()
