@@ -100,7 +100,8 @@ def _details(run: Run, bundle: Bundle | None, data: Splits) -> dict[str, Details
     from modgraph.metrics.details import details
 
     results = _results_of_model(run) if bundle is None else _results_of_bundle(run, bundle)
-    return {split: details(results, arrays) for split, arrays in data.items()}
+    classes = run.description().get("classes", {})
+    return {split: details(results, arrays, classes) for split, arrays in data.items()}
 
 
 def _results_of_model(run: Run) -> Results:

@@ -17,19 +17,22 @@ from modgraph.metrics.evaluation import Results
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics, by_group
 
+WIDEST = 120  # letters of a confusion matrix whose columns are headed by names
 MOST_CLASSES = 100  # of a confusion matrix: of a vocabulary it would fill the disk and tell nobody anything
 
 
 @dataclass
 class Details:
     """By target its metrics, how many labels it has, and how often each class (rows) was taken for each (columns); by
-    grouping and group, its metrics and how many examples it has."""
+    grouping and group, its metrics and how many examples it has. `classes` are names of classes by target, where
+    the data have names."""
 
     targets: dict[str, dict[str, float]] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
     confusion: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     groups: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     sizes: dict[str, dict[str, int]] = field(default_factory=dict)
+    classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [line for grouping in self.groups for line in self._table(grouping)]
@@ -37,8 +40,14 @@ class Details:
             found = "".join(f"  {name} {value:.4f}" for name, value in metrics.items())
             lines.append(f"{target}: {self.labels[target]:,} labels{found}")
             if target in self.confusion:
-                lines += [f"{target}: true class by row, predicted class by column", *_matrix(self.confusion[target])]
+                lines.append(f"{target}: true class by row, predicted class by column")
+                lines += _matrix(self.confusion[target], self.names(target))
         return "\n".join(lines)
+
+    def names(self, target: str) -> list[str]:
+        """The classes of a target's confusion matrix: their names, or the numbers of those that have none."""
+        known = self.classes.get(target, ())
+        return [*known, *map(str, range(len(known), len(self.confusion[target])))][: len(self.confusion[target])]
 
     def _table(self, grouping: str) -> list[str]:
         """A row for each group, in the order of the first metric."""
@@ -53,9 +62,11 @@ class Details:
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        """Confusion matrices as lists; `<metric>_by_target`, `labels_by_target`: a value for each target;
+        """Confusion matrices as lists, `<target>.classes` the names of their rows and columns;
+        `<metric>_by_target`, `labels_by_target`: a value for each target;
         `<metric>_by_<grouping>`: a value for each group."""
         found: dict[str, Any] = {f"{name}.confusion": matrix.tolist() for name, matrix in self.confusion.items()}
+        found |= {f"{name}.classes": self.names(name) for name in self.confusion if name in self.classes}
         found["labels_by_target"] = self.labels
         for target, metrics in self.targets.items():
             for name, value in metrics.items():
@@ -67,16 +78,22 @@ class Details:
         return found
 
 
-def _matrix(matrix: NDArray[np.int64]) -> list[str]:
-    width = max(len(str(matrix.max())), len(str(len(matrix))))
-    head = "".join(f" {str(column).rjust(width)}" for column in range(len(matrix)))
-    rows = [" ".join(str(value).rjust(width) for value in row) for row in matrix]
-    return [" " * (width + 3) + head, *(f"  {str(row).rjust(width)}  {each}" for row, each in enumerate(rows))]
+def _matrix(matrix: NDArray[np.int64], names: Sequence[str]) -> list[str]:
+    """Rows and columns are headed by names; too wide columns by numbers, which then stand before the rows' names."""
+    heads, sides = names, names
+    if len(names) * (1 + max(map(len, names))) > WIDEST:
+        heads = [str(number) for number in range(len(names))]
+        width = max(map(len, heads))
+        sides = [f"{head:>{width}} {name}" for head, name in zip(heads, names, strict=True)]
+    side, width = max(map(len, sides)), max(len(str(matrix.max())), *map(len, heads))
+    rows = [" ".join(f"{value:>{width}}" for value in row) for row in (heads, *matrix.tolist())]
+    align = "<" if heads is not names else ">"
+    return [f"  {head:{align}{side}}  {row}" for head, row in zip(("", *sides), rows, strict=True)]
 
 
-def details(results: Results, arrays: Arrays) -> Details:
-    """What a split tells of each target, and metrics by its groups."""
-    metrics, whole, of_all = results.metrics, Details(), Means()
+def details(results: Results, arrays: Arrays, classes: Mapping[str, Sequence[str]] | None = None) -> Details:
+    """What a split tells of each target, and metrics by its groups. `classes` names those of targets."""
+    metrics, whole, of_all = results.metrics, Details(classes=classes or {}), Means()
     means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
     for indices, batch in batches(arrays):
         values = results(batch)

@@ -308,7 +308,9 @@ def test_a_training_by_domain_that_was_interrupted_equals_one_that_was_not(spec:
     assert same[0] == same[1]
 
 
-def test_a_training_on_folders_reads_what_it_needs(photos: Path, tmp_path: Path) -> None:
+def test_a_training_on_folders_reads_what_it_needs(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     spec = tmp_path / "photos.mod"
     spec.write_text(SPEC.replace("[1, 16, 16]", "[3, 6, 8]"))
     train = "{epochs: 12, batch: 2, by: domain, validation: 0.3, optimizer: {name: adam, lr: 0.01}}"
@@ -318,7 +320,10 @@ def test_a_training_on_folders_reads_what_it_needs(photos: Path, tmp_path: Path)
     metrics = begin(spec, tmp_path / "run")
     assert metrics["held_out.domain.sketch.accuracy"] == 1
     assert main(["export", str(tmp_path / "run"), "-o", str(tmp_path / "m.onnx")]) == 0
-    assert main(["eval", str(tmp_path / "run"), "--bundle", str(tmp_path / "m.onnx")]) == 0
+    capsys.readouterr()
+    assert main(["eval", str(tmp_path / "run"), "--detail", "--bundle", str(tmp_path / "m.onnx")]) == 0
+    matrix = capsys.readouterr().out.partition("true class by row")[2].splitlines()[1:4]
+    assert [line.split()[0] for line in matrix[1:]] == matrix[0].split() == ["cat", "dog"]
 
 
 MISTAKES = {
