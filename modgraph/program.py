@@ -72,9 +72,11 @@ class Program:
     def pytorch_source(self, lowering: str | None = None) -> str:
         """The model as one file of PyTorch that needs torch alone and gives the same outputs and gradients, with the
         same names of weights. Raises `ModgraphError` where a layer cannot be copied."""
-        from modgraph.backends.torch.source import source_of
+        from modgraph.backends.report import random_batch
+        from modgraph.backends.torch.source import verified_source
 
-        return source_of(self.build(lowering=lowering))
+        model = self.build(lowering=lowering)
+        return verified_source(model, random_batch(model))
 
 
 def load(path: str | Path, /, **parameters: Any) -> Program:

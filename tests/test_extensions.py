@@ -149,6 +149,34 @@ def test_a_source_holds_the_layers_of_a_package_if_they_need_torch_alone(install
         source_of(model)
 
 
+ELSEWHERE = """y = x @ self.weight.T
+        if __name__ != "my_package.nn":
+            """
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "told"),
+    [
+        ("y = 2 * y", "computes output y otherwise, by "),
+        ("y = y.sum(0)", "computes output y of shape [2] in place of [2, 5, 2]"),
+        ("y = y.no_such_method()", "does not run: AttributeError"),
+    ],
+)
+def test_a_source_that_computes_otherwise_is_not_written(
+    otherwise: str, told: str, install: Install, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = install(ops=OPS, nn=NN.replace("y = x @ self.weight.T", ELSEWHERE + otherwise))
+    module.cache_clear()
+    (folder / "m.mod").write_text(SPEC)
+    (folder / "m.py").touch()
+    assert main(["compile", "m.mod", "-o", "m.py"]) == 3
+    error = capsys.readouterr().err
+    assert "error[MG866]" in error
+    assert told in error
+    assert not (folder / "m.py").read_text(), "a file that computes otherwise took the place of another"
+    assert not list(folder.glob(".*")), "a part of a file is left"
+
+
 def test_a_recipe_trains_with_the_data_and_the_algorithm_of_a_package(
     install: Install, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -148,6 +148,16 @@ class NoSource(Diagnostic):
     reason: str
 
 
+class WrongSource(Diagnostic):
+    """What `compile` writes as PyTorch source runs beside the model first: it must give the same outputs and losses."""
+
+    code = "MG866"
+    message = "the PyTorch source of this model {problem}"
+    help = "nothing was written; please report this with the spec; a bundle is another way: -o model.onnx"
+    ours = True
+    problem: str
+
+
 class NoNovelty(Diagnostic):
     """What a model is to tell of novelty is what its routers record of it."""
 

@@ -67,9 +67,11 @@ def run(options: argparse.Namespace) -> int:
     if suffix == ".json":
         write_output(options.output, json.dumps(to_json(program.ir), indent=2).encode(), options.force, GRAPH_KEYS)
     elif suffix == ".py":
-        from modgraph.backends.torch.source import source_of
+        from modgraph.backends.report import random_batch
+        from modgraph.backends.torch.source import verified_source
 
-        write_output(options.output, sealed(source_of(model)).encode(), options.force)
+        source = verified_source(model, random_batch(model))
+        write_output(options.output, sealed(source).encode(), options.force)
     elif suffix == ".onnx":
         from modgraph.backends.onnx import export
 

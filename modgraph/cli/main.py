@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import pkgutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -70,9 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
 
 
-def _told(diagnostics: Iterable[Diagnostic]) -> int:
+def _told(diagnostics: Sequence[Diagnostic]) -> int:
     print(render_all(diagnostics), file=sys.stderr)
-    return USER_FAULT
+    return OUR_FAULT if any(each.ours for each in diagnostics) else USER_FAULT
 
 
 def _our_fault() -> int:

@@ -40,6 +40,7 @@ class Diagnostic(_Declared):
     message: ClassVar[str]
     help: ClassVar[str] = ""
     example: ClassVar[str] = ""
+    ours: ClassVar[bool] = False  # whether the fault is modgraph's
 
     span: Span | None = None
     notes: tuple[Note, ...] = ()

@@ -143,11 +143,16 @@ def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...])
 def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
     """What flows into a node: of what is the same for every example that for one alone, where this is enough."""
     found = tuple(graph.inputs(node.name).values())
-    if isinstance(node, OpNode) and (node.op.broadcasts or node.name in once):
+    if isinstance(node, OpNode) and (node.name in once or (node.op.broadcasts and _has_examples(graph, found, once))):
         return tuple(
             Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
         )
     return found
+
+
+def _has_examples(graph: Graph, values: Iterable[Result], once: Set[str]) -> bool:
+    """Whether one of some values is there for each example in its own right."""
+    return any(each.node not in once and graph.type_of(each).per == "example" for each in values)
 
 
 def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Result]) -> tuple[Padding, ...]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model
-from modgraph.backends.torch.source import source_of
+from modgraph.backends.torch.source import source_of, verified_source
 from modgraph.backends.torch.source.names import argument
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
@@ -75,7 +75,7 @@ def computed(model: nn.Module, batch: dict[str, Tensor]) -> tuple[dict[str, Tens
 
 def check(model: Model, *, exactly: bool = True) -> str:
     """A model and its file side by side, in inference and in training, with full examples and shorter ones."""
-    source = source_of(model)
+    source = verified_source(model, random_batch(model))
     other = made_of(source)
     assert list(other.state_dict()) == list(model.state_dict())
     other.load_state_dict(model.state_dict())

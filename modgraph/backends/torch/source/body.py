@@ -13,6 +13,7 @@ from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.formulas import Expression, Value, name, text
 from modgraph.backends.torch.source.loops import folded
 from modgraph.backends.torch.source.names import free, names, variable
+from modgraph.backends.torch.source.quote import prose
 from modgraph.ir import Graph, Result
 
 WIDTH = 100  # of a line, before its comment
@@ -82,6 +83,11 @@ class Body:
         is_number = type_ is not None and type_.per == "batch" and not type_.shape
         rank = None if type_ is None else len(type_.shape)
         return Value(said, is_number, is_one, is_one and self.outer != "B", rank)
+
+    def read_again(self, result: Result, times: int = 1) -> None:
+        """Count further readers of a value, before it is computed."""
+        self.uses[result] += times
+        self.left[result] += times
 
     def like(self, result: Result) -> str:
         """A value with as many examples as this one, which is perhaps not at hand."""
@@ -189,7 +195,7 @@ class Body:
 
     def line(self, statement: str, comment: str = "") -> None:
         """A statement, and behind it what it gives."""
-        self.lines += [f"{statement}  # {comment}" if comment else statement]
+        self.lines += [f"{statement}  # {prose(comment)}" if comment else statement]
 
     def folded(self) -> list[str]:
         """The lines, those that are said several times one after another in a loop."""

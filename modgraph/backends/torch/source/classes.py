@@ -15,9 +15,10 @@ from torch import nn
 from modgraph.backends.torch.construct import resolve
 from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.names import class_name, is_attribute, numbered
+from modgraph.backends.torch.source.quote import literal, prose
 from modgraph.ir import GraphWeight
 
-NAME = "ThisClass"
+NAME = "\0"  # stands for the name of a class in its text, where nothing else can be so
 LINE = 112
 
 Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class, or the path of one, and what makes an instance
@@ -54,7 +55,7 @@ class File:
             if default is not inspect.Parameter.empty and default == value and type(default) is type(value):
                 skipped = True
                 continue
-            text = ast.unparse(value) if isinstance(value, ast.expr) else repr(value)
+            text = ast.unparse(value) if isinstance(value, ast.expr) else literal(value)
             by_name = skipped or key in named or (is_ours and len(told) > 1 and key != told[0][0])
             said.append(f"{key}={text}" if by_name else text)
         return f"{self.copied.name_of(of)}({', '.join(said)})"
@@ -97,7 +98,7 @@ class Class:
         return f"self.{known}"
 
     def text(self, doc: str, methods: Iterable[str], base: str = "nn.Module", given: str = "") -> str:
-        """The class, called `ThisClass`."""
+        """The class, its name left open."""
         head = [f"class {NAME}({base}):", *_doc(doc, 4), ""]
         init = [f"    def __init__(self{given}):", "        super().__init__()"]
         init += [line for key, value in self.tree().items() for line in self._set(key, value)]
@@ -113,10 +114,9 @@ class Class:
         return _tree(self.members)
 
     def _set(self, key: str, value: Any) -> list[str]:
-        if not is_attribute(key):
-            kind = "_parameters" if key in self.root._parameters else "_modules"
-            return laid_out(f'        self.{kind}["{key}"] = ', self._made(value, self.root._modules.get(key)), 8)
-        return laid_out(f"        self.{key} = ", self._made(value, self.root._modules.get(key)), 8)
+        kind = "_parameters" if key in self.root._parameters else "_modules"
+        place = key if is_attribute(key) else f"{kind}[{literal(key)}]"
+        return laid_out(f"        self.{place} = ", self._made(value, self.root._modules.get(key)), 8)
 
     def _made(self, value: Any, module: Any) -> Any:
         """The text that makes what stands under a name, or a call and its arguments."""
@@ -132,7 +132,7 @@ class Class:
         named = self.file.copied.needed(("modgraph.backends.torch.source.alone", "Named"))
         if all(key.isidentifier() for key in parts):
             return (f"{named}(", [(f"{key}=", one) for key, one in parts.items()], ")")
-        return (f"{named}(**{{", [(f'"{key}": ', one) for key, one in parts.items()], "})")
+        return (f"{named}(**{{", [(f"{literal(key)}: ", one) for key, one in parts.items()], "})")
 
 
 def _takes(of: type) -> list[inspect.Parameter]:
@@ -148,7 +148,7 @@ def at_path(said: str, root: nn.Module, path: str) -> str:
     for part in homes:
         said, here = _below(said, here, part), here._modules[part]  # type: ignore[assignment]
     if last in here._parameters:
-        return f"{said}.{last}" if is_attribute(last) else f'{said}._parameters["{last}"]'
+        return f"{said}.{last}" if is_attribute(last) else f"{said}._parameters[{literal(last)}]"
     return _below(said, here, last)
 
 
@@ -161,7 +161,7 @@ def is_list(module: nn.Module) -> bool:
 def _below(said: str, here: nn.Module, part: str) -> str:
     if part.isdigit() and is_list(here):
         return f"{said}[{part}]"
-    return f"{said}.{part}" if is_attribute(part) else f'{said}._modules["{part}"]'
+    return f"{said}.{part}" if is_attribute(part) else f"{said}._modules[{literal(part)}]"
 
 
 def _tree(members: Mapping[str, str]) -> dict[str, Any]:
@@ -201,5 +201,5 @@ def _flat(made: Any) -> str:
 
 
 def _doc(text: str, indent: int) -> list[str]:
-    lines = textwrap.wrap(f'"""{text}"""', LINE - indent)
+    lines = textwrap.wrap(f'"""{prose(text)}"""', LINE - indent, break_long_words=False)
     return [" " * indent + line for line in lines]

@@ -19,10 +19,11 @@ from modgraph.backends.torch.source.body import Body
 from modgraph.backends.torch.source.classes import LINE, NAME, Class, File, laid_out
 from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.held import held_all
-from modgraph.backends.torch.source.names import argument
+from modgraph.backends.torch.source.names import arguments
 from modgraph.backends.torch.source.order import before_return
 from modgraph.backends.torch.source.parts import part_of
 from modgraph.backends.torch.source.pools import function
+from modgraph.backends.torch.source.quote import literal, prose
 from modgraph.backends.torch.source.routes import route_of
 from modgraph.backends.torch.source.scans import scan_of
 from modgraph.backends.torch.source.scopes import Scope, in_scopes
@@ -64,16 +65,18 @@ def source_of(model: Model) -> str:
     home.after += frozen(home)
     text = home.text(_title(model), [lines])
     name = file.add(text, str(model.graph.name))
-    classes = [re.sub(rf"\b{NAME}\b", called, each) for each, called in file.classes.items()]
+    classes = [each.replace(NAME, called) for each, called in file.classes.items()]
     file.copied.calls |= {
         each.attr for part in classes for each in ast.walk(ast.parse(part)) if isinstance(each, ast.Attribute)
     }
     imports, definitions = file.copied.text()
     graph = model.graph
-    inputs = [argument(key) for key, each in graph.input_types.items() if each.dtype != "length"]
+    called = arguments(graph)
+    inputs = [called[key] for key, each in graph.input_types.items() if each.dtype != "length"]
     said = ", ".join(f"{key}={shown_value(value)}" for key, value in graph.parameters.items())
+    title = prose(f"{graph.name}({said})")
     head = HEAD.format(
-        title="\n".join(textwrap.wrap(f"{graph.name}({said})", LINE, subsequent_indent="    ")),
+        title="\n".join(textwrap.wrap(title, LINE, subsequent_indent="    ", break_long_words=False)),
         version=VERSION,
         name=name,
         call=f"output = model({', '.join(inputs)})",
@@ -141,7 +144,7 @@ def _forward(model: Model, home: Class) -> str:
     outputs = needed(model.steps, tuple(graph.outputs.values()))
     read, readers = reads(whole)
     body = Body(model._computed, read, readers)
-    names = {name: body.given(Result(name), argument(name)) for name in (*graph.input_types, *graph.target_types)}
+    names = {name: body.given(Result(name), called) for name, called in arguments(graph).items()}
     for line in _prepared(model, names, home.file.copied):
         body.line(line)
     writer = Writer(body, home, model._computed, {id(each): path for path, each in model.named_modules()}, RULES)
@@ -152,7 +155,7 @@ def _forward(model: Model, home: Class) -> str:
         else:
             writer.step(item)
     found = dict(zip(graph.outputs, body.variables(whole.wanted[: len(graph.outputs)], again=True), strict=True))
-    told = ", ".join(f'"{name}": {value}' for name, value in found.items())
+    told = ", ".join(f"{literal(name)}: {value}" for name, value in found.items())
     result = next(iter(found.values())) if len(found) == 1 else f"{{{told}}}"
     if graph.losses:
         targets = [names[target] for target in graph.target_types]
@@ -206,12 +209,12 @@ def _losses(
         (value,) = body.variables([result])
         labels = model._labels.get(name)
         if not labels:
-            yield f'"{name}": {value}.mean()'
+            yield f"{literal(name)}: {value}.mean()"
             continue
         copied = writer.home.file.copied
         mean = copied.needed(("modgraph.backends.torch.labelled", "mean_of_loss"))
         examples = [_examples(each, names, copied) for each in labels]
-        yield f'"{name}": {mean}({value}, {" | ".join(examples)})'
+        yield f"{literal(name)}: {mean}({value}, {' | '.join(examples)})"
 
 
 def _examples(labels: TargetLabels, names: dict[str, str], copied: Copied) -> str:

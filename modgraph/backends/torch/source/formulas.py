@@ -11,6 +11,7 @@ from torch import nn
 
 from modgraph import nn as library
 from modgraph.backends.torch.source.copied import Copied
+from modgraph.backends.torch.source.quote import literal
 from modgraph.nn import arithmetic, elementwise, loss
 
 Expression = ast.expr
@@ -49,9 +50,7 @@ def name(of: str) -> Expression:
 
 def constant(value: Any) -> Expression:
     """A number, a text, a tuple of such: as Python writes it."""
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return name("math.inf" if value > 0 else "-math.inf")
-    return ast.Constant(value) if isinstance(value, str | float | int) else name(repr(value))
+    return name(literal(value))
 
 
 def _called(template: str, *settings: str) -> Said:

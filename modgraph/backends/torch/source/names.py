@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import nn
 
-from modgraph.ir import OpNode
+from modgraph.ir import Graph, OpNode
 from modgraph.ops.op import Op
 
 BUSY = {"self", "torch", "nn", "F", "math", "len", "zip", "range", "losses"}  # what lines of functions speak of
@@ -35,6 +35,14 @@ def argument(name: str) -> str:
     """What an input or a target is called."""
     name = re.sub(r"\W", "_", name)
     return f"{name}_" if name in BUSY or name in keyword.kwlist else name
+
+
+def arguments(graph: Graph) -> dict[str, str]:
+    """What each input and target is called as an argument of `forward`, each otherwise."""
+    found: dict[str, str] = {}
+    for name in (*graph.input_types, *graph.target_types):
+        found[name] = next(each for each in numbered(argument(name)) if each not in found.values())
+    return found
 
 
 def names(name: str) -> Iterator[str]:

@@ -29,7 +29,7 @@ def part_of(writer: Writer, scope: Scope, plan: Plan) -> None:
     order = [step.node for step in scope.steps]
     last = max(order.index(each.node) for each in gives)
     gives.sort(key=lambda each: (order.index(each.node) != last, order.index(each.node)))  # what comes last is first
-    inner.uses = inner.left = Counter([*inside, *gives])
+    inner.uses, inner.left = Counter([*inside, *gives]), Counter([*inside, *gives])
     inner.readers = {each: node for each, node in readers.items() if node in own}
     root = below(writer.home.root, scope.path)
     assert root is not None

@@ -16,6 +16,7 @@ from modgraph.backends.torch.source.body import Body, called
 from modgraph.backends.torch.source.classes import NAME, Class, File, Made, laid_out
 from modgraph.backends.torch.source.formulas import Expression, Value, formula, name
 from modgraph.backends.torch.source.names import class_name
+from modgraph.backends.torch.source.quote import prose
 from modgraph.backends.torch.source.starts import starts
 from modgraph.backends.torch.source.steps import ALONE, Writer, reads
 from modgraph.ir import OpNode, PoolNode, Result
@@ -51,7 +52,8 @@ def _own_class(file: File, node: PoolNode, pool: CompiledPool, base: str, told: 
     if pool in file.by_index:
         methods.append(_gathered(home, pool))
     init += [f"self.{key} = {made}" for key, made in home.helpers.items()]
-    head = [f"class {NAME}({base}):", f'    """The modules of {_last(node)}."""', "", "    def __init__(self):"]
+    doc = f'    """The modules of {prose(_last(node))}."""'
+    head = [f"class {NAME}({base}):", doc, "", "    def __init__(self):"]
     lines = [*head, *(f"        {line}" for line in init), "", *_indented("\n\n".join(methods))]
     return file.add("\n".join(lines), f"{class_name(_last(node))}Pool")
 
@@ -118,7 +120,7 @@ def _shape(type_: Any) -> str:
 
 def function(head: str, lines: list[str], doc: str = "") -> str:
     """A function of these lines."""
-    told = [f'    """{doc}"""'] if doc else []
+    told = [f'    """{prose(doc)}"""'] if doc else []
     return "\n".join([f"def {head}:", *told, *(f"    {line}" for line in lines)])
 
 

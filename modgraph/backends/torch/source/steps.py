@@ -16,6 +16,7 @@ from modgraph.backends.torch.source.body import RETURN, Body, called
 from modgraph.backends.torch.source.classes import Class, Made
 from modgraph.backends.torch.source.formulas import Expression, Value, formula, name
 from modgraph.backends.torch.source.names import variable
+from modgraph.backends.torch.source.quote import literal
 from modgraph.backends.torch.source.starts import parameter as made_parameter
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.nn import Constant, Parameter
@@ -126,10 +127,9 @@ class Writer:
         each, one = Result(step.node), Result(step.node, 1)
         like = self.body.like(step.operands[0])
         function = self.home.file.copied.needed((ALONE, "given"))
-        self.body.uses[one] += self.body.uses[each]
-        self.body.gives(
-            one, name(f"{function}({constant.sizes!r}, {list(constant.values)!r}, {like})"), self.consumer(one)
-        )
+        self.body.read_again(one, self.body.uses[each])
+        given = f"{function}({literal(constant.sizes)}, {literal(list(constant.values))}, {like})"
+        self.body.gives(one, name(given if self.inside else f"{given}[None]"), self.consumer(one))
         if self.body.uses[each]:
             (alone,) = self.body.variables([one])
             sizes = ", ".join(map(str, constant.sizes))
@@ -137,18 +137,20 @@ class Writer:
 
     def _once(self, step: Step, once: Once) -> None:
         like, *operands = step.operands
-        count = len(self.graph[step.node].types)
-        assert count == 1, "an array is one value"
-        each, one = Result(step.node), Result(step.node, 1)
+        types = self.graph[step.node].types
         said = self.computed(step.node, once.compute, self.body.said(operands))  # type: ignore[arg-type]
-        if not self.body.uses[each]:
-            self.body.gives(one, said, self.consumer(one))
-            return
-        self.body.uses[one] += 1
-        self.body.gives(one, said)
-        (alone,) = self.body.variables([one])
-        sizes = ", ".join(str(axis.size) for axis in self.graph[step.node].types[0].shape)
-        self.body.gives(each, self._each(alone, like, once.rank, sizes), self.consumer(each))
+        pairs = [(Result(step.node, at), Result(step.node, at + len(types))) for at in range(len(types))]
+        for each, one in pairs:
+            self.body.read_again(one, int(self.body.uses[each] > 0))
+        if len(pairs) == 1:
+            self.body.gives(pairs[0][1], said, self.consumer(pairs[0][1]))
+        else:
+            self.body.assign_all([one for _, one in pairs], ast.unparse(said))
+        for (each, one), type_ in zip(pairs, types, strict=True):
+            if self.body.uses[each]:
+                (alone,) = self.body.variables([one])
+                sizes = ", ".join(str(axis.size) for axis in type_.shape)
+                self.body.gives(each, self._each(alone, like, once.rank, sizes), self.consumer(each))
 
     def _each(self, alone: str, like: Result, rank: int, sizes: str) -> Expression:
         """What is the same for every example, for as many as a value has."""

@@ -1,0 +1,36 @@
+"""How a spec's texts and values stand in Python: none ends the literal, the docstring or the comment it is in."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+QUOTE, ESCAPED = '"', '\\"'
+ENDING = re.compile(r'"(?="|$)')  # what could end a docstring
+
+
+def prose(text: str) -> str:
+    """A text in a docstring or in a comment, on one line."""
+    return ENDING.sub(r'\\"', _visible(text))
+
+
+def _visible(text: str) -> str:
+    """A text with backslashes, and what cannot be printed, as escapes."""
+    return "".join(
+        char if char.isprintable() and char != "\\" else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def literal(value: Any) -> str:
+    """A text, a number, or a list or tuple of such as an expression of Python."""
+    match value:
+        case str():
+            return f'"{_visible(value).replace(QUOTE, ESCAPED)}"'
+        case float() if not math.isfinite(value):
+            return f'float("{value}")'
+        case list():
+            return f"[{', '.join(map(literal, value))}]"
+        case tuple():
+            return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)

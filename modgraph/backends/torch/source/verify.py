@@ -1,0 +1,92 @@
+"""Runs a file of PyTorch source beside the model that it was written from, before the file counts."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.backends.errors import WrongSource
+from modgraph.backends.torch.model import Model
+from modgraph.backends.torch.source.file import source_of
+from modgraph.backends.torch.source.names import arguments
+from modgraph.declare.errors import failure
+from modgraph.diagnostics import ModgraphError
+
+TOLERANCE = 1e-5  # of the largest magnitude; most files agree to the last bit
+MODULE = "a file that modgraph writes"  # what the file is called while it is run: no import can name it
+
+
+def verified_source(model: Model, batch: Mapping[str, Tensor]) -> str:
+    """The file of a model, after a batch of inputs and targets has given the same outputs and losses in both.
+
+    Raises `ModgraphError` for a layer that cannot be copied, and where the file computes something else.
+    """
+    source = source_of(model)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        expected = _with_seed(lambda: _by_model(model, batch))
+        try:
+            found = _with_seed(lambda: _by_file(source, model, batch))
+        except Exception as error:  # of a text that we wrote: whatever it raises is the answer
+            raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
+    differing = [*_differences(expected, found)]
+    if differing:
+        raise ModgraphError(WrongSource(problem=problem) for problem in differing)
+    return source
+
+
+def _with_seed(compute: Any) -> Any:
+    torch.manual_seed(0)
+    return compute()
+
+
+def _by_model(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    computed = model.compute(batch)
+    return {**{f"output {name}": each for name, each in computed.outputs.items()}, **computed.losses}
+
+
+def _by_file(source: str, model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What the last class of a file computes with the model's weights."""
+    with _module(source) as names, torch.device("meta"):
+        last = [each.name for each in ast.parse(source).body if isinstance(each, ast.ClassDef)][-1]
+        other: nn.Module = names[last]()
+    other.load_state_dict(model.state_dict(), assign=True)
+    other.train(model.training)
+    called = arguments(model.graph)
+    found = other(**{called[name]: value for name, value in batch.items()})
+    outputs, losses = found if model.graph.losses else (found, {})
+    outputs = outputs if len(model.graph.outputs) > 1 else {name: outputs for name in model.graph.outputs}
+    return {**{f"output {name}": each for name, each in outputs.items()}, **losses}
+
+
+@contextmanager
+def _module(source: str) -> Iterator[Mapping[str, Any]]:
+    """The definitions of a file, which stands among Python's modules while they are used, as `dataclass` asks."""
+    module = ModuleType(MODULE)
+    sys.modules[MODULE] = module
+    try:
+        exec(compile(source, MODULE, "exec"), vars(module))  # our own text, in which all of the spec's is quoted
+        yield vars(module)
+    finally:
+        del sys.modules[MODULE]
+
+
+def _differences(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> Iterator[str]:
+    """What is wrong with each value that is not the same."""
+    if expected.keys() != found.keys():
+        yield f"gives {', '.join(found)} in place of {', '.join(expected)}"
+        return
+    for name, value in expected.items():
+        other = found[name]
+        if value.shape != other.shape:
+            yield f"computes {name} of shape {list(other.shape)} in place of {list(value.shape)}"
+            continue
+        size = max(1.0, value.nan_to_num(0, 0, 0).abs().max().item()) if value.numel() else 1.0
+        if not torch.allclose(other, value, rtol=0, atol=TOLERANCE * size, equal_nan=True):
+            yield f"computes {name} otherwise, by {(other - value).abs().max().item():.1e}"
