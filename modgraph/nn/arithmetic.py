@@ -92,8 +92,9 @@ class Where(nn.Module):
         condition, *rest = map(_widened, values, self.lacks)
         remaining = iter(rest)
         chosen, other = (next(remaining) if each is None else each for each in self.constants)
-        found = torch.where(condition != 0, chosen, other)
-        return found if rest else found.to(condition.dtype)
+        if not rest:  # two numbers would become one of torch's default precision
+            chosen = torch.full_like(condition, chosen)
+        return torch.where(condition != 0, chosen, other)
 
 
 def _widened(value: Any, lacks: tuple[int, ...]) -> Any:

@@ -82,7 +82,7 @@ class Gaussian(nn.Module):
     def forward(self, prediction: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         there = labelled(target, missing=self.missing)
         squares = (cleared(prediction - target, both(there, real)) ** 2).sum(-1)
-        numbers = prediction.shape[-1] if there is None else there.sum(-1)
+        numbers = prediction.shape[-1] if there is None else there.sum(-1).to(prediction.dtype)
         constant = numbers * math.log(2 * math.pi * self.variance)
         known = None if there is None else there.any(-1)
         return per_example((squares / self.variance + constant) / 2, both(known, _of_positions(real)), self.reduce)

@@ -91,7 +91,11 @@ class WithinCapacity(Op):
     axis: int | str = axis_setting(-1)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        axes.bound["position"] = position_of(self.axis, found[0], self.name)
+        axes.bound["position"] = position = position_of(self.axis, found[0], self.name)
+        modules = (axes.lead or ())[position]
+        if modules.is_padded:
+            reason = f'examples differ in their length along "{modules}", so it is no axis of modules'
+            raise Misfit(reason, "say along which axis the modules are: within_capacity(share, axis=…)", 0)
         return (found[1].with_shape(axes.lead or ()),)
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:

@@ -197,6 +197,9 @@ class _Balance(_Objective):
         return replace(signature, operands=found)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        if axes["M"].is_padded:
+            reason = f'examples differ in their length along "{axes["M"]}", so it is no axis of modules'
+            raise Misfit(reason, "give the axis a number in the input's type", 0)
         return (TensorType("float", (), per="batch" if self.over == "batch" else "example"),)
 
 

@@ -57,6 +57,12 @@ def test_of_several_processes_they_are_those_of_one(axes: tuple[int, ...], cut: 
             torch.testing.assert_close(found, module(x, real))
 
 
+@pytest.mark.parametrize("use", ["importance(x)", "load(x)", '(x, x > 0) -> within_capacity(1.0, axis="time")'])
+def test_an_axis_of_any_length_is_none_of_modules(use: str) -> None:
+    with pytest.raises(ModgraphError, match='along "time", so it is no axis of modules'):
+        modgraph.loads(f"model m() {{ input x: float[5, time] y = {use} loss mean(y, axis=-1) output x }}")
+
+
 class _Waits(Exception):
     """A process needs a sum that is not known yet."""
 

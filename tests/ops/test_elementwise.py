@@ -43,6 +43,7 @@ OF_ONE: dict[str, Callable[[Array], Any]] = {
     "where(a > 0, 2, a)": lambda a: np.where(a > 0, 2, a),
     "where(a, a, 2)": lambda a: a,
     "where(a > 0, 1, 2)": lambda a: np.where(a > 0, 1, 2),
+    "where(a > 0, 0.1, 2)": lambda a: np.where(a > 0, 0.1, 2),  # 0.1 in 64 bits
     "minimum(0.2, a)": lambda a: np.minimum(a, 0.2),
     "less(a, 0.3)": lambda a: a < 0.3,
     "a * sqrt(2) + log(exp(3))": lambda a: a * np.sqrt(2) + 3,

@@ -120,7 +120,7 @@ def test_a_loss_is_the_mean_over_the_examples_that_have_any_label() -> None:
     model, batch = modgraph.backends.torch.build(graph, 1).double(), tensors(arrays())
     computed = model.compute(batch)
     losses, _ = by_hand(computed.outputs, arrays())
-    assert {name: value.item() for name, value in computed.losses.items()} == pytest.approx(losses)
+    assert {name: value.item() for name, value in computed.losses.items()} == pytest.approx(losses, rel=1e-12)
     computed.loss.backward()
     assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.grad is not None)
 
