@@ -1,0 +1,168 @@
+"""Ops along one axis: reductions, softmax, sums of products, order, and choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from string import ascii_letters
+
+import numpy as np
+
+from tests.reference.call import Call, op
+from tests.reference.values import Array
+
+
+def each_line(x: Array, at: int, function: Callable[[Array], Array]) -> Array:
+    """What a function makes of each line along an axis, its result in the axis' place."""
+    return np.apply_along_axis(function, at, x) if x.size else x
+
+
+def softmax_of(line: Array, axis: int = -1) -> Array:
+    if line.shape[axis] == 0:
+        return line
+    powers = np.exp(line - line.max(axis, keepdims=True))
+    found: Array = powers / powers.sum(axis, keepdims=True)
+    return found
+
+
+def log_softmax_of(line: Array, axis: int = -1) -> Array:
+    if line.shape[axis] == 0:
+        return line
+    off = line - line.max(axis, keepdims=True)
+    found: Array = off - np.log(np.exp(off).sum(axis, keepdims=True))
+    return found
+
+
+@op("softmax")
+def softmax(call: Call, x: Array) -> Array:
+    return softmax_of(x, call.place())
+
+
+@op("log_softmax")
+def log_softmax(call: Call, x: Array) -> Array:
+    return log_softmax_of(x, call.place())
+
+
+@op("unit")
+def unit(call: Call, x: Array) -> Array:
+    norm = np.sqrt((x**2).sum(call.place(), keepdims=True))
+    return np.asarray(x / np.maximum(norm, 1e-8))
+
+
+@op("sum", "mean", "max", "min", "last")
+def reduction(call: Call, x: Array) -> Array:
+    """Of nothing each is zero."""
+    at = call.place(-2)
+    if x.shape[at] == 0:
+        return np.zeros((*x.shape[:at], *x.shape[at + 1 :]))
+    if call.op == "last":
+        return np.asarray(x.take(-1, axis=at))
+    found: Array = getattr(x, call.op)(axis=at)
+    return found
+
+
+@op("contract")
+def contract(call: Call, left: Array, right: Array) -> Array:
+    """Σ over an axis of both; axes that both have by name are aligned, the others kept, those of the left first."""
+    axis, (first, second) = call.setting("axis", -1), (type_.axes for type_ in call.takes)
+    over = [type_.place(axis) for type_ in call.takes]
+    letters = iter(ascii_letters)
+    of_left = [next(letters) for _ in first]
+    by_name = {each.name: letter for each, letter in zip(first, of_left, strict=True) if each.name}
+    of_right = [by_name.get(each.name) or next(letters) for each in second]
+    of_right[over[1]] = of_left[over[0]]
+    kept = [letter for letter in dict.fromkeys(of_left + of_right) if letter != of_left[over[0]]]
+    found: Array = np.einsum(f"{''.join(of_left)},{''.join(of_right)}->{''.join(kept)}", left, right)
+    return found
+
+
+@op("cumulative_sum")
+def cumulative_sum(call: Call, x: Array) -> Array:
+    return np.cumsum(x, axis=call.place())
+
+
+def ranking(line: Array) -> Array:
+    """The places of a line from the largest value to the least, of equal ones the first in front."""
+    return np.argsort(-line, kind="stable")
+
+
+@op("sort_order")
+def sort_order(call: Call, x: Array) -> Array:
+    sign = -1 if call.setting("descending", False) else 1
+
+    def ranks(line: Array) -> Array:
+        found = np.empty(len(line))
+        found[np.argsort(sign * line, kind="stable")] = np.arange(len(line))
+        return found
+
+    return each_line(x, call.place(), ranks)
+
+
+@op("kth_largest")
+def kth_largest(call: Call, x: Array) -> Array:
+    """The k-th largest of a line; of fewer than k values the least, of none zero."""
+    at = call.place()
+    if x.shape[at] == 0:
+        return np.zeros((*x.shape[:at], *x.shape[at + 1 :]))
+    return np.asarray(np.sort(x, axis=at).take(-min(call.settings["k"], x.shape[at]), axis=at))
+
+
+@op("top_k")
+def top_k(call: Call, x: Array) -> Array:
+    k = call.setting("k", 1)
+
+    def choice(line: Array) -> Array:
+        found = np.zeros(len(line))
+        found[ranking(line)[:k]] = 1
+        return found
+
+    return each_line(x, call.place(), choice)
+
+
+@op("draw")
+def draw(call: Call, x: Array, *told: Array) -> Array:
+    """The most probable place; in training the one that an operand or the caller says, by its number."""
+    at, chosen = call.place(), np.zeros_like(x)
+    if x.size == 0:
+        return chosen
+    places = x.argmax(at)  # of equal ones the first
+    if call.training:
+        places = told[0] if told else call.chance()
+        if (places < 0).any():
+            places = np.where(places < 0, call.chance(), places)
+    np.put_along_axis(chosen, np.expand_dims(places.astype(np.int64), at), 1.0, at)
+    return chosen
+
+
+@op("above")
+def above(call: Call, x: Array) -> Array:
+    return np.asarray(x > call.setting("threshold", 0.0), np.float64)
+
+
+@op("masked_softmax")
+def masked_softmax(call: Call, x: Array, choice: Array) -> Array:
+    at = call.place()
+    if x.size == 0:
+        return x
+    among = np.where(choice != 0, x, -np.inf)
+    largest = among.max(at, keepdims=True)
+    powers = np.where(choice != 0, np.exp(among - np.where(np.isfinite(largest), largest, 0)), 0.0)
+    total = powers.sum(at, keepdims=True)
+    return powers / np.where(total > 0, total, 1)
+
+
+@op("first_places")
+def first_places(call: Call, x: Array) -> Array:
+    slots, modules = call.settings["slots"], x.shape[-1]
+    return np.broadcast_to(np.eye(slots, modules), (*x.shape[:-1], slots, modules)).copy()
+
+
+@op("dispatch")
+def dispatch(call: Call, x: Array) -> Array:
+    """A slot for each place that was chosen, in their order; the axis of slots stands before that of places."""
+    at, slots = call.place(), call.settings["slots"]
+    lines = np.moveaxis(x, at, -1)
+    found = np.zeros((*lines.shape[:-1], slots, lines.shape[-1]))
+    for index in np.ndindex(lines.shape[:-1]):
+        for slot, place in enumerate(np.flatnonzero(lines[index])[:slots]):
+            found[(*index, slot, place)] = 1
+    return np.moveaxis(np.moveaxis(found, -1, at), -1, at)

@@ -1,0 +1,164 @@
+"""Routes as message passing: each sender's message goes to modules, what they make of it is weighted and summed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tests.reference.values import Array, Axis, Type, Unsupported, Value
+
+MODULE = "module"
+Apply = Callable[[int, list[Array], list[int]], list[Array]]  # a module, messages and their examples give results
+
+
+@dataclass(frozen=True)
+class Route:
+    """One use of a pool by a router: `apply` runs one of its modules on messages, each with the example it is of."""
+
+    router: str
+    settings: Mapping[str, Any]
+    axis: Axis
+    message: Type
+    result: Type
+    gives: tuple[Type, ...]
+    training: bool
+    lengths: tuple[Mapping[str, int], ...]
+    apply: Apply
+
+    def outer(self, type_: Type) -> tuple[Axis, ...]:
+        """The axes of a value before those of a message."""
+        return type_.axes[: len(type_.axes) - len(self.message.axes)]
+
+    @property
+    def modules(self) -> range:
+        assert self.axis.size is not None
+        return range(self.axis.size)
+
+    def nothing(self, example: int) -> Array:
+        return np.zeros(self.result.shape(self.lengths[example]))
+
+
+def routed(route: Route, values: list[Value]) -> list[Value]:
+    """The value of a route, then its records."""
+    if route.router not in ROUTERS:
+        raise Unsupported(f'router "{route.router}"')
+    return ROUTERS[route.router](route, values)
+
+
+def _every_module(route: Route, values: list[Value]) -> list[Value]:
+    """An axis of modules before each message; with `rows` module j takes row j of the value."""
+    (x,) = values
+    rows = route.settings.get("rows", False)
+    return [Value(route.gives[0], tuple(_messages(route, x, rows)))]
+
+
+def _messages(route: Route, x: Value, rows: bool) -> list[Array]:
+    """For each example f_j(s_i) [senders, modules, result]."""
+    depth = len(route.outer(x.type)) - rows
+    senders = [(at, index) for at, each in enumerate(x.arrays) for index in np.ndindex(each.shape[:depth])]
+    found = [
+        np.zeros((*each.shape[:depth], len(route.modules), *route.nothing(at).shape))
+        for at, each in enumerate(x.arrays)
+    ]
+    for module in route.modules:
+        messages = [x.arrays[at][(*index, module) if rows else index] for at, index in senders]
+        results = route.apply(module, messages, [at for at, _ in senders])
+        for (at, index), result in zip(senders, results, strict=True):
+            found[at][(*index, module)] = result
+    return found
+
+
+def _weighted(route: Route, values: list[Value]) -> list[Value]:
+    """y = Σ over an axis of the weights w · f_j(x_i)."""
+    x, weights = values
+    outer = route.outer(x.type)
+    rows = bool(outer) and outer[-1].name == route.axis.name
+    senders = [f"sender {at}" for at in range(len(outer) - rows)]
+    of_weights = _aligned(route, outer[: len(senders)], weights.type)
+    over = of_weights[weights.type.place(route.settings.get("over", -1))]
+    kept = [each for each in dict.fromkeys([*senders, *of_weights, MODULE]) if each != over]
+    each = zip(_messages(route, x, rows), map(weights.of, range(len(x.arrays))), strict=True)
+    found = [_summed(messages, w, [*senders, MODULE], of_weights, kept) for messages, w in each]
+    return [Value(route.gives[0], tuple(found))]
+
+
+def _aligned(route: Route, senders: tuple[Axis, ...], weights: Type) -> list[str]:
+    """What each axis of the weights is: the modules', one of the senders', or one of their own."""
+    plain = [at for at, axis in enumerate(senders) if not axis.name]
+    names, found = [axis.name for axis in senders], list[str]()
+    for place, axis in reversed([*enumerate(weights.axes)]):
+        if axis.name == route.axis.name:
+            found.insert(0, MODULE)
+        elif axis.name and axis.name in names:
+            found.insert(0, f"sender {names.index(axis.name)}")
+        elif not axis.name and plain:
+            found.insert(0, f"sender {plain.pop()}")
+        else:
+            found.insert(0, f"weight {place}")
+    return found
+
+
+def _summed(messages: Array, weights: Array, of_messages: list[str], of_weights: list[str], kept: list[str]) -> Array:
+    """Σ w · message over all axes but those kept, each axis known by what it is; a message's own stay last."""
+    lengths = dict(zip(of_messages, messages.shape, strict=False)) | dict(zip(of_weights, weights.shape, strict=True))
+    found = np.zeros((*(lengths[each] for each in kept), *messages.shape[len(of_messages) :]))
+    for places in product(*(range(length) for length in lengths.values())):
+        at = dict(zip(lengths, places, strict=True))
+        weight = weights[tuple(at[each] for each in of_weights)]
+        found[tuple(at[each] for each in kept)] += weight * messages[tuple(at[each] for each in of_messages)]
+    return found
+
+
+def _chosen(route: Route, values: list[Value]) -> list[Value]:
+    """Each sender's message goes to the modules of its choice alone, weighted: [..., N, message] to [..., N, result].
+
+    A straight-through gate sends, while a model learns, along all that it weights.
+    """
+    tokens, weights, scores, choice = values
+    straight = route.training and route.settings.get("straight", False)
+    found, gates, selected = list[Array](), list[Array](), list[Array]()
+    for at, senders in enumerate(tokens.arrays):
+        w, chosen = weights.of(at), choice.of(at)
+        edges = w != 0 if straight else chosen != 0
+        gates.append(w * edges)
+        selected.append(chosen)
+        found.append(_sent(route, senders, gates[-1], edges, at))
+    shown = (tuple(gates), tuple(map(scores.of, range(len(found)))), tuple(selected))
+    records = shown if route.settings.get("shows", True) else ()
+    return [Value(type_, arrays) for type_, arrays in zip(route.gives, (tuple(found), *records), strict=True)]
+
+
+def _sent(route: Route, senders: Array, weights: Array, edges: Array, example: int) -> Array:
+    """Σ_j w_ij f_j(s_i) of one example, along the edges from its senders i to modules j."""
+    found = np.zeros((*weights.shape[:-1], *route.nothing(example).shape))
+    for module in route.modules:
+        sending = [index for index in np.ndindex(weights.shape[:-1]) if edges[(*index, module)]]
+        results = route.apply(module, [senders[index] for index in sending], [example] * len(sending))
+        for index, result in zip(sending, results, strict=True):
+            found[index] += weights[(*index, module)] * result
+    return found
+
+
+def _defined(route: Route, values: list[Value]) -> list[Value]:
+    """What a router's text has computed: its value, and what it recorded last."""
+    return [Value(type_, each.arrays) for type_, each in zip(route.gives, values[1:], strict=False)]
+
+
+ROUTERS: dict[str, Callable[[Route, list[Value]], list[Value]]] = {
+    "every_module": _every_module,
+    "weighted": _weighted,
+    "chosen": _chosen,
+    "chosen_senders": _chosen,
+    "defined": _defined,
+}
+
+
+def records_of(router: str, settings: Mapping[str, Any]) -> list[str]:
+    """What a route's records are called, in the order of its results behind the value."""
+    if router == "defined":
+        return [*settings.get("recorded", [])[::2]]
+    return ["gates", "scores", "selected"] if router.startswith("chosen") and settings.get("shows", True) else []
