@@ -11,7 +11,7 @@ from modgraph.diagnostics import Diagnostic, Report, Source
 from modgraph.elaboration import Standalone, read_model
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
 from modgraph.inspect.memory import Memory, TrainingStep, memory_of
-from modgraph.ir import Graph
+from modgraph.ir import Graph, heading
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.syntax import read
 
@@ -37,6 +37,10 @@ class Program:
         """
         check_lengths(self.ir, lengths)
         return cost_of(self.ir, lengths)
+
+    def __repr__(self) -> str:
+        source = "" if self.source is None else f" from {self.source.name}"
+        return f"<Program {heading(self.ir)}{source}>"
 
     def _repr_html_(self) -> str:
         """The graph as a notebook shows it: the page of `modgraph visualize`."""

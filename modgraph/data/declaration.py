@@ -58,6 +58,12 @@ class Arrays:
     orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     padded: Mapping[str, Padding] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        shapes = {name: array.shape[1:] for name, array in self.values.items()}
+        shapes |= {name: column.shape for name, column in self.on_disk.items()}
+        held = ", ".join(f"{name} {[*shape]}" for name, shape in shapes.items())
+        return f"<Arrays of {len(self) if self.values else 0} examples: {held}>"
+
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
 

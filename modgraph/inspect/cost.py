@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from modgraph.declare import Signature, product
@@ -49,7 +49,7 @@ class Cost:
     trainable: int = 0
     macs: int = 0
     active_macs: int = 0
-    nodes: Mapping[str, Cost] = ()  # type: ignore[assignment]
+    nodes: Mapping[str, Cost] = field(default=(), repr=False)  # type: ignore[arg-type]
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
@@ -64,7 +64,7 @@ class Cost:
         return {**self.counts, **({"nodes": nodes} if nodes else {})}
 
 
-COUNTS = tuple(field.name for field in fields(Cost) if field.name != "nodes")
+COUNTS = tuple(each.name for each in fields(Cost) if each.name != "nodes")
 
 
 def axes_of_any_length(graph: Graph) -> list[str]:

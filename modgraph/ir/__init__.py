@@ -29,7 +29,7 @@ from modgraph.ir.node import (
 from modgraph.ir.region import Region
 from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
-from modgraph.ir.text_form import to_text
+from modgraph.ir.text_form import heading, to_text
 from modgraph.ir.verify import verify
 from modgraph.ir.weights import GraphWeight, below, weights_of
 
@@ -80,6 +80,7 @@ __all__ = [
     "from_json",
     "grow",
     "hash_of_stored",
+    "heading",
     "ignored_labels",
     "is_free_draw",
     "learnt_weights",

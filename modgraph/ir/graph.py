@@ -254,6 +254,11 @@ class Graph:
     def __hash__(self) -> int:
         return hash(self.hash())
 
+    def __repr__(self) -> str:
+        from modgraph.ir.text_form import heading
+
+        return f"<Graph {heading(self)}: {len(self._graph)} nodes>"
+
     def __str__(self) -> str:
         from modgraph.ir.text_form import to_text
 

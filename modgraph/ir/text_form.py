@@ -14,8 +14,13 @@ STEP = "  "
 
 def to_text(graph: Graph) -> str:
     """`name: type = kind … (slot <- source)`, the nodes of regions indented below their pool or scan."""
+    return "\n".join([f"graph {heading(graph)} {{", *_lines(graph, STEP), "}"])
+
+
+def heading(graph: Graph) -> str:
+    """The model's name with its parameters, as a spec calls it."""
     given = ", ".join(f"{name}={shown_value(value)}" for name, value in graph.parameters.items())
-    return "\n".join([f"graph {graph.name}({given}) {{", *_lines(graph, STEP), "}"])
+    return f"{graph.name}({given})"
 
 
 def _lines(graph: Graph, indent: str) -> Iterator[str]:

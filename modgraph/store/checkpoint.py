@@ -40,10 +40,10 @@ class Checkpoint:
 
     epoch: int
     step: int
-    weights: dict[str, Tensor]
-    optimizer: OptimizerState
-    facts: dict[str, Any] = field(default_factory=dict)
-    state: Mapping[str, Tensor] = field(default_factory=dict)
+    weights: dict[str, Tensor] = field(repr=False)
+    optimizer: OptimizerState = field(repr=False)
+    facts: dict[str, Any] = field(default_factory=dict, repr=False)
+    state: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
     graph: Graph | None = None
     origin: str | None = None
     path: str = ""

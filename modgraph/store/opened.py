@@ -48,7 +48,7 @@ class Opened:
     graph: Graph
     source: Source | None = None
     run: RunDirectory | None = None
-    manifest: Mapping[str, Any] = field(default_factory=dict)
+    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
     warnings: tuple[Diagnostic, ...] = ()
     moved: Mapping[str, str] = field(default_factory=dict)
     record: CheckpointRecord | None = None

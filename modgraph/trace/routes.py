@@ -6,7 +6,7 @@ Axis letters: R rounds, B examples, N senders (tokens), M modules.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class RouteTrace:
     name: str
     pool: str
     router: Router
-    records: Mapping[str, NDArray[Any]]
+    records: Mapping[str, NDArray[Any]] = field(repr=False)
 
     def recorded(self, *roles: Role) -> NDArray[Any] | None:
         """What was recorded in the first of these roles that the router has a record for."""

@@ -48,6 +48,10 @@ class Trace:
     step: int | None = None
     steps: int = STEPS  # that are told of a time axis
 
+    def __repr__(self) -> str:
+        routes = ", ".join(route.name for route in self.routes)
+        return f"<Trace of {len(self)} examples of {self.split}: {routes}>"
+
     def __len__(self) -> int:
         return len(self.arrays)
 

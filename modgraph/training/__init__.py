@@ -17,3 +17,7 @@ def __getattr__(name: str) -> Any:
     from modgraph.training import stored_run
 
     return getattr(stored_run, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

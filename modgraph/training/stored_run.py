@@ -39,6 +39,11 @@ class Run:
     def path(self) -> Path:
         return self.directory.path
 
+    def __repr__(self) -> str:
+        """Reads nothing: what has become of the files is for those to tell who ask for them."""
+        chosen = "".join(f", {key}={value!r}" for key, value in self.overrides.items())
+        return f"<Run in {self.path}{chosen}>"
+
     def _repr_html_(self) -> str:
         """The run as a notebook shows it: the page of `modgraph visualize`. Raises `ModgraphError`."""
         from modgraph.pages import in_notebook, page_of_run

@@ -22,3 +22,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(ports, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """With the names that are not imported yet, so that completion knows them."""
+    return sorted({*globals(), *__all__})

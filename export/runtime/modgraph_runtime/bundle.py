@@ -75,6 +75,10 @@ class Bundle:
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise BundleError(f'the manifest of "{path}" is damaged: {error}') from error
 
+    def __repr__(self) -> str:
+        outputs = ", ".join(f"{name} {port}" for name, port in self.outputs.items())
+        return f"<Bundle {self.path}: {self._inputs} → {outputs}>"
+
     def _read_manifest(self) -> dict[str, Any]:
         try:
             text = self._session.get_modelmeta().custom_metadata_map.get(MANIFEST_KEY)

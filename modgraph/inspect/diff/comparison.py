@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -53,8 +53,8 @@ class Comparison:
     before: Side
     after: Side
     diff: Diff
-    costs: Costs
-    weights: tuple[Weight, ...]
+    costs: Costs = field(repr=False)
+    weights: tuple[Weight, ...] = field(repr=False)
     values: Values = Values()
     notes: tuple[str, ...] = ()
 

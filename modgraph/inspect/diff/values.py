@@ -93,6 +93,11 @@ class Diff:
     doubts: tuple[Doubt, ...] = ()
     model: tuple[Attribute, ...] = ()
 
+    def __repr__(self) -> str:
+        kinds = ("added", "removed", "changed", "moved", "doubts")
+        counts = {kind: len(getattr(self, kind)) for kind in kinds}
+        return f"<Diff: {', '.join(f'{count} {kind}' for kind, count in counts.items() if count) or 'nothing'}>"
+
     def __bool__(self) -> bool:
         """Whether the graphs are different."""
         return bool(self.added or self.removed or self.moved or self.changed)
