@@ -50,13 +50,16 @@ def read_overrides(texts: list[str]) -> dict[str, Any]:
     """The values of texts NAME=VALUE, by name. Raises `ModgraphError`."""
     from modgraph.elaboration import read_value
 
-    values = {}
+    values, faults = dict[str, Any](), []
     for given in texts:
         name, sign, text = given.partition("=")
         if not sign or not all(part.isidentifier() for part in name.split(".")):
-            raise ModgraphError([BadOverride(given=given)])
+            faults.append(BadOverride(given=given))
+            continue
         unset = text == "null" and "." in name  # as a recipe says it
         values[name] = None if unset else read_value(text)
+    if faults:
+        raise ModgraphError(faults)
     return values
 
 

@@ -11,10 +11,11 @@ from modgraph_runtime.integrity import MANIFEST_KEYS
 from modgraph_runtime.provenance import GRAPH_KEYS, sealed
 
 from modgraph.cli.common import add_force, add_overrides, load_spec
-from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
+from modgraph.diagnostics import Diagnostic, ModgraphError, Note, closest, listed, render_all
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import to_json
 from modgraph.passes import NoSuchLowering
+from modgraph.routers import MASKED
 
 
 class UnknownSuffix(Diagnostic):
@@ -27,12 +28,24 @@ class UnknownSuffix(Diagnostic):
 
 
 class UnknownLowering(Diagnostic):
-    """The form of routing asked for by `--lowering` can compute no route of this model."""
+    """The form of routing asked for by `--lowering` can compute no route of this model. The notes list the forms that
+    can, by route."""
 
     code = "MG112"
-    message = "{reason}"
-    help = "leave --lowering out to have the best form chosen"
-    reason: str
+    message = 'no route of this model has the form "{form}"'
+    help = "{suggestion}"
+    form: str
+    suggestion: str
+
+    @classmethod
+    def of(cls, error: NoSuchLowering) -> UnknownLowering:
+        notes = [
+            Note(text=f"{', '.join(forms)}: route{'s' if len(routes) > 1 else ''} {listed(routes)}")
+            for forms, routes in error.offered.items()
+        ]
+        match = closest(error.form, [MASKED, *(each for forms in error.offered for each in forms)])
+        suggestion = f'did you mean "{match}"?' if match else "leave --lowering out to have the best form chosen"
+        return cls(form=error.form, suggestion=suggestion, notes=tuple(notes))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         model = program.build(options.seed, options.lowering)
     except NoSuchLowering as error:
-        raise ModgraphError([UnknownLowering(reason=str(error))]) from error
+        raise ModgraphError([UnknownLowering.of(error)]) from error
     print(compile_report(program.ir, model))
     if suffix == ".json":
         write_output(options.output, json.dumps(to_json(program.ir), indent=2).encode(), options.force, GRAPH_KEYS)

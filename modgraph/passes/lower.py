@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from modgraph.diagnostics import listed
 from modgraph.ir import Graph, Node, Part, RouteNode, rewritten
 from modgraph.passes.infrastructure import Pass
 from modgraph.routers import MASKED, Lowering
 
 
 class NoSuchLowering(ValueError):
-    """No form of that name can compute a route; the message lists those that can."""
+    """No form of that name can compute a route; `offered` has the routes by the forms that can, as the message does."""
+
+    def __init__(self, form: str, offered: Mapping[tuple[str, ...], Sequence[str]]) -> None:
+        self.form, self.offered = form, offered
+        known = "; ".join(f"{listed(routes)}: {', '.join(forms)}" for forms, routes in offered.items())
+        super().__init__(f'no route has the form "{form}"; there are, by route, {known}')
 
 
 @dataclass(frozen=True)
@@ -33,14 +40,15 @@ class Lower(Pass):
 
     def _refuse_unknown(self, graph: Graph) -> None:
         """Raises `NoSuchLowering` where a form is asked for, and routes have others only."""
-        if self.form in (None, MASKED):
+        if self.form is None or self.form == MASKED:
             return
         asked = [(route, self.offered(part, route)) for part, route in _computing(graph)]
         if not asked or any(form.form == self.form for _, forms in asked for form in forms):
             return
-        route, forms = asked[0]
-        known = ", ".join(form.form for form in forms)
-        raise NoSuchLowering(f'route "{route.name}" has no form "{self.form}"; it has: {known}')
+        offered: dict[tuple[str, ...], list[str]] = {}
+        for route, forms in asked:
+            offered.setdefault(tuple(each.form for each in forms), []).append(route.name)
+        raise NoSuchLowering(self.form, offered)
 
     def _lowered(self, node: Node, part: Part) -> Node:
         return replace(node, lowering=self.choice(part, node).form) if isinstance(node, RouteNode) else node

@@ -84,12 +84,12 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         values[key] = _field(fields[key], hints[key], item, f"{path}.{key}", report)
     for name, field in fields.items():
         missing = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if missing and name not in values:
+        if missing and name not in values and tree.whole:
             meaning = field.metadata.get("doc", "it has no default")
             report.add(errors.MissingKey(span=tree.span, section=path, key=name, meaning=meaning))
         elif field.metadata.get("path") and name not in values:
             values[name] = _absolute(field.default, Leaf(None, tree.span), f"{path}.{name}", report)
-    if len(report.diagnostics) != before:
+    if len(report.diagnostics) != before or not tree.whole:
         return None
     section = kind(**values)
     wrong = section.contradiction()
@@ -107,6 +107,8 @@ def _hints(kind: type[Section]) -> dict[str, Any]:
 def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:
     leaf = tree.items.get("name")
     if not isinstance(leaf, Leaf):
+        if leaf is None and not tree.whole:
+            return None
         load_extensions()
         known = ", ".join(sorted(kind.registry))
         report.add(errors.MissingKey(span=tree.span, section=path, key="name", meaning=f"one of {known}"))

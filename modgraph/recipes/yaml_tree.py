@@ -8,8 +8,9 @@ from typing import Any
 
 import yaml
 
-from modgraph.diagnostics import ModgraphError, Source, Span
+from modgraph.diagnostics import Report, Source, Span
 from modgraph.recipes.errors import BadYaml, DuplicateKey
+from modgraph.recipes.yaml_text import Partial, composed
 
 LETTERS = 2**18  # of a recipe or map
 NODES = 100_000  # keys and values of a recipe, those that aliases repeat included
@@ -29,50 +30,54 @@ class Leaf:
 
 @dataclass
 class Branch:
-    """A mapping."""
+    """A mapping; one that is not `whole` lacks what cannot be read, which is reported."""
 
     items: dict[str, Leaf | Branch] = field(default_factory=dict)
     keys: dict[str, Span] = field(default_factory=dict)
     span: Span | None = None
+    whole: bool = True
 
-    def put(self, path: str, value: Any) -> None:
-        """Set the value at a dotted path, mappings made on the way."""
+    def put(self, path: str, leaf: Leaf, key: Span | None = None) -> None:
+        """Set the leaf at a dotted path, mappings made on the way; `key` is where the path stands."""
         first, _, rest = path.partition(".")
+        if key is not None:
+            self.keys[first] = key
         if not rest:
-            self.items[first] = Leaf(value)
+            self.items[first] = leaf
             return
         inner = self.items.get(first)
         if not isinstance(inner, Branch):
             named = {"name": inner} if isinstance(inner, Leaf) and isinstance(inner.value, str) else {}
-            inner = self.items[first] = Branch(dict(named))
-        inner.put(rest, value)
+            inner = self.items[first] = Branch(dict(named), span=key if inner is None else inner.span)
+        inner.put(rest, leaf, key)
 
 
-def read_tree(source: Source) -> Branch:
-    """The tree of a YAML text. Raises `ModgraphError`."""
+def read_tree(source: Source, report: Report) -> Branch:
+    """The tree of a YAML text. What cannot be read is reported and left out."""
+    start, unread = Span(source, 0, 1), Branch(span=Span(source, 0, 1), whole=False)
     if len(source.text) > LETTERS:
         span = Span(source, LETTERS, LETTERS + 1)
-        raise ModgraphError([BadYaml(span=span, reason=f"it has more than {LETTERS:,} letters")])
-    try:
-        node = yaml.compose(source.text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at = min(mark.index, max(0, len(source.text) - 1)) if mark else 0
-        reason = error.problem or "it is not YAML"
-        raise ModgraphError([BadYaml(span=Span(source, at, at + 1), reason=reason)]) from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise ModgraphError([BadYaml(span=Span(source, 0, 1), reason=str(error).splitlines()[0])]) from error
-    except RecursionError:
-        raise ModgraphError([BadYaml(span=Span(source, 0, 1), reason="it is nested too deep")]) from None
+        report.add(BadYaml(span=span, reason=f"it has more than {LETTERS:,} letters"))
+        return unread
+    node = composed(source, report)
     if node is None:
-        return Branch(span=Span(source, 0, 1))
-    if not isinstance(node, yaml.MappingNode):
-        raise ModgraphError([BadYaml(span=_span(source, node), reason="it is not a mapping")])
-    return _Reader(source).branch(node, ())
+        return Branch(span=start)
+    reader = _Reader(source, report)
+    try:
+        if not isinstance(node, yaml.MappingNode):
+            raise _Fault(node, "it is not a mapping")
+        return reader.branch(node, ())
+    except _Fault as fault:
+        reader.tell(fault)
+        return unread
 
 
-def _span(source: Source, node: Any) -> Span:
-    return Span(source, node.start_mark.index, max(node.end_mark.index, node.start_mark.index + 1))
+class _Fault(Exception):
+    """A node cannot be read, or, where it `ends` the reading, neither can what follows."""
+
+    def __init__(self, node: yaml.Node, reason: str, ends: bool = False) -> None:
+        super().__init__(reason)
+        self.node, self.reason, self.ends = node, reason, ends
 
 
 @dataclass
@@ -80,54 +85,70 @@ class _Reader:
     """Makes branches of YAML's nodes. A node that has several aliases is read, and counts, as often."""
 
     source: Source
+    report: Report
     left: int = NODES
 
     def branch(self, node: yaml.MappingNode, around: tuple[int, ...]) -> Branch:
-        """A mapping within others. Raises `ModgraphError`."""
+        """A mapping within others. Raises `_Fault`."""
         if id(node) in around:
-            raise self._fault(node, "it holds itself")
+            raise _Fault(node, "it holds itself")
         if len(around) > DEPTH:
-            raise self._fault(node, "it is nested too deep")
+            raise _Fault(node, "it is nested too deep")
         self._count(node)
-        branch = Branch(span=_span(self.source, node))
+        branch = Branch(span=self._span(node), whole=not isinstance(node, Partial))
         for key, value in node.value:
-            name = self._key(key)
-            if name in branch.items:
-                raise ModgraphError([DuplicateKey(span=_span(self.source, key), key=name)])
-            branch.keys[name] = _span(self.source, key)
-            branch.items[name] = (
-                self.branch(value, (*around, id(node)))
-                if isinstance(value, yaml.MappingNode)
-                else Leaf(self._value(value), _span(self.source, value))
-            )
+            try:
+                self._entry(branch, key, value, (*around, id(node)))
+            except _Fault as fault:
+                if fault.ends:
+                    raise
+                self.tell(fault)
+                branch.whole = False
         return branch
+
+    def _entry(self, branch: Branch, key: yaml.Node, value: yaml.Node, around: tuple[int, ...]) -> None:
+        name = self._key(key)
+        if name in branch.items:
+            self.report.add(DuplicateKey(span=self._span(key), key=name))
+            return
+        branch.keys[name] = self._span(key)
+        branch.items[name] = (
+            self.branch(value, around)
+            if isinstance(value, yaml.MappingNode)
+            else Leaf(self._value(value), self._span(value))
+        )
 
     def _key(self, node: Any) -> str:
         if not isinstance(node, yaml.ScalarNode):
-            raise self._fault(node, "a key is a word")
+            raise _Fault(node, "a key is a word")
         if node.tag == MERGE:
-            raise self._fault(node, "<< takes over nothing here: write the keys out, or give their mapping an alias")
+            raise _Fault(node, "<< takes over nothing here: write the keys out, or give their mapping an alias")
         return str(node.value)
 
     def _value(self, node: Any) -> Any:
         self._count(node)
         if isinstance(node, yaml.ScalarNode):
-            return _scalar(self.source, node)
+            return _scalar(node)
         if not all(isinstance(item, yaml.ScalarNode) for item in node.value):
-            raise self._fault(node, "a list holds plain values")
-        return tuple(_scalar(self.source, item) for item in node.value)
+            raise _Fault(node, "a list holds plain values")
+        return tuple(_scalar(item) for item in node.value)
 
     def _count(self, node: Any) -> None:
-        """Raises `ModgraphError` where there are too many nodes."""
+        """Raises `_Fault` where there are too many nodes."""
         self.left -= 1 if isinstance(node, yaml.ScalarNode) else 1 + len(node.value)
         if self.left < 0:
-            raise self._fault(node, f"it has more than {NODES:,} keys and values, those of aliases included")
+            reason = f"it has more than {NODES:,} keys and values, those of aliases included"
+            raise _Fault(node, reason, ends=True)
 
-    def _fault(self, node: Any, reason: str) -> ModgraphError:
-        return ModgraphError([BadYaml(span=_span(self.source, node), reason=reason)])
+    def tell(self, fault: _Fault) -> None:
+        self.report.add(BadYaml(span=self._span(fault.node), reason=fault.reason))
+
+    def _span(self, node: Any) -> Span:
+        return Span(self.source, node.start_mark.index, max(node.end_mark.index, node.start_mark.index + 1))
 
 
-def _scalar(source: Source, node: yaml.ScalarNode) -> Any:
+def _scalar(node: yaml.ScalarNode) -> Any:
+    """What a scalar stands for. Raises `_Fault`."""
     kind = node.tag.rpartition(":")[2]
     if kind in ("int", "float", "str") and len(node.value) > DIGITS:
         return node.value
@@ -143,5 +164,5 @@ def _scalar(source: Source, node: yaml.ScalarNode) -> Any:
     if kind == "null":
         return None
     if kind not in ("str", "timestamp", "merge", "value"):
-        raise ModgraphError([BadYaml(span=_span(source, node), reason=f"!{kind} has no meaning here")])
+        raise _Fault(node, f"!{kind} has no meaning here")
     return node.value

@@ -5,13 +5,13 @@ Axis letters: B examples, C channels, H and W height and width.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import Tensor
 
-from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ir import Graph
 from modgraph.training.errors import NotAnImage
 from modgraph.training.sections import Augment
@@ -20,14 +20,14 @@ IMAGE_RANK = 3
 DRAWS = 6  # random numbers that an example takes
 
 
-def check_augmented(graph: Graph, augment: Mapping[str, Augment]) -> None:
-    """Raises `ModgraphError` for what is no input of images."""
+def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple[str, Diagnostic]]:
+    """What is no input of images, by its name."""
     images = [
         name for name, each in graph.input_types.items() if each.dtype == "float" and len(each.shape) == IMAGE_RANK
     ]
     for name in augment:
         if name not in images:
-            raise ModgraphError([NotAnImage(name=name, suggestion=did_you_mean(name, images))])
+            yield name, NotAnImage(name=name, suggestion=did_you_mean(name, images))
 
 
 def augmented(batch: Mapping[str, Tensor], augment: Mapping[str, Augment], noise: Tensor) -> dict[str, Tensor]:

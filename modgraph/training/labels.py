@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,18 +12,15 @@ from numpy.typing import NDArray
 from modgraph.data import Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.data.padding import real_places
-from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, rewritten, with_missing_labels
 from modgraph.training.errors import CannotBeMissing, UnknownTarget
 from modgraph.training.sections import Labels
 
 
 def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
-    """The graph whose losses leave out the labels that the recipe ignores, or says may be missing.
-
-    Raises `ModgraphError`.
-    """
-    _check(graph, labels)
+    """The graph whose losses leave out the labels that the recipe ignores, or says may be missing; `unfit_labels` tells
+    those that it cannot leave out."""
     ignored = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
     missing = {name: True for name, each in labels.items() if each.missing}
     return _edited(_edited(graph, "ignore", ignored), "missing", missing)
@@ -87,25 +84,24 @@ def _of_labels(graph: Graph) -> list[Compared]:
     return [each for each, said in every if said and said.ignore and said.class_weights]
 
 
-def _check(graph: Graph, labels: Mapping[str, Labels]) -> None:
-    """Raises `ModgraphError` for a target that no loss compares with, or not one that knows what the recipe says."""
+def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:
+    """Targets that no loss compares with, or not one that knows what the recipe says, by name."""
     may_miss, classes = [each.target for each in comparisons(graph) if each.may_miss], _targets(_of_labels(graph))
     for name, each in labels.items():
         of_classes = each.weights is not None or each.ignore is not None
         known, by = (classes, "cross_entropy") if of_classes else (may_miss, "loss")
         if name not in known:
-            suggestion = did_you_mean(name, sorted(set(known)))
-            raise ModgraphError([UnknownTarget(target=name, by=by, suggestion=suggestion)])
-        if each.missing:
-            _refuse_other_readers(graph, name)
+            yield name, UnknownTarget(target=name, by=by, suggestion=did_you_mean(name, sorted(set(known))))
+        elif each.missing:
+            yield from ((name, fault) for fault in _other_readers(graph, name))
 
 
-def _refuse_other_readers(graph: Graph, target: str) -> None:
-    """Raises `ModgraphError` where something reads a target that cannot leave out what is missing."""
+def _other_readers(graph: Graph, target: str) -> Iterator[CannotBeMissing]:
+    """What reads a target and cannot leave out what is missing."""
     known = {each.node.name for each in comparisons(graph) if each.may_miss}
     for node in graph:
         if node.name not in known and any(source.node == target for source in graph.inputs(node.name).values()):
-            raise ModgraphError([CannotBeMissing(target=target, reader=node.name)])
+            yield CannotBeMissing(target=target, reader=node.name)
 
 
 def _targets(compared: Iterable[Compared]) -> list[str]:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ir import Expanded, Graph, LossNode, Node, OpNode, Part, Result, rewritten
 from modgraph.ops.arithmetic import Multiply
 from modgraph.training.continual.masking import PREFIX, losses_called
 from modgraph.training.errors import UnknownLoss
 
 
+def unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[str, Diagnostic]]:
+    """Patterns that name no loss."""
+    known = [loss.removeprefix(PREFIX) for loss in graph.losses]
+    for pattern in weights:
+        if not losses_called(graph, [pattern]):
+            suggestion = did_you_mean(pattern, known, "its losses are called: {known}")
+            yield pattern, UnknownLoss(pattern=pattern, suggestion=suggestion)
+
+
 def weighing_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
     """The graph whose losses are multiplied by the weights of patterns that name them; of several the last counts.
 
-    Raises `ModgraphError` for a pattern that names none.
+    A pattern that names none changes nothing: `unfit_losses` tells it.
     """
     factors: dict[str, float] = {}
     for pattern, weight in weights.items():
-        named = losses_called(graph, [pattern])
-        if not named:
-            known = [loss.removeprefix(PREFIX) for loss in graph.losses]
-            suggestion = did_you_mean(pattern, known, "its losses are called: {known}")
-            raise ModgraphError([UnknownLoss(pattern=pattern, suggestion=suggestion)])
-        factors |= dict.fromkeys(named, weight)
+        factors |= dict.fromkeys(losses_called(graph, [pattern]), weight)
 
     def changed(node: Node, part: Part) -> Node | Expanded:
         factor = factors.get(node.name, 1.0)

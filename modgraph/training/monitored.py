@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from modgraph.data import TRAIN, VALIDATION, Arrays
-from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import Graph, comparisons
 from modgraph.metrics.evaluation import metrics_of
 from modgraph.metrics.metrics import Asked, Metrics
@@ -26,16 +26,17 @@ def measured_metrics(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -
 
 
 def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) -> None:
-    """Raises `ModgraphError` for a metric that this training will not measure."""
+    """Raises `ModgraphError` for metrics that this training will not measure."""
     known = measured_metrics(graph, train, splits)
     stop = None if train.early_stop is None else train.early_stop.metric
     asked = {"train.best": train.best, "train.early_stop.metric": stop}
+    found: list[Diagnostic] = []
     for key, names in ((key, names_in(each)) for key, each in asked.items() if each is not None):
-        unknown = next((name for name in names if name not in known), None if names else "")
-        if unknown is not None:
-            suggestion = _suggested(unknown, known, splits)
-            raise ModgraphError([UnknownMetric(key=key, metric=unknown, suggestion=suggestion)])
-        _refuse_both_directions(key, names, known)
+        unknown = [name for name in names if name not in known] or ([] if names else [""])
+        found += [UnknownMetric(key=key, metric=name, suggestion=_suggested(name, known, splits)) for name in unknown]
+        found += [] if unknown else _of_both_directions(key, names, known)
+    if found:
+        raise ModgraphError(found)
 
 
 def _suggested(metric: str, known: Mapping[str, bool], splits: Mapping[str, Arrays]) -> str:
@@ -44,24 +45,24 @@ def _suggested(metric: str, known: Mapping[str, bool], splits: Mapping[str, Arra
     return did_you_mean(metric, known, "this training measures: {known}")
 
 
-def _refuse_both_directions(key: str, names: Sequence[str], known: Mapping[str, bool]) -> None:
-    """Raises `ModgraphError` for metrics whose mean says nothing."""
+def _of_both_directions(key: str, names: Sequence[str], known: Mapping[str, bool]) -> list[UnlikeMetrics]:
+    """Metrics whose mean says nothing."""
     larger, smaller = ([name for name in names if known[name] is which] for which in (True, False))
-    if larger and smaller:
-        raise ModgraphError([UnlikeMetrics(key=key, larger=larger[0], smaller=smaller[0])])
+    return [UnlikeMetrics(key=key, larger=larger[0], smaller=smaller[0])] if larger and smaller else []
 
 
-def check_asked(graph: Graph, asked: Asked) -> None:
-    """Raises `ModgraphError` for a metric of a target that cannot be measured."""
+def unfit_metrics(graph: Graph, asked: Asked) -> Iterator[tuple[str, Diagnostic]]:
+    """Metrics of targets that cannot be measured, by target."""
     targets = {each.target: graph.target_types[each.target] for each in comparisons(graph)}
     for target, names in asked.items():
         if target not in targets:
             reason = "no loss of the spec compares with it"
-            raise ModgraphError([CannotMeasure(target=target, reason=reason, suggestion=did_you_mean(target, targets))])
+            yield target, CannotMeasure(target=target, reason=reason, suggestion=did_you_mean(target, targets))
+            continue
+        fitting = [each for each, kind in SAMPLED.items() if kind.dtype == targets[target].dtype]
         for name in (names,) if isinstance(names, str) else names:
-            fitting = [each for each, kind in SAMPLED.items() if kind.dtype == targets[target].dtype]
             if name not in fitting:
                 reason = f"{name} cannot be measured of {targets[target]}"
                 reason = reason if name in SAMPLED else f'there is no metric "{name}" that may be asked for'
                 suggestion = did_you_mean(name, fitting, "of such a target: {known}")
-                raise ModgraphError([CannotMeasure(target=target, reason=reason, suggestion=suggestion)])
+                yield target, CannotMeasure(target=target, reason=reason, suggestion=suggestion)

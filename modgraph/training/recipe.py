@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from modgraph.data import DataSet
-from modgraph.diagnostics import ModgraphError, Report, did_you_mean
-from modgraph.files import exists
+from modgraph.declare import shown_briefly
+from modgraph.diagnostics import ModgraphError, Report, Source, Span, did_you_mean
+from modgraph.program import Program, load
 from modgraph.recipes import errors
 from modgraph.recipes.schema import read_section
-from modgraph.recipes.yaml_tree import Branch, read_tree
-from modgraph.syntax import read
-from modgraph.training.sections import Start, Train, mapping_of, parameters_in
+from modgraph.recipes.yaml_tree import Branch, Leaf
+from modgraph.syntax import parse, read
+from modgraph.training.sections import Start, Train, mapping_of, parameters_in, tree_of
 
 SECTIONS = ("model", "start", "data", "train")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe, whole and checked. `model` holds parameters of the spec."""
+    """A recipe, whole and checked. `model` holds parameters of the spec, `places` where each dotted key stands."""
 
     model: Mapping[str, Any]
     data: DataSet
     train: Train
     start: Start | None = None
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
     def to_yaml(self) -> str:
         """Every key, defaults included; reads back as the same recipe."""
@@ -46,18 +48,54 @@ def keyed(overrides: Mapping[str, Any]) -> dict[str, Any]:
 def read_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Recipe:
     """The recipe of a file under overrides by dotted key. Raises `ModgraphError` with every mistake."""
     report = Report()
-    if not exists(path):
-        raise ModgraphError([errors.NoRecipe(path=str(path))])
-    source = read(path, report)
-    if source is None:
-        raise ModgraphError(report.diagnostics)
-    tree = read_tree(source)
-    for key, value in (overrides or {}).items():
-        tree.put(key, value)
-    recipe = _recipe(tree, report)
+    recipe = _recipe(_overridden(tree_of(path, report), overrides or {}), report)
     if recipe is None or report.errors:
         raise ModgraphError(report.in_order())
     return recipe
+
+
+def read_with_spec(path: str | Path, spec: str | Path, overrides: Mapping[str, Any]) -> tuple[Recipe, Program]:
+    """A recipe and the spec under its parameters. Raises `ModgraphError` with every mistake of both."""
+    report, of_spec = Report(), Report()
+    recipe, parameters = None, None
+    source = read(spec, of_spec)
+    if source is None:
+        raise ModgraphError(of_spec.in_order())
+    try:
+        tree = _overridden(tree_of(path, report), overrides)
+        section = mapping_of(tree, "model", report)
+        parameters = parameters_in(section, report) if section.whole else None
+        recipe = _recipe(tree, report)
+    except ModgraphError as error:
+        report.extend(error.diagnostics)
+    if parameters is None:
+        parse(source, of_spec)
+        raise ModgraphError([*of_spec.in_order(), *report.in_order()])
+    try:
+        program = load(spec, **parameters)
+    except ModgraphError as error:
+        raise ModgraphError([*error.diagnostics, *report.in_order()]) from error
+    if recipe is None or report.errors:
+        raise ModgraphError(report.in_order())
+    return recipe, program
+
+
+def _overridden(tree: Branch, overrides: Mapping[str, Any]) -> Branch:
+    """A tree with values of the command line, which know their places there."""
+    for key, value in overrides.items():
+        source = Source("-s", f"{key}={'null' if value is None else shown_briefly(value)}")
+        leaf = Leaf(value, Span(source, len(key) + 1, max(len(source.text), len(key) + 2)))
+        tree.put(key, leaf, Span(source, 0, len(key)))
+    return tree
+
+
+def _places(tree: Branch, path: str = "") -> Iterator[tuple[str, Span]]:
+    """Where each key of a recipe stands, by its dotted path."""
+    for key, item in tree.items.items():
+        if key in tree.keys:
+            yield f"{path}{key}", tree.keys[key]
+        if isinstance(item, Branch):
+            yield from _places(item, f"{path}{key}.")
 
 
 def _recipe(tree: Branch, report: Report) -> Recipe | None:
@@ -71,4 +109,6 @@ def _recipe(tree: Branch, report: Report) -> Recipe | None:
     train = read_section(Train, sections["train"], "train", report)
     model = parameters_in(sections["model"], report)
     start = read_section(Start, sections["start"], "start", report) if sections["start"].items else None
-    return Recipe(model, data, train, start) if data is not None and train is not None else None
+    if data is None or train is None:
+        return None
+    return Recipe(model, data, train, start, dict(_places(tree)))

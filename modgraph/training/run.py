@@ -19,12 +19,11 @@ from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, as_json
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
-from modgraph.program import Program, load
+from modgraph.program import Program
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, recipe_beside
 from modgraph.training.algorithms.algorithm import CourseSetup
-from modgraph.training.augment import check_augmented
 from modgraph.training.carried import Carried, Edit, carried, frozen_alike, renamed
 from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.course import Course
@@ -33,10 +32,9 @@ from modgraph.training.held_out import with_validation
 from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
 from modgraph.training.loss_weights import weighing_losses
 from modgraph.training.memory import memory_told
-from modgraph.training.monitored import check_asked, check_monitored
+from modgraph.training.monitored import check_monitored
 from modgraph.training.processes import Processes
-from modgraph.training.recipe import Recipe, keyed, read_recipe
-from modgraph.training.scheduled import scheduled
+from modgraph.training.recipe import Recipe, keyed, read_with_spec
 from modgraph.training.sections import Start, Train
 from modgraph.training.stages import take_weights
 from modgraph.training.start.beginning import Beginning
@@ -45,6 +43,7 @@ from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map
 from modgraph.training.state import TrainState, refusing_damage
 from modgraph.training.stored_run import Run, load_run, unseen
+from modgraph.training.unfit import refuse_unfit
 
 Splits = Mapping[str, Arrays]
 
@@ -52,9 +51,7 @@ Splits = Mapping[str, Arrays]
 @contextmanager
 def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], out: str | None) -> Iterator[Engine]:
     """A new training of a spec, its run directory made and locked. Raises `ModgraphError`."""
-    path = recipe_path or str(recipe_beside(spec))
-    recipe = read_recipe(path, keyed(overrides))
-    program = load(spec, **recipe.model)
+    recipe, program = read_with_spec(recipe_path or recipe_beside(spec), spec, keyed(overrides))
     directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
     directory.refuse_existing()
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
@@ -106,6 +103,7 @@ def _begun(
 ) -> Iterator[Engine]:
     """A new run of a program in its folder, which `first` may give weights to begin with. Raises `ModgraphError`."""
     assert program.standalone is not None, "it was read from a text"
+    refuse_unfit(program.ir, recipe)
     labels = recipe.train.labels or {}
     graph = weighing_losses(ignoring(program.ir, labels), recipe.train.losses or {})
     splits = with_validation(recipe.data.splits(graph), recipe.train)
@@ -188,12 +186,9 @@ def _engine(
         if recipe.train.compile:
             refuse_without_compiler(processes.device)
         processes.on_rank_zero(check)
-        check_asked(graph, recipe.train.metrics or {})
         check_monitored(graph, recipe.train, splits)
-        check_augmented(graph, recipe.train.augment or {})
         if recipe.train.bucket is not None:
             lengths_of(splits[TRAIN])
-        scheduled(graph, recipe.train.states or {})
         if processes.is_rank_zero:
             stack.enter_context(directory.locked())
         stack.enter_context(memory_told(recipe.train.batch))

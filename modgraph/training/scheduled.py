@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import torch
 
 from modgraph.backends.torch import Model
-from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ir import Graph, OpNode, PoolNode, below
 from modgraph.recipes.optimizers import Schedule
 from modgraph.training.errors import NoSuchState, StateIsNoNumber, StateWithRule
@@ -43,23 +43,24 @@ def scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedul
 
 
 def scheduled(graph: Graph, schedules: Mapping[str, Schedule]) -> dict[str, Schedule]:
-    """The schedule of each state that a pattern names; of several patterns, that of the last.
+    """The schedule of each state that a pattern names; of several patterns, that of the last."""
+    states = _states(graph)
+    return {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
 
-    Raises `ModgraphError` for a pattern that names none, for a state that has a rule of its own or is no number.
-    """
-    states, ruled, found = _states(graph), _with_rules(graph), dict[str, Schedule]()
-    for pattern, schedule in schedules.items():
+
+def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
+    """Patterns that name no state, or one that has a rule of its own or is no number."""
+    states, ruled = _states(graph), _with_rules(graph)
+    for pattern in schedules:
         named = [name for name in states if fnmatchcase(name, pattern)]
         if not named:
             suggestion = did_you_mean(pattern, states, "its states are called: {known}") if states else DECLARE
-            raise ModgraphError([NoSuchState(pattern=pattern, suggestion=suggestion)])
+            yield pattern, NoSuchState(pattern=pattern, suggestion=suggestion)
         for name in named:
             if name in ruled:
-                raise ModgraphError([StateWithRule(pattern=pattern, state=name)])
-            if states[name].types[0].shape:
-                raise ModgraphError([StateIsNoNumber(pattern=pattern, state=name, type=str(states[name].types[0]))])
-            found[name] = schedule
-    return found
+                yield pattern, StateWithRule(pattern=pattern, state=name)
+            elif states[name].types[0].shape:
+                yield pattern, StateIsNoNumber(pattern=pattern, state=name, type=str(states[name].types[0]))
 
 
 def _states(graph: Graph) -> dict[str, OpNode]:

@@ -145,7 +145,7 @@ def mapping_of(tree: Branch, name: str, report: Report) -> Branch:
     if isinstance(item, Leaf) and item.value is not None:
         problem = f"must be a mapping, not {item.value!r}"
         report.add(errors.BadValue(span=item.span, key=name, problem=problem, meaning="a section of the recipe"))
-    return Branch(span=tree.span)
+    return Branch(span=tree.span, whole=tree.whole)
 
 
 def parameters_in(section: Branch, report: Report) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def default_train() -> Train:
 def read_train(path: str | Path) -> Train:
     """How to train by the recipe in a file, whatever its data. Raises `ModgraphError`."""
     report = Report()
-    section = mapping_of(_tree(path), "train", report)
+    section = mapping_of(tree_of(path, report), "train", report)
     train = read_section(Train, section, "train", report)
     if train is None or report.errors:
         raise ModgraphError(report.in_order())
@@ -181,17 +181,17 @@ def read_train(path: str | Path) -> Train:
 def read_parameters(path: str | Path) -> dict[str, Any]:
     """The parameters of the spec that the recipe in a file sets. Raises `ModgraphError`."""
     report = Report()
-    parameters = parameters_in(mapping_of(_tree(path), "model", report), report)
+    parameters = parameters_in(mapping_of(tree_of(path, report), "model", report), report)
     if report.errors:
         raise ModgraphError(report.in_order())
     return parameters
 
 
-def _tree(path: str | Path) -> Branch:
-    report = Report()
+def tree_of(path: str | Path, report: Report) -> Branch:
+    """The tree of a recipe. Raises `ModgraphError` where there is none that can be read."""
     if not exists(path):
         raise ModgraphError([errors.NoRecipe(path=str(path))])
     source = read(path, report)
     if source is None:
         raise ModgraphError(report.in_order())
-    return read_tree(source)
+    return read_tree(source, report)

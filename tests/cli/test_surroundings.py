@@ -133,8 +133,10 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path, paper: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        *((command, "name too long") for command in ("check", "fmt", "show", "cost", "compile", "eval", "trace")),
-        ("train", "there is no recipe"),
+        *(
+            (command, "name too long")
+            for command in ("check", "fmt", "show", "cost", "compile", "eval", "trace", "train")
+        ),
         ("new", "at most 250 letters"),
     ],
 )

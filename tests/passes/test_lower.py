@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import modgraph
+from modgraph.cli import main
 from modgraph.ir import Graph, RouteNode, facts_of
 from modgraph.passes import INFERENCE, TRAINING, Lower, NoSuchLowering, apply_passes
 from tests.examples import ROUTER_EXAMPLES
@@ -24,8 +25,20 @@ def test_sparse_routes_are_grouped_in_training_and_per_module_for_export() -> No
 def test_a_form_that_cannot_be_exported_is_not_given_for_it() -> None:
     graph = modgraph.load("specs/gmoe_digits.mod").ir
     assert forms(Lower("grouped")(graph)) == {"grouped"}
-    with pytest.raises(NoSuchLowering, match="it has: per_module, message_passing"):
+    with pytest.raises(NoSuchLowering, match="per_module, message_passing"):
         Lower("grouped", exportable=True)(graph)
+
+
+def test_forms_that_there_are_not_are_refused_with_those_of_every_route(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "specs/mt_rmn.mod", "--lowering", "groupd"]) == 1
+    told = capsys.readouterr().err
+    graph = modgraph.load("specs/mt_rmn.mod").ir
+    for part in graph.parts():
+        for route in part.graph.of_kind(RouteNode):
+            for form in part.graph.router_of(route).router.lowerings(part.facts_of(route)):
+                assert form.form in told or form.form == "as_defined", f"{form.form} of {route.name} is not listed"
+    assert main(["compile", "specs/smn.mod", "--lowering", "factorized"]) == 1
+    assert 'help: did you mean "factorised"?' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)

@@ -6,12 +6,16 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modgraph.diagnostics import ModgraphError
+from modgraph.cli import main
+from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.recipes.optimizers import AdamW, Constant, Cosine, Linear, Stairs
-from modgraph.training.recipe import read_recipe
+from modgraph.recipes.yaml_tree import read_tree
+from modgraph.training.recipe import read_recipe, read_with_spec
+from modgraph.training.unfit import refuse_unfit
 
 GOOD = """
 model: {iterations: 2}
@@ -134,6 +138,120 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     assert len(caught.value.diagnostics) == 5
 
 
+MANY = """
+data:
+  name: min_max_digits
+  train: [1
+  sede: 3
+train:
+  epochs: 0
+  batch: 4: 4
+  optimizer:
+    name: adm
+    lr: [1, [2]]
+  schedule: !!python/object:os.system x
+  epochs: 3
+  losses: {cross_entropy: 1, importance
+  seed: &seed 7
+  keep: *seed
+  clip: "1
+extra: 1
+"""
+PLACES = {
+    (4, 10): "what begins here does not end",
+    (5, 3): 'data has no key "sede"',
+    (7, 11): "train.epochs must be at least 1",
+    (8, 11): "mapping values are not allowed here",
+    (10, 11): 'no optimizer called "adm"',
+    (11, 9): "a list holds plain values",
+    (12, 13): "has no meaning here",
+    (13, 3): '"epochs" stands here twice',
+    (14, 11): "what begins here does not end",
+    (17, 9): "what begins here does not end",
+    (18, 1): 'a recipe has no key "extra"',
+}
+
+
+def test_mistakes_of_yaml_and_of_what_it_says_are_reported_together_each_once(tmp_path: Path) -> None:
+    with pytest.raises(ModgraphError) as caught:
+        read_recipe(recipe_of(tmp_path, MANY))
+    found = {each.span.source.position(each.span.start): each.text() for each in caught.value.diagnostics if each.span}
+    assert len(found) == len(caught.value.diagnostics), "every mistake has its place"
+    assert sorted(found) == sorted(PLACES), "each mistake is reported, once, and nothing that only follows from it"
+    for place, words in PLACES.items():
+        assert words in found[place]
+
+
+def test_whatever_lines_are_cut_a_text_that_yaml_refuses_is_refused(tmp_path: Path) -> None:
+    """Reading entry by entry finds some mistake wherever there is one, and none in what is sound."""
+    lines = MANY.splitlines(keepends=True)
+    for first in range(len(lines)):
+        for last in range(first + 1, len(lines) + 1):
+            text, report = "".join(lines[first:last]), Report()
+            read_tree(Source("recipe.yaml", text), report)
+            try:
+                yaml.compose(text)
+            except yaml.YAMLError:
+                assert report.errors, text
+            else:
+                assert all("does not end" not in each.text() for each in report.errors), text
+
+
+def test_mistakes_of_the_command_line_have_their_places_there(tmp_path: Path) -> None:
+    overrides = {"train.epochs": 0, "train.sede": 3, "train.optimizer.lr": "fast", "data.name": "min_max"}
+    with pytest.raises(ModgraphError) as caught:
+        read_recipe(recipe_of(tmp_path, GOOD), overrides)
+    found = {str(each.span): each.text() for each in caught.value.diagnostics}
+    assert sorted(found) == ["-s:1:1", "-s:1:11", "-s:1:14", "-s:1:20"]
+    assert "train.epochs=0" in str(caught.value)
+
+
+def test_mistakes_of_a_recipe_and_of_its_spec_are_reported_together(tmp_path: Path) -> None:
+    (tmp_path / "m.mod").write_text("model m(k=1) { input x: float[4] y = x -> liner(k) -> soft_max output y }")
+    recipe = recipe_of(tmp_path, "data: {name: npz}\ntrain: {epoch: 3}\nmodel: {k: 2, j: 3}")
+    with pytest.raises(ModgraphError) as caught:
+        read_with_spec(recipe, tmp_path / "m.mod", {})
+    assert sorted(each.code for each in caught.value.diagnostics) == ["MG202", "MG202", "MG210", "MG503", "MG505"]
+
+
+def test_what_a_model_does_not_have_is_reported_at_once_with_its_place(tmp_path: Path) -> None:
+    text = """
+data: {name: npz, train: none.npz}
+train:
+  losses: {nope: 1, cross_entropy: 2, "imp*": 1}
+  labels: {lable: {missing: true}}
+  metrics: {label: [f1, mea, aus], other: f1}
+  augment: {imag: {flip: true}, x: {flip: true}}
+  states: {t: cosine}
+"""
+    recipe, program = read_with_spec(recipe_of(tmp_path, text), "specs/smn.mod", {})
+    with pytest.raises(ModgraphError) as caught:
+        refuse_unfit(program.ir, recipe)
+    found = [(each.code, str(each.span).rpartition("yaml:")[2]) for each in caught.value.diagnostics]
+    assert sorted(found) == [
+        *[("MG515", "5:12"), ("MG518", "7:13"), ("MG518", "7:33"), ("MG550", "8:12"), ("MG553", "4:12")],
+        *[("MG724", "6:13"), ("MG724", "6:13"), ("MG724", "6:36")],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["nope.mod"], "MG101", 'cannot read "nope.mod"'),
+        (["nope.mod", "--recipe", "none.yaml"], "MG101", 'cannot read "nope.mod"'),
+        (["specs"], "MG101", "it is a folder"),
+        (["specs/gmoe.mod", "--recipe", "none.yaml"], "MG501", 'no recipe "none.yaml"'),
+        (["--resume", "nope"], "MG602", '"nope" is not a run'),
+    ],
+)
+def test_training_blames_the_file_that_is_missing(
+    arguments: list[str], code: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *arguments]) == 1
+    told = capsys.readouterr().err
+    assert f"error[{code}]" in told and words in told and "1 error\n" in told, told
+
+
 @pytest.mark.parametrize("key", ["model.x.y", "model.iterations.x", "train.epochs.x", "data.x.y", "x.y"])
 def test_an_override_deeper_than_its_key_is_told(tmp_path: Path, key: str) -> None:
     with pytest.raises(ModgraphError, match=r"must be a plain value|has no key"):
@@ -182,8 +300,8 @@ def test_aliases_are_bounded_and_told_at_their_place(tmp_path: Path, kind: str) 
     with pytest.raises(ModgraphError) as caught:
         read_recipe(recipe_of(tmp_path, text))
     assert time.process_time() - began < 20
-    told = caught.value.diagnostics[-1]
-    assert told.code == ("MG503" if kind == "many mistakes" else "MG502")
+    code = "MG503" if kind == "many mistakes" else "MG502"
+    told = next(each for each in caught.value.diagnostics if each.code == code)
     assert words in told.text()
     assert told.span is not None
     assert text[told.span.start :].startswith(sign)

@@ -17,6 +17,7 @@ from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port
 
 FORMAT = 1
+MADE_BY = "check the path: modgraph export RUN -o model.onnx makes a bundle"
 
 # onnxruntime's errors have no base class of their own
 ORT_ERRORS = (
@@ -149,9 +150,9 @@ def _content(path: Path) -> bytes:
         with open_file(path) as file:
             return file.read()
     except FileNotFoundError as error:
-        raise BundleError(f'there is no file "{path}"') from error
+        raise BundleError(f'there is no file "{path}"', MADE_BY) from error
     except OSError as error:
-        raise BundleError(f'cannot read "{path}": {(error.strerror or str(error)).lower()}') from error
+        raise BundleError(f'cannot read "{path}": {(error.strerror or str(error)).lower()}', MADE_BY) from error
 
 
 def _session(path: Path, content: bytes, threads: int) -> ort.InferenceSession:

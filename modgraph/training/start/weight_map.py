@@ -47,7 +47,7 @@ def read_map(path: str, graph: Graph) -> WeightMap:
     source = read(path, report)
     if source is None:
         raise ModgraphError(report.diagnostics)
-    tree = read_tree(source)
+    tree = read_tree(source, report)
     for key in tree.items:
         if key not in SECTIONS:
             suggestion = did_you_mean(key, SECTIONS)
