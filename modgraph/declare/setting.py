@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Self
 
 from modgraph.declare.words import shown_briefly, shown_value
+from modgraph.types import is_path, word_problem
 
 MISSING = dataclasses.MISSING
 
@@ -65,11 +66,11 @@ class Setting:
         if not self._is_of_kind(value):
             return f"must be {self.described()}, not {shown_briefly(value)}"
         bounds = self.bounds
-        if isinstance(value, str):
-            return self._choice_problem(value)
-        for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, str):
-                continue
+        members = value if isinstance(value, tuple) else (value,)
+        for text in (each for each in members if isinstance(each, str)):
+            if problem := self._text_problem(text):
+                return problem
+        for number in (each for each in members if not isinstance(each, str)):
             if isinstance(number, float) and not math.isfinite(number):
                 return f"must be a finite number, not {number}"
             if bounds.get("min") is not None and number < bounds["min"]:
@@ -80,11 +81,13 @@ class Setting:
                 return f"must be below {bounds['below']}, not {number}"
         return None
 
-    def _choice_problem(self, value: str) -> str | None:
+    def _text_problem(self, text: str) -> str | None:
         choices = self.bounds.get("choices", ())
-        if not choices or value in choices:
-            return None
-        return f"must be one of {', '.join(map(shown_value, choices))}, not {shown_briefly(value)}"
+        if choices and text not in choices:
+            return f"must be one of {', '.join(map(shown_value, choices))}, not {shown_briefly(text)}"
+        if self.bounds.get("axis") and text and not is_path(text):
+            return f"{word_problem(text)}, not {shown_briefly(text)}"
+        return None
 
     def convert(self, value: Any) -> Any:
         """A whole number where a real one is meant becomes one."""

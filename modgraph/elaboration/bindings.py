@@ -22,6 +22,7 @@ from modgraph.elaboration.entities import (
 from modgraph.elaboration.scans import carried_out
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
+from modgraph.types import is_key
 
 
 def elaborate_binding(statement: ast.Binding, site: Site) -> None:
@@ -57,9 +58,9 @@ def member_key(reference: ast.Reference, site: Site) -> Any:
     if reference.index is None:
         return None
     key = site.constant(reference.index, "an index")
-    if isinstance(key, Poison) or type(key) is int or (isinstance(key, str) and key.isidentifier()):
+    if isinstance(key, Poison) or is_key(key):
         return key
-    problem = f"a member is named by a whole number or a word, not by {described(key)}"
+    problem = f"a member is named by a whole number from 0 or a word, not by {described(key)}"
     site.tell(errors.BadIndex(span=reference.index.span, problem=problem))
     return POISON
 

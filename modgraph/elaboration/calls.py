@@ -21,6 +21,7 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
+from modgraph.types import is_word, word_like, word_problem
 
 
 @dataclass(frozen=True)
@@ -182,13 +183,11 @@ def _accepts(setting: Setting, argument: CallArgument, declaration: type[Declara
         return False
     problem = setting.problem(argument.value)
     if problem is not None:
+        word = word_like(argument.value) if setting.bounds["axis"] and isinstance(argument.value, str) else ""
+        meaning = setting.bounds["doc"] + (f', as in {setting.name}="{word}"' if word else "")
         site.tell(
             errors.BadSetting(
-                **argument.at_fault,
-                callee=declaration.name,
-                name=setting.name,
-                problem=problem,
-                meaning=setting.bounds["doc"],
+                **argument.at_fault, callee=declaration.name, name=setting.name, problem=problem, meaning=meaning
             )
         )
     return problem is None
@@ -199,9 +198,9 @@ def label_of(argument: CallArgument, site: Site) -> str | Poison:
     value = argument.value
     if isinstance(value, Poison):
         return POISON
-    if isinstance(value, str) and value.isidentifier():
+    if isinstance(value, str) and is_word(value):
         return value
-    problem = "must be a word of letters, digits and underscores"
+    problem = word_problem(value) if isinstance(value, str) else "must be a word of letters, digits and underscores"
     meaning = "how this op and its weights are called"
     site.tell(errors.BadSetting(span=argument.span, callee="an op", name="name", problem=problem, meaning=meaning))
     return POISON

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from modgraph.elaboration import errors
@@ -9,6 +10,7 @@ from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, de
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
+from modgraph.types import is_key
 
 
 def elaborate_repeat(statement: ast.Repeat, site: Site) -> None:
@@ -36,8 +38,8 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
         return
     families = _families([statement.body], site)
     site.context.count_iterations(domain, statement.span)
-    for index, value in enumerate(domain):
-        scope: Scope = scope_of(value if _names_well(value) else index)
+    for key, value in zip(_keys_of(domain), domain, strict=True):
+        scope: Scope = scope_of(key)
         scope.declare(variable, value)
         site.within(scope).elaborate(statement.body)
         for name, members in families.items():
@@ -46,9 +48,12 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
     _declare_families(families, site)
 
 
-def _names_well(key: Any) -> bool:
-    """Whether a loop's value can stand in the name of a weight."""
-    return type(key) is int or (isinstance(key, str) and key.isidentifier())
+def _keys_of(domain: range | tuple[Any, ...]) -> Sequence[Any]:
+    """What iterations are called in names: by their values, those by their places whose value is no key; all by their
+    places where two would be called alike by that."""
+    keys = [value if is_key(value) else place for place, value in enumerate(domain)]
+    by_place = [place for place, value in enumerate(domain) if not is_key(value)]
+    return range(len(keys)) if by_place and len({*map(str, keys)}) < len(keys) else keys
 
 
 def elaborate_if(statement: ast.If, site: Site) -> None:

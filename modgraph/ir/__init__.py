@@ -26,6 +26,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.read_back import NotReadBack, stored_form
 from modgraph.ir.region import Region
 from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES

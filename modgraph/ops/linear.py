@@ -38,7 +38,7 @@ class Linear(Op):
         min=1, extent="named", doc="length of the result's last axis; of a pool or a named axis, its own"
     )
     bias: bool = setting(True, doc="add a learned vector")
-    named: str = setting("", doc="what that axis is called")
+    named: str = setting("", axis=True, doc="what that axis is called")
 
     def check(self, axes: Axes) -> None:
         axes.bound["W"] = Axis(self.width, self.named)

@@ -17,6 +17,7 @@ from modgraph.types import (
     Shape,
     TensorType,
     floats,
+    is_path,
     met_shapes,
     once_each,
     shapes_meet,
@@ -186,7 +187,7 @@ class Rename(Op):
 
 def named_axis(size: int | None, name: str) -> Axis:
     """An axis called by a user, or by the path of a pool. Raises `Misfit` for what is no name."""
-    if not all(part.isidentifier() or part.isdecimal() for part in name.split(".")):
+    if not is_path(name):
         raise Misfit(
             f"{json.dumps(name, ensure_ascii=False)} is no name of an axis", 'a name is a word, as in axis="task"'
         )

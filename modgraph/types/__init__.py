@@ -13,6 +13,7 @@ from modgraph.types.axis import (
     shapes_meet,
     shown,
 )
+from modgraph.types.names import is_key, is_path, is_word, word_like, word_problem
 from modgraph.types.pattern import Axes, Misfit, derived, once_each
 from modgraph.types.tensor import TensorType, floats
 
@@ -25,6 +26,9 @@ __all__ = [
     "broadcast",
     "derived",
     "floats",
+    "is_key",
+    "is_path",
+    "is_word",
     "laid",
     "may_meet",
     "met",
@@ -34,4 +38,6 @@ __all__ = [
     "shape_of",
     "shapes_meet",
     "shown",
+    "word_like",
+    "word_problem",
 ]

@@ -49,7 +49,6 @@ def test_the_new_axis_stands_first_and_is_called_after_the_family(body: str, typ
     [
         ("y = (x, x -> linear(3)) -> stack", "outer axes"),
         ('y = (x, x) -> stack(axis="time")', 'the axis "time" occurs twice'),
-        ('y = (x, x) -> stack(axis="two words")', '"two words" is no name of an axis'),
         (
             'y = x -> mean -> linear(4) pool p[3] = linear(4) z = y -> p -> rename(p="a b")',
             '"a b" is no name of an axis',

@@ -1,0 +1,34 @@
+"""A graph as it is stored, once it has been read back: what no version could open is never written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from modgraph.ir.graph import Graph
+from modgraph.ir.invalid import UnreadableGraph
+from modgraph.ir.json_form import to_json
+from modgraph.ir.json_read import from_json
+from modgraph.ir.node import InputNode
+
+
+class NotReadBack(AssertionError):
+    """What modgraph is about to write does not read back as it is: a fault of modgraph."""
+
+
+def stored_form(graph: Graph) -> dict[str, Any]:
+    """The graph as JSON. Raises `NotReadBack` where that is read as another graph, or as none."""
+    record = to_json(graph)
+    try:
+        found = from_json(json.loads(json.dumps(record)))
+    except UnreadableGraph as error:
+        raise NotReadBack(f'the graph of "{graph.name}" cannot be read back: {error}') from error
+    if _facts(found) != _facts(graph):
+        raise NotReadBack(f'the graph of "{graph.name}" reads back as another')
+    return record
+
+
+def _facts(graph: Graph) -> tuple[object, ...]:
+    """What two graphs that are the same have in common: the order of nodes too, in which noise is drawn."""
+    order = [node.name for node in graph if not isinstance(node, InputNode)]
+    return graph.name, dict(graph.parameters), order, graph.hash()

@@ -1,0 +1,41 @@
+"""What a name is that a spec gives in a string, and the path that names of scopes make."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+WORD = re.compile(r"\w+")
+
+
+def is_word(text: str) -> bool:
+    """Whether a text is one word: letters, digits and underscores, no digit first, in Unicode's normal form.
+
+    Only so is a name one name everywhere: two words that look alike are equal, and Python reads them as they are.
+    """
+    return text.isidentifier() and WORD.fullmatch(text) is not None and unicodedata.is_normalized("NFKC", text)
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is a word, or words and whole numbers with dots between them, a word first: `blocks.8.expert`."""
+    first, *below = text.split(".")
+    return is_word(first) and all(is_word(part) or (part.isascii() and part.isdecimal()) for part in below)
+
+
+def word_problem(text: str) -> str:
+    """What a text that is no word lacks, to follow the thing that it names."""
+    if is_word(unicodedata.normalize("NFKC", text)):
+        return "must be in Unicode's normal form NFKC"
+    return "must be a word of letters, digits and underscores"
+
+
+def is_key(value: Any) -> bool:
+    """Whether a constant can stand in the name of a node or a weight: a whole number from 0, or a word."""
+    return (type(value) is int and value >= 0) or (isinstance(value, str) and is_word(value))
+
+
+def word_like(text: str) -> str:
+    """The word that a text comes nearest to, "" if it has none in it."""
+    word = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", text)).strip("_")
+    return word if is_word(word) else ""
