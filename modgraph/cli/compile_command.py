@@ -13,7 +13,7 @@ from modgraph_runtime.provenance import GRAPH_KEYS, sealed
 from modgraph.cli.common import add_force, add_overrides, load_spec
 from modgraph.diagnostics import Diagnostic, ModgraphError, Note, closest, listed, render_all
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
-from modgraph.ir import to_json
+from modgraph.ir import stored_form
 from modgraph.passes import NoSuchLowering
 from modgraph.routers import MASKED
 
@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
     elif suffix is not None:
         refuse_foreign(options.output, force=options.force, keys=GRAPH_KEYS)
     program = load_spec(options.spec, options)
+    graph = stored_form(program.ir) if suffix == ".json" else None
     from modgraph.backends.report import compile_report
 
     try:
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([UnknownLowering.of(error)]) from error
     print(compile_report(program.ir, model))
     if suffix == ".json":
-        write_output(options.output, json.dumps(to_json(program.ir), indent=2).encode(), options.force, GRAPH_KEYS)
+        write_output(options.output, json.dumps(graph, indent=2).encode(), options.force, GRAPH_KEYS)
     elif suffix == ".py":
         from modgraph.backends.report import random_batch
         from modgraph.backends.torch.source import verified_source

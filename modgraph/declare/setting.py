@@ -61,6 +61,12 @@ class Setting:
     def required(self) -> bool:
         return self.default is MISSING
 
+    @property
+    def names_axis(self) -> bool:
+        """Whether a string is what an axis is called from here on. Where a number may stand for it, it is one that is
+        there."""
+        return bool(self.bounds.get("axis")) and int not in (self.items if tuple in self.kinds else self.kinds)
+
     def problem(self, value: Any) -> str | None:
         """What is wrong with a value, or None."""
         if not self._is_of_kind(value):
@@ -85,7 +91,7 @@ class Setting:
         choices = self.bounds.get("choices", ())
         if choices and text not in choices:
             return f"must be one of {', '.join(map(shown_value, choices))}, not {shown_briefly(text)}"
-        if self.bounds.get("axis") and text and not is_path(text):
+        if self.names_axis and text and not is_path(text):
             return f"{word_problem(text)}, not {shown_briefly(text)}"
         return None
 

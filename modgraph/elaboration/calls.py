@@ -183,7 +183,7 @@ def _accepts(setting: Setting, argument: CallArgument, declaration: type[Declara
         return False
     problem = setting.problem(argument.value)
     if problem is not None:
-        word = word_like(argument.value) if setting.bounds["axis"] and isinstance(argument.value, str) else ""
+        word = word_like(argument.value) if setting.names_axis and isinstance(argument.value, str) else ""
         meaning = setting.bounds["doc"] + (f', as in {setting.name}="{word}"' if word else "")
         site.tell(
             errors.BadSetting(

@@ -22,7 +22,7 @@ EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")  # a number that YAML 1.1
 
 @dataclass
 class Leaf:
-    """A scalar or a list of scalars."""
+    """A scalar, or a list of scalars and lists."""
 
     value: Any
     span: Span | None = None
@@ -115,7 +115,7 @@ class _Reader:
         branch.items[name] = (
             self.branch(value, around)
             if isinstance(value, yaml.MappingNode)
-            else Leaf(self._value(value), self._span(value))
+            else Leaf(self._value(value, ()), self._span(value))
         )
 
     def _key(self, node: Any) -> str:
@@ -125,13 +125,19 @@ class _Reader:
             raise _Fault(node, "<< takes over nothing here: write the keys out, or give their mapping an alias")
         return str(node.value)
 
-    def _value(self, node: Any) -> Any:
+    def _value(self, node: Any, around: tuple[int, ...]) -> Any:
+        """A scalar, or a list of such and of lists within others. Raises `_Fault`."""
         self._count(node)
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
-        if not all(isinstance(item, yaml.ScalarNode) for item in node.value):
-            raise _Fault(node, "a list holds plain values")
-        return tuple(_scalar(item) for item in node.value)
+        if id(node) in around or any(isinstance(item, yaml.MappingNode) for item in node.value):
+            raise _Fault(node, "a list holds plain values and lists of such")
+        if len(around) > DEPTH:
+            raise _Fault(node, "it is nested too deep")
+        inside = (*around, id(node))
+        return tuple(
+            _scalar(item) if isinstance(item, yaml.ScalarNode) else self._value(item, inside) for item in node.value
+        )
 
     def _count(self, node: Any) -> None:
         """Raises `_Fault` where there are too many nodes."""
@@ -154,7 +160,7 @@ def _scalar(node: yaml.ScalarNode) -> Any:
         return node.value
     try:
         if kind == "int":
-            return yaml.SafeLoader("").construct_yaml_int(node) if len(node.value) < 30 else node.value
+            return yaml.SafeLoader("").construct_yaml_int(node)
         if kind == "float" or (kind == "str" and node.style is None and EXPONENT.fullmatch(node.value)):
             return float(node.value.replace("_", ""))
     except ValueError:

@@ -23,11 +23,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from modgraph.diagnostics import ModgraphError, Report, listed
+from modgraph.diagnostics import ModgraphError, listed
 from modgraph.elaboration import kept_texts, stored_graph
 from modgraph.elaboration.imports import KEPT, RECORD, SPEC
 from modgraph.files import exists, is_partial, read_file, reason_of, write_atomically, writing
-from modgraph.ir import Graph, UnreadableGraph, hash_of_stored, to_json
+from modgraph.ir import Graph, UnreadableGraph, hash_of_stored, stored_form
 from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
 from modgraph.store.errors import (
     ForeignFiles,
@@ -40,7 +40,6 @@ from modgraph.store.errors import (
     RunExists,
 )
 from modgraph.store.records import sealed, unsealed
-from modgraph.syntax import read
 
 RECIPE = "recipe.yaml"
 FORMAT = 2
@@ -176,14 +175,14 @@ class RunDirectory:
         `ModgraphError` if the folder holds anything else.
         """
         self.refuse_existing()
-        self._clear()
         files = {
             self.spec.name: spec.encode(),
-            self.ir.name: json.dumps(to_json(graph), indent=1).encode(),
+            self.ir.name: json.dumps(stored_form(graph), indent=1).encode(),
             self.recipe.name: recipe.encode(),
             **({self.imports.name: json.dumps(dict(imported), indent=1).encode()} if imported else {}),
             **kept,
         }
+        self._clear()
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
         self._write_record({"status": STARTING, "files": digests, "step": step})
         for name, content in files.items():
@@ -288,13 +287,14 @@ class RunDirectory:
         return self._json(self.data)
 
     def _text(self, path: Path) -> str:
-        report = Report()
         if not path.exists():
             raise self.fault(f"there is no {path.name} in it" if self.path.is_dir() else self._no_folder())
-        source = read(path, report)
-        if source is None:
-            raise ModgraphError(report.diagnostics)
-        return source.text
+        try:
+            return read_file(path).decode()
+        except OSError as error:
+            raise self.fault(f"{path.name} cannot be read: {reason_of(error)}") from error
+        except ValueError as error:
+            raise self.fault(f"{path.name} is damaged") from error
 
     def _json(self, path: Path) -> Any:
         text = self._text(path)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from modgraph.data import DataSet
 from modgraph.declare import shown_briefly
 from modgraph.diagnostics import ModgraphError, Report, Source, Span, did_you_mean
+from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
 from modgraph.recipes import errors
 from modgraph.recipes.schema import read_section
-from modgraph.recipes.yaml_tree import Branch, Leaf
+from modgraph.recipes.yaml_dump import dump_yaml
+from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
 from modgraph.syntax import parse, read
 from modgraph.training.sections import Start, Train, mapping_of, parameters_in, tree_of
 
@@ -33,11 +33,22 @@ class Recipe:
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
     def to_yaml(self) -> str:
-        """Every key, defaults included; reads back as the same recipe."""
-        model = {name: list(value) if isinstance(value, tuple) else value for name, value in self.model.items()}
+        """Every key, defaults included. Raises `NotReadBack` where the text is read as another recipe, or as none."""
+        text, report = dump_yaml(self._record()), Report()
+        found = _recipe(read_tree(Source("recipe.yaml", text), report), report)
+        if found is None or report.errors or found._record() != self._record():
+            raise NotReadBack(f"the recipe is read back as another:\n{text}")
+        return text
+
+    def _record(self) -> dict[str, Any]:
         start = {} if self.start is None else {"start": self.start.plain()}
-        record = {"model": model, **start, "data": self.data.plain(), "train": self.train.plain()}
-        return yaml.safe_dump(record, sort_keys=False)
+        model = {name: _listed(value) for name, value in self.model.items()}
+        return {"model": model, **start, "data": self.data.plain(), "train": self.train.plain()}
+
+
+def _listed(value: Any) -> Any:
+    """A constant with lists where it has ranges and tuples."""
+    return [*map(_listed, value)] if isinstance(value, tuple | range) else value
 
 
 def keyed(overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.course import Course
 from modgraph.training.engine import Engine
 from modgraph.training.held_out import with_validation
+from modgraph.training.kept import check_kept_spec
 from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
 from modgraph.training.loss_weights import weighing_losses
 from modgraph.training.memory import memory_told
@@ -54,6 +55,7 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     recipe, program = read_with_spec(recipe_path or recipe_beside(spec), spec, keyed(overrides))
     directory = RunDirectory(Path(out or f"runs/{Path(spec).stem}"))
     directory.refuse_existing()
+    check_kept_spec(program, directory)
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
     with _begun(
         program, recipe, directory, lambda engine, _: _inherited(engine.state, recipe.start, weight_map)
@@ -68,6 +70,7 @@ def migrated(
     """A new run of another spec, where a checkpoint of a run left it; or one that begins with its weights alone, where
     it is to `restart`, or learns from other examples. Raises `ModgraphError`."""
     directory = RunDirectory(Path(out))
+    check_kept_spec(program, directory)
     way_out = f"begin a new run from this one's weights: modgraph train SPEC -s start.run={run.path}"
     if recipe.data == run.recipe.data:
         run.refuse_changed(run.splits(), run.fingerprints, way_out)

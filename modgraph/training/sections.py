@@ -13,7 +13,7 @@ from modgraph.files import exists
 from modgraph.recipes import errors
 from modgraph.recipes.optimizers import Adam, Constant, Optimizer, Schedule
 from modgraph.recipes.schema import Section, read_section
-from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
+from modgraph.recipes.yaml_tree import NODES, Branch, Leaf, read_tree
 from modgraph.syntax import read
 from modgraph.training.algorithms import Algorithm, Backprop
 
@@ -152,12 +152,15 @@ def parameters_in(section: Branch, report: Report) -> dict[str, Any]:
     """The values of the spec's parameters."""
     found = {}
     for name, item in section.items.items():
-        if isinstance(item, Leaf):
-            found[name] = item.value
-        else:
-            span, meaning = section.keys.get(name, item.span), "a parameter of the spec"
+        if isinstance(item, Branch):
             problem = "must be a plain value, not a mapping"
-            report.add(errors.BadValue(span=span, key=f"model.{name}", problem=problem, meaning=meaning))
+        elif isinstance(item.value, range) and len(item.value) > NODES:
+            problem = f"must have at most {NODES:,} values"
+        else:
+            found[name] = item.value
+            continue
+        span, meaning = section.keys.get(name, item.span), "a parameter of the spec"
+        report.add(errors.BadValue(span=span, key=f"model.{name}", problem=problem, meaning=meaning))
     return found
 
 

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modgraph.declare import Declaration, Setting, shown_value
@@ -109,7 +109,7 @@ def test_what_is_accepted_reads_back_as_json_and_as_text(case: str, name: str) -
     try:
         graph = graph_of(case, name)
     except ModgraphError:
-        assume(False)
+        return
     stored, printed = from_json(json.loads(json.dumps(to_json(graph)))), parse_text(to_text(graph))
     assert to_json(stored) == to_json(graph), "another graph as JSON"
     assert (printed, printed.parameters) == (graph, graph.parameters), "another graph as text"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError, Report, Source
+from modgraph.ir import NotReadBack
 from modgraph.recipes.optimizers import AdamW, Constant, Cosine, Linear, Stairs
 from modgraph.recipes.yaml_tree import read_tree
 from modgraph.training.recipe import read_recipe, read_with_spec
@@ -104,7 +107,7 @@ MISTAKES = {
     "start: {run: a, weights: b, map: c}": ("MG504", "both run and weights"),
     "model: {a: {b: 1}}": ("MG504", "must be a plain value"),
     "model: {a: {}}": ("MG504", "must be a plain value"),
-    "model: {a: [[1]]}": ("MG502", "plain values"),
+    "model: {a: [[{b: 1}]]}": ("MG502", "plain values"),
     "model: [1]": ("MG504", "must be a mapping"),
     "train: {clip: 1e999}": ("MG504", "must be a finite number"),
     "data: {name: max_digits}": ("MG506", 'did you mean "min_max_digits"'),
@@ -114,7 +117,7 @@ MISTAKES = {
     "- 1": ("MG502", "not a mapping"),
     "train: [": ("MG502", ""),
     "\ttrain: 3": ("MG502", ""),
-    "train: {epochs: [1, [2]]}": ("MG502", "plain values"),
+    "train: {epochs: [1, [2]]}": ("MG504", "must be a whole number"),
     "train: {seed: !!python/object:os.system x}": ("MG502", "no meaning"),
 }
 
@@ -148,7 +151,7 @@ train:
   batch: 4: 4
   optimizer:
     name: adm
-    lr: [1, [2]]
+    lr: [1, {a: 2}]
   schedule: !!python/object:os.system x
   epochs: 3
   losses: {cross_entropy: 1, importance
@@ -283,7 +286,7 @@ MONSTERS = {
     "aliases of lists": ("a: &a [" + "x, " * 2000 + "]\nb: {" + ", ".join(f"k{i}: *a" for i in range(100)) + "}",
         "more than 100,000", "&a [x"),
     "a mapping in itself": ("data: &a {b: {c: *a}}", "it holds itself", "&a {b"),
-    "a list in itself": ("data: &a [*a]", "a list holds plain values", "&a [*a"),
+    "a list in itself": ("data: &a [*a]", "a list holds plain values and lists", "&a [*a"),
     "a merge": ("base: &b {epochs: 1}\ntrain: {<<: *b}", "<< takes over nothing here", "<<"),
     "letters": ("data: digits\n" + "# nothing\n" * 30_000, "more than 262,144 letters", ""),
     "many mistakes": (
@@ -335,3 +338,28 @@ def test_any_file_gives_a_recipe_or_messages(tmp_path_factory: pytest.TempPathFa
     path = recipe_of(tmp_path_factory.mktemp("recipe"), content)
     with pytest.raises(ModgraphError):
         read_recipe(path)
+
+
+CONSTANTS = st.recursive(
+    st.booleans()
+    | st.integers(-(10**38), 10**38)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.sampled_from(["1e5", "-1.5E+3", "0x10", "on", "null", "<<", "=", "2020-01-01", "1:30", "~", "9" * 40, "\x85"]),
+    lambda inner: st.lists(inner, max_size=3).map(tuple),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(CONSTANTS | st.builds(range, st.integers(-9, 9), st.integers(-9, 9)))
+def test_every_constant_that_a_parameter_can_be_reads_back(value: object) -> None:
+    wanted = tuple(value) if isinstance(value, range) else value
+    with tempfile.TemporaryDirectory() as folder:
+        text = replace(read_recipe(recipe_of(Path(folder), GOOD)), model={"p": value}).to_yaml()
+        assert repr(read_recipe(recipe_of(Path(folder), text)).model["p"]) == repr(wanted)
+
+
+def test_what_would_not_read_back_is_a_fault_and_no_recipe(tmp_path: Path) -> None:
+    recipe = replace(read_recipe(recipe_of(tmp_path, GOOD)), model={"p": float("inf")})
+    with pytest.raises(NotReadBack):
+        recipe.to_yaml()

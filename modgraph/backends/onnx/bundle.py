@@ -27,7 +27,7 @@ from modgraph.backends.report import told_of_routes
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
-from modgraph.ir import Graph, Node, OpNode, ScanNode
+from modgraph.ir import Graph, Node, OpNode, ScanNode, stored_form
 from modgraph.passes import (
     INFERENCE,
     WITH_NOVELTY,
@@ -110,6 +110,7 @@ def export(
         raise ModgraphError([NoNovelty(model=model.graph.name)])
     inference = deterministic(model, export_pipeline(routing, novelty, others))
     _check_model(inference)
+    stored_form(inference.graph)  # before all work: what the bundle tells of itself must be read again
     described = Description.of(description, model.graph)
     tried = Examples.of(inference.graph, examples)
     traced = trace(inference, tried)

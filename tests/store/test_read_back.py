@@ -1,0 +1,41 @@
+"""What a run is laid out with can be read again, or nothing is laid out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from modgraph.ir import Graph, NotReadBack, stored_form
+from modgraph.program import loads
+from modgraph.store.run_directory import STARTED, RunDirectory
+from modgraph.syntax.limits import SOURCE_BYTES
+from modgraph.training.stored_run import load_run
+from tests.small_runs import begin, laid_out
+
+SPEC = "model m(p=[1]) { input x: float[6] y = x -> linear(3) output y }"
+
+
+def test_a_graph_that_cannot_be_read_again_is_a_fault_before_any_file_is_written(tmp_path: Path) -> None:
+    with pytest.raises(NotReadBack, match="is no name"):
+        stored_form(Graph("two words"))
+    with pytest.raises(NotReadBack):
+        RunDirectory(tmp_path).lay_out("", {}, Graph("two words"), "", {})
+    assert not any(tmp_path.iterdir()), "something was written"
+
+
+def test_a_graph_larger_than_any_spec_opens_again(tmp_path: Path) -> None:
+    graph, run = loads(SPEC, p=[*range(300_000)]).ir, RunDirectory(tmp_path)
+    run.lay_out(SPEC, {}, graph, "", {})
+    run.mark(STARTED)
+    assert run.ir.stat().st_size > SOURCE_BYTES, "it is no larger than a spec may be"
+    assert run.read_graph() == graph
+
+
+def test_a_run_whose_parameters_are_lists_of_lists_and_ranges_opens_again(tmp_path: Path) -> None:
+    spec = laid_out(tmp_path)
+    spec.write_text(spec.read_text().replace("hidden=16", 'hidden=16, sizes=[[1]], taken=0..4, called="a"'))
+    given = {"sizes": ((1, 2), (3,)), "taken": range(2), "called": "1e5"}
+    begin(spec, tmp_path / "run", train__epochs=1, train__steps_per_epoch=1, **given)
+    kept = load_run(tmp_path / "run").graph.parameters
+    assert kept == {"hidden": 16, "sizes": ((1, 2), (3,)), "taken": range(2), "called": "1e5"}
