@@ -13,13 +13,20 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from modgraph_runtime import Bundle, BundleError
+from modgraph_runtime import Bundle, BundleError, model_file
 from modgraph_runtime.command import main as runtime_main
 from modgraph_runtime.integrity import LENGTH, trailer
 from onnx import TensorProto, helper
 
 import modgraph
 from modgraph.cli import main
+
+
+@pytest.fixture(params=["bytes", "path"], autouse=True)
+def given(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ONNX Runtime is given of a file: its bytes, or, as of a large one, the path of the open file."""
+    monkeypatch.setattr(model_file, "LARGE", 0 if request.param == "path" else model_file.LARGE)
+
 
 SMALL = """model small() { input x: float[4] target label: class[3] y = x -> linear(3) output y
   loss cross_entropy(y, label) }"""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from modgraph_runtime.files import open_file
-from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_of
+from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_in, damage_of
+from modgraph_runtime.model_file import model_of, stamp_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port
 
 FORMAT = 1
@@ -45,18 +47,15 @@ class Bundle:
     about the model. `targets` and `left_out` are names that arrays for it may have and that it does not take: what it
     was trained on, and what goes with outputs of the model that it leaves out.
 
-    The file's bytes are read once and held against the digest that they end in, before anything else looks at them. If
-    there is a `<stem>.json` beside the file, it must be the manifest that the file holds, unless it is a JSON value
-    that is no manifest at all. `check=False` leaves both out: bundles of older versions have no digest.
+    The file's bytes are held against the digest that they end in, before ONNX Runtime sees them. If there is a
+    `<stem>.json` beside the file, it must be the manifest that the file holds, unless it is a JSON value that is no
+    manifest at all. `check=False` leaves both out: bundles of older versions have no digest.
     """
 
     def __init__(self, path: str | Path, threads: int = 0, check: bool = True) -> None:
         """Raises `BundleError` if the file cannot be read, is no bundle, or is not as it was exported."""
         self.path = Path(path)
-        content = _content(self.path)
-        if check and (damage := damage_of(content)):
-            raise BundleError(f'"{path}" {damage.reason}', damage.way_out)
-        self._session = _session(self.path, content, threads)
+        self._session = _session(self.path, threads, check)
         self.manifest = self._read_manifest()
         if check:
             self._hold_beside(self.path.with_suffix(".json"))
@@ -94,7 +93,11 @@ class Bundle:
 
     def _hold_beside(self, path: Path) -> None:
         """The manifest beside the file, if there is one, against the one in it. Raises `BundleError`."""
-        if path.exists() and (damage := damage_beside(_content(path), self.manifest)):
+        if not path.exists():
+            return
+        with _reading(path) as file:
+            text = file.read()
+        if damage := damage_beside(text, self.manifest):
             raise BundleError(f'"{path}", the manifest beside the bundle, {damage.reason}', damage.way_out)
 
     def _hold(self, ports: Mapping[str, Port], tensors: Any) -> None:
@@ -145,17 +148,31 @@ class Bundle:
         return np.array(port.classes)[best] if len(port.classes) == values.shape[-1] else best
 
 
-def _content(path: Path) -> bytes:
+@contextmanager
+def _reading(path: Path) -> Iterator[IO[bytes]]:
+    """An open file. Raises `BundleError` where it cannot be opened or read."""
     try:
         with open_file(path) as file:
-            return file.read()
+            yield file
     except FileNotFoundError as error:
         raise BundleError(f'there is no file "{path}"', MADE_BY) from error
     except OSError as error:
         raise BundleError(f'cannot read "{path}": {(error.strerror or str(error)).lower()}', MADE_BY) from error
 
 
-def _session(path: Path, content: bytes, threads: int) -> ort.InferenceSession:
+def _session(path: Path, threads: int, check: bool) -> ort.InferenceSession:
+    """The model of a bundle, opened. Raises `BundleError`."""
+    with _reading(path) as file:
+        before, model = stamp_of(file), model_of(file)
+        if check and (damage := damage_of(model) if isinstance(model, bytes) else damage_in(file)):
+            raise BundleError(f'"{path}" {damage.reason}', damage.way_out)
+        session = _session_of(model, path, threads)
+        if isinstance(model, str) and stamp_of(file) != before:
+            raise BundleError(f'"{path}" was written to while it was opened', "open it again when it is whole")
+    return session
+
+
+def _session_of(model: str | bytes, path: Path, threads: int) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.use_deterministic_compute = True
     options.intra_op_num_threads = threads
@@ -163,10 +180,10 @@ def _session(path: Path, content: bytes, threads: int) -> ort.InferenceSession:
     for key, value in CLOSED.items():
         options.add_session_config_entry(key, value)
     try:
-        session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"], enable_fallback=0)
+        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except ORT_ERRORS as error:
         raise BundleError(f'"{path}" is no ONNX model that can be loaded: {_first_line(error)}') from error
-    session._model_bytes = None  # onnxruntime would keep them for a fall-back that there is none of
+    session._model_bytes = session._model_path = None  # kept for a fall-back that there is none of
     return session
 
 

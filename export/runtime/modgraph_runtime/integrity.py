@@ -8,15 +8,18 @@ nothing that reads ONNX is needed. It tells damage, not intent: who changes a fi
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 DIGITS = 2 * hashlib.sha256().digest_size
 KEY = b"modgraph.sha256"
 ENTRY = bytes([0x0A, len(KEY), *KEY, 0x12, DIGITS])  # StringStringEntryProto: key = 1, value = 2
 START = bytes([0x72, len(ENTRY) + DIGITS]) + ENTRY  # ModelProto: metadata_props = 14
 LENGTH = len(START) + DIGITS
+BUFFER = 2**18
 
 PRODUCER = b"\x12\x08modgraph"  # ModelProto: producer_name = 2
 HEAD = 32  # bytes among which it stands
@@ -50,10 +53,23 @@ def trailer(content: bytes | memoryview) -> bytes:
 
 def damage_of(content: bytes) -> Damage | None:
     """What is wrong with a bundle's bytes, if anything."""
-    end = content[-LENGTH:]
-    if end.startswith(START):
-        return None if end == trailer(memoryview(content)[:-LENGTH]) else CHANGED
-    return NO_DIGEST if PRODUCER in content[:HEAD] or MANIFEST_ENTRY in content else NO_BUNDLE
+    return damage_in(io.BytesIO(content))
+
+
+def damage_in(file: IO[bytes]) -> Damage | None:
+    """What is wrong with an open bundle, if anything. Its bytes pass through a buffer that stays in the cache."""
+    length = file.seek(0, os.SEEK_END) - LENGTH
+    file.seek(max(0, length))
+    end = file.read()
+    file.seek(0)
+    if not end.startswith(START):
+        content = file.read()
+        return NO_DIGEST if PRODUCER in content[:HEAD] or MANIFEST_ENTRY in content else NO_BUNDLE
+    digest = hashlib.sha256()
+    while length > 0 and (piece := file.read(min(length, BUFFER))):
+        digest.update(piece)
+        length -= len(piece)
+    return None if end == START + digest.hexdigest().encode() else CHANGED
 
 
 def damage_beside(text: bytes, manifest: Mapping[str, Any]) -> Damage | None:
