@@ -18,6 +18,7 @@ from modgraph.store.growth import growth_of
 from modgraph.store.metrics import read_metrics
 from modgraph.store.opened import Kind, Opened, opened
 from modgraph.store.run_directory import RunDirectory
+from modgraph.store.sealed_logs import check_logs
 from modgraph.store.stored_trace import StoredTrace, read_trace
 
 ABOUT = ("step", "epoch", "split", "task", "phase")  # what a line of metrics tells beside them
@@ -28,6 +29,7 @@ def page_of_opened(shown: Opened) -> str:
     if shown.run is None or shown.kind is not Kind.RUN:
         scene = scene_of(shown.graph)
         return page_of(scene.name, [Pane(scene, shown.source)])
+    check_logs(shown.run)
     trace, growth = read_trace(shown.run), growth_of(shown.run)
     measured = list(_charts(read_metrics(shown.run)))
     sections = [Section("Training", measured)] if measured else []

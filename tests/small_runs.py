@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from modgraph.store.records import sealed, unsealed
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
 
@@ -66,6 +67,14 @@ def forget_digests(run: Path) -> None:
         record = json.loads(path.read_text())
         del record["digest"], record["format"], record["graph"], record["origin"]
         path.write_text(json.dumps(record))
+
+
+def forget_seals(run: Path) -> None:
+    """Make a run one of before its checkpoints knew its logs."""
+    for path in (run / "checkpoints").glob("*.json"):
+        record = unsealed(json.loads(path.read_text()))
+        del record["facts"]["logs"]
+        path.write_bytes(sealed(record))
 
 
 def interrupt_at(engine: Engine, step: int) -> None:

@@ -87,6 +87,17 @@ class RunChanged(Diagnostic):
     names: str
 
 
+class LogsChanged(Diagnostic):
+    """The logs of a run tell how its model came about: each checkpoint knows what they said when it was written. Only
+    lines behind that may be missing or damaged, those of a training that was killed."""
+
+    code = "MG621"
+    message = 'logs of the run "{path}" are not what its training wrote: {names}'
+    help = "put them back as they were, or begin a new run from its weights, with start: {{run: {path}}}"
+    path: str
+    names: str
+
+
 class NewerFormat(Diagnostic):
     """What is stored has a format with a number; this version reads its own and older ones."""
 
@@ -155,7 +166,7 @@ class DamagedGrowth(Diagnostic):
 
     code = "MG617"
     message = 'line {line} of "{path}" tells nothing of growth'
-    help = "remove the line, or take the run up again, which cuts the file back: modgraph train SPEC --resume RUN"
+    help = "take the run up again, which cuts the file back: modgraph train --resume RUN"
     path: str
     line: int
 
@@ -166,6 +177,6 @@ class DamagedMetrics(Diagnostic):
 
     code = "MG141"
     message = 'line {line} of "{path}" holds no metrics'
-    help = "remove the line, or take the run up again, which writes the file anew: modgraph train SPEC --resume RUN"
+    help = "take the run up again, which cuts the file back: modgraph train --resume RUN"
     path: str
     line: int

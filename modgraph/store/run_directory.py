@@ -106,6 +106,11 @@ class RunDirectory:
         return self.path / "tasks.jsonl"
 
     @property
+    def logs(self) -> tuple[Path, ...]:
+        """What a training writes line by line."""
+        return self.metrics, self.growth, self.detections, self.tasks
+
+    @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
 

@@ -16,6 +16,7 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.ir import comparisons
 from modgraph.metrics.compared import Accuracy, accuracies
 from modgraph.store.growth import growth_of
+from modgraph.store.sealed_logs import check_logs
 from modgraph.trace.errors import NothingToTrace
 from modgraph.trace.history import entropies_of, history_of
 from modgraph.trace.record import record
@@ -29,6 +30,7 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
     routes = routes_with_gates(run.graph) if route is None else [route_called(run.graph, route)]
     if not routes:
         raise ModgraphError([NothingToTrace(path=str(run.path))])
+    check_logs(run.directory)
     checkpoint = run.checkpoint()
     model = run.model_of(checkpoint)
     name, arrays = chosen_split(run.splits(), split)

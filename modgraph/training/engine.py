@@ -25,6 +25,7 @@ from modgraph.metrics.means import Means
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.run_directory import RunDirectory
+from modgraph.store.sealed_logs import LOGS, cut_logs, seal_logs
 from modgraph.training.course import Course, Facts, Turn
 from modgraph.training.divergence import FiniteCheck, wrong_in
 from modgraph.training.divided import made_whole
@@ -71,6 +72,8 @@ class Engine:
         self.order = self._order()
         self.state = train_state(graph, train, self.phase, processes, checkpoint)
         if checkpoint is not None and processes.is_rank_zero:
+            if LOGS in checkpoint.facts:
+                cut_logs(directory, checkpoint.facts[LOGS])
             course.take_up(self)
 
     def _order(self) -> RandomOrder:
@@ -140,7 +143,7 @@ class Engine:
             raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
         if self.processes.is_rank_zero:
             means = Means.joined(part for part, _ in parts)
-            now = replace(now, facts={**now.facts, "means": means.facts()})
+            now = replace(now, facts={**now.facts, "means": means.facts(), LOGS: seal_logs(self.directory)})
             write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
 
     def _take_up(self, checkpoint: Checkpoint, graph: Graph) -> None:

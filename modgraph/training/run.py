@@ -23,6 +23,7 @@ from modgraph.program import Program
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, recipe_beside
+from modgraph.store.sealed_logs import LOGS, check_logs, seal_logs
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.carried import Carried, Edit, carried, frozen_alike, renamed
 from modgraph.training.compiled import refuse_without_compiler
@@ -157,7 +158,11 @@ def resumed(path: str) -> Iterator[Engine]:
     run = load_run(path)
     splits = run.splits()
     way_out = f"put them back, or begin a new run from this one's weights: -s start.run={path}"
-    check = partial(run.refuse_changed, splits, run.fingerprints, way_out)
+
+    def check() -> None:
+        check_logs(run.directory)
+        run.refuse_changed(splits, run.fingerprints, way_out)
+
     with _engine(run.began_with, run.recipe, splits, run.directory, check, resume=True) as engine:
         _refuse_other_epochs(engine, way_out)
         yield engine
@@ -234,7 +239,8 @@ def finish(engine: Engine) -> dict[str, Any]:
     for split, arrays in tests.items():
         metrics |= {f"{split}.{name}": value for name, value in engine.measured(model, arrays).items()}
     if processes.is_rank_zero:
-        engine.directory.mark(FINISHED, metrics=finite(metrics), **engine.course.record(engine))
+        facts = {**engine.course.record(engine), LOGS: seal_logs(engine.directory)}
+        engine.directory.mark(FINISHED, metrics=finite(metrics), **facts)
     return metrics
 
 

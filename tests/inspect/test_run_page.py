@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from modgraph.store.run_directory import RunDirectory
 from modgraph.training.run import finish, started
 from modgraph.training.stored_run import load_run
 from tests.inspect.browser import quiet_page
+from tests.small_runs import forget_seals
 
 SPEC = """
 model small(experts=3) {
@@ -93,17 +95,19 @@ def test_a_traced_run_shows_loads_and_traffic(run: Path, tmp_path: Path, browser
 
 
 def test_damaged_metrics_are_told(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = shutil.copytree(run, tmp_path / "run")
     metrics = RunDirectory(run).metrics
     before = metrics.read_text()
+    metrics.write_text(before + '{"step": 9')  # as a training leaves it for a moment
+    assert main(["visualize", str(run), "-o", str(tmp_path / "run.html")]) == 0
+    forget_seals(run)
     for damaged, line in ((before + "{]\n", len(before.splitlines()) + 1), ("7\n" + before, 1)):
         metrics.write_text(damaged)
+        capsys.readouterr()
         assert main(["visualize", str(run), "-o", str(tmp_path / "run.html")]) == 1
         told = capsys.readouterr().err
         assert "MG141" in told
         assert f"line {line} of" in told
-    metrics.write_text(before + '{"step": 9')  # as a training leaves it for a moment
-    assert main(["visualize", str(run), "-o", str(tmp_path / "run.html")]) == 0
-    metrics.write_text(before)
 
 
 def test_programs_and_runs_show_themselves_in_notebooks(run: Path, tmp_path: Path, browser: Browser) -> None:

@@ -21,7 +21,7 @@ from modgraph.store.growth import growth_of, read_detections, read_edits, thresh
 from modgraph.store.opened import Kind, opened
 from modgraph.store.run_directory import RunDirectory
 from tests.continual_runs import SPEC, laid_out
-from tests.small_runs import begin, forget_digests
+from tests.small_runs import begin, forget_digests, forget_seals
 
 POOL, DESCRIPTOR = "layer.1.adapter", "layer.1.descriptor"
 
@@ -232,6 +232,7 @@ def test_a_trace_tells_growth_and_draws_it(run: Path, tmp_path: Path, capsys: py
     assert main(["trace", str(run), "--html", str(tmp_path / "x.html")]) == 0
     assert "Growth" in {each["title"] for each in page_data(tmp_path / "x.html")["sections"]}
     still = shutil.copytree(run, tmp_path / "still", ignore=shutil.ignore_patterns("*.jsonl"))
+    forget_seals(still)
     capsys.readouterr()
     assert main(["trace", str(still), "-o", str(tmp_path / "y.png"), "--view", "growth"]) == 1
     assert "MG842" in capsys.readouterr().err

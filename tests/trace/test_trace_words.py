@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from modgraph.trace.views import EXAMPLES, VIEWS
 from modgraph.trace.words import LEAST, MOST, typical_words
 from modgraph.training import load_run
 from modgraph.training.run import finish, started
+from tests.small_runs import forget_seals
 
 LANGUAGE = """
 model language(vocabulary=60, hidden=6, modules=3) {
@@ -275,10 +277,10 @@ def test_entropies_over_the_training_are_those_that_were_logged(run: Path, tmp_p
 def test_a_run_without_a_record_of_controllers_is_told(
     layers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = (layers / "metrics.jsonl").read_text()
-    (layers / "metrics.jsonl").write_text(log.replace("H_a", "H_x"))
-    assert main(["trace", str(layers), "--view", "controllers", "-o", str(tmp_path / "c.png")]) == 1
-    (layers / "metrics.jsonl").write_text(log)
+    run = shutil.copytree(layers, tmp_path / "run")
+    forget_seals(run)
+    (run / "metrics.jsonl").write_text((run / "metrics.jsonl").read_text().replace("H_a", "H_x"))
+    assert main(["trace", str(run), "--view", "controllers", "-o", str(tmp_path / "c.png")]) == 1
     assert "error[MG812]" in capsys.readouterr().err
 
 
