@@ -37,12 +37,19 @@ class GumbelNoise(nn.Module):
 class Draw(AlongAxis):
     """One place along an axis, drawn from the softmax of logits in training, the most probable otherwise."""
 
-    def forward(self, x: Tensor, told: Tensor | None = None, real: tuple[Tensor | None, ...] = (None,)) -> Tensor:
-        """x of any shape gives the same shape; what is told holds places, or `DRAW`, and lacks the axis, perhaps others
-        of one place too.
+    def forward(
+        self,
+        x: Tensor,
+        taken: Tensor | None = None,
+        told: Tensor | None = None,
+        real: tuple[Tensor | None, ...] = (None,),
+    ) -> Tensor:
+        """x of any shape gives the same shape.
 
-        Padding is never chosen; where all is, the choice is zero.
+        `taken` in training, and `told` always, hold places, or `DRAW`; they lack the axis, perhaps others of one place
+        too. Padding is never chosen; where all is, the choice is zero.
         """
+        told = taken if self.training and told is None else told
         scores = cleared(x.detach(), real[0], -torch.inf)
         scores = scores if self.axis == -1 else scores.movedim(self.axis, -1)
         if told is not None:

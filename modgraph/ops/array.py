@@ -33,6 +33,8 @@ class Array(Op):
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if len(found) != 1:
             raise Misfit("it takes one value, which tells how many examples there are")
+        if found[0].per == "batch":
+            raise Misfit(f"it takes a value of each example, and this is {found[0]}", "", 0)
         axes = Axes(self)
         axes.lead = self.shape()
         axes.bound["rank"] = len(found[0].shape)

@@ -9,7 +9,7 @@ from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
 from modgraph.ops.choice import TopK
-from modgraph.ops.op import Op
+from modgraph.ops.op import Op, check_one_kind
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, shapes_meet, shown
 
@@ -44,6 +44,8 @@ class NormalNoise(Op):
         if not shapes_meet(found[0].shape, found[-1].shape):
             shapes = " and ".join(shown(each.shape) for each in found)
             raise Misfit(f"a value and its deviation are of one shape, not {shapes}", "", 1)
+        if found[-1].per == "example":
+            check_one_kind(found)
         return Signature(self, found, Axes(self), (found[0],))
 
     def without_chance(self) -> Op:
@@ -108,6 +110,7 @@ class Draw(Op):
         others = (*x.shape[:at], *x.shape[at + 1 :])
         if len(found) == 2 and (found[1].dtype not in ("float", "class") or not shapes_meet(found[1].shape, others)):
             raise Misfit(f"what is taken is told by the number of a place for each of {shown(others)}", "", 1)
+        check_one_kind(found)
         return Signature(self, found, axes, (x,))
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:

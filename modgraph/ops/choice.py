@@ -5,7 +5,7 @@ from __future__ import annotations
 from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
 from modgraph.ops.along_axis import AlongAxis
 from modgraph.ops.axes import axis_called
-from modgraph.ops.op import Op
+from modgraph.ops.op import Op, check_one_kind
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, once_each
 
@@ -55,7 +55,8 @@ class MaskedSoftmax(AlongAxis):
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         (x,) = super().infer(axes, found)
-        return (x.with_shape(axes.lead or ()),)
+        of_each = next((type_ for type_ in found if type_.per == "example"), x)
+        return (of_each.with_shape(axes.lead or ()),)
 
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
@@ -91,6 +92,7 @@ class WithinCapacity(Op):
     axis: int | str = axis_setting(-1)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_one_kind(found)
         axes.bound["position"] = position = position_of(self.axis, found[0], self.name)
         modules = (axes.lead or ())[position]
         if modules.is_padded:
@@ -218,6 +220,7 @@ class StraightThrough(Op):
     straight = True
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_one_kind(found)
         return (found[0].with_shape(axes.lead or ()),)
 
     def zero_with(self) -> tuple[int, ...]:

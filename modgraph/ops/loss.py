@@ -10,7 +10,7 @@ from typing import Any
 
 from modgraph.declare import Operand, Role, Signature, TorchModule, Use, setting
 from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison
-from modgraph.ops.op import Op
+from modgraph.ops.op import Op, check_one_kind
 from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
 
@@ -22,6 +22,12 @@ class _Objective(Op):
     """What is made to be minimised."""
 
     objective = True
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        (result,) = super().infer(axes, found)
+        if result.per == "batch":
+            raise Misfit(f"it is a number for each example, and this is one over the batch: {found[0]}", "", 0)
+        return (result,)
 
 
 class _Likelihood(_Objective):
@@ -93,6 +99,10 @@ class CrossEntropy(_Likelihood):
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
     since: int = setting(0, min=0, doc="the first class that has a share; a continual training masks old ones so")
     missing: bool = setting(False, doc=MISSING_LABELS)
+
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        check_one_kind(found)
+        return super().infer(axes, found)
 
     def check(self, axes: Axes) -> None:
         classes, logits = axes["classes"], axes.fixed("C")
@@ -200,6 +210,8 @@ class _Balance(_Objective):
         if axes["M"].is_padded:
             reason = f'examples differ in their length along "{axes["M"]}", so it is no axis of modules'
             raise Misfit(reason, "give the axis a number in the input's type", 0)
+        if self.over == "example" and found[0].per == "batch":
+            raise Misfit(f"it is a number for each example, and this is one over the batch: {found[0]}", "", 0)
         return (TensorType("float", (), per="batch" if self.over == "batch" else "example"),)
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from modgraph.declare import Declaration, Registry, Role, Signature, Use
 from modgraph.ops.comparison import Comparison
 from modgraph.tape import Value
+from modgraph.types import Misfit, TensorType
+
+
+def check_one_kind(found: Sequence[TensorType]) -> None:
+    """Raises `Misfit` where some values are of each example and some over the batch."""
+    if len({type_.per for type_ in found}) > 1:
+        raise Misfit("it takes values of each example or values over the batch, not both")
 
 
 class Op(Declaration):

@@ -8,7 +8,7 @@ from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, position_of, product, setting
 from modgraph.ops.linear import VECTORS
-from modgraph.ops.op import Op
+from modgraph.ops.op import Op, check_one_kind
 from modgraph.tape import Value
 from modgraph.types import (
     Axes,
@@ -16,7 +16,6 @@ from modgraph.types import (
     Misfit,
     Shape,
     TensorType,
-    floats,
     is_path,
     met_shapes,
     once_each,
@@ -72,7 +71,8 @@ class Concat(Op):
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if not found or any(type_.dtype != "float" for type_ in found):
             raise Misfit("it joins float values", "write (a, b) -> concat")
-        return Signature(self, found, Axes(self), (floats(*self._joined(found)),))
+        check_one_kind(found)
+        return Signature(self, found, Axes(self), (found[0].with_shape(self._joined(found)),))
 
     def _joined(self, found: tuple[TensorType, ...]) -> Shape:
         outer, total = found[0].shape[:-1], 0
@@ -111,8 +111,7 @@ class Stack(Op):
         return (use.tape.copy(*operands),)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        if len({type_.per for type_ in found}) != 1:
-            raise Misfit("it takes values of each example or values over the batch, not both")
+        check_one_kind(found)
         new = named_axis(len(found), self.axis) if self.axis else Axis(len(found))
         return (found[0].with_shape(once_each((new, *(axes.lead or ())))),)
 
@@ -145,7 +144,7 @@ class Split(Op):
         if sum(lengths) != last:
             raise Misfit(f"{' + '.join(map(str, lengths))} is {sum(lengths)}, and the axis has {last}")
         axes.bound["lengths"] = lengths
-        return tuple(floats(*found[0].shape[:-1], length) for length in lengths)
+        return tuple(found[0].with_shape((*found[0].shape[:-1], length)) for length in lengths)
 
 
 class Rename(Op):

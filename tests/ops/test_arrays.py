@@ -39,6 +39,13 @@ def test_a_constant_is_what_its_lists_say_in_torch_and_in_a_bundle(tmp_path: Pat
         np.testing.assert_allclose(run[name], value.detach(), atol=1e-5)
 
 
+def test_an_array_is_there_for_each_example_whatever_tells_how_many_there_are() -> None:
+    text = "model m() { input x: float[3] y = x -> constant(numbers=[2]) -> sqrt -> parameter(sizes=[2]) output y }"
+    assert modgraph.loads(text).build()(torch.zeros(4, 3)).shape == (4, 2)
+    with pytest.raises(ModgraphError, match="it takes a value of each example"):
+        modgraph.loads("model m() { input x: float[3] y = x -> batch_mean -> parameter(sizes=[2]) output y }")
+
+
 def test_a_constant_of_one_number_grows_with_a_pool_and_one_of_many_cannot() -> None:
     given = "input x: float[3] pool p[2] = linear(3) constant c: float[p, 3] = 0.5"
     text = f"model m() {{ {given} y = (x -> p) * c output y }}"

@@ -63,6 +63,42 @@ def test_an_axis_of_any_length_is_none_of_modules(use: str) -> None:
         modgraph.loads(f"model m() {{ input x: float[5, time] y = {use} loss mean(y, axis=-1) output x }}")
 
 
+STATE_USES = {
+    "y = (s, s) -> concat": (5, 12),
+    "y, z = s -> split([2, 4])": (5, 2),
+    "y = (s, s) -> stack": (2, 5, 6),
+    "y = (s, x) -> masked_softmax": (4, 5, 6),  # of each example, as one of its values is
+}
+
+
+@pytest.mark.parametrize("use", STATE_USES)
+def test_a_type_says_whether_a_value_is_one_over_the_batch(use: str) -> None:
+    program = modgraph.loads(f"model m() {{ input x: float[5, 6] state s: float[5, 6] = zeros {use} output y }}")
+    (result,) = program.ir.outputs.values()
+    found = program.build()(torch.zeros(4, 5, 6))
+    assert isinstance(found, Tensor) and found.shape == STATE_USES[use]
+    assert program.ir.type_of(result).per == ("example" if len(found) == 4 else "batch")
+
+
+MIXED = [
+    "(s, x) -> concat",
+    "(x, s) -> straight_through",
+    "(x, s) -> within_capacity(1.0)",
+    "(s, x) -> normal_noise",
+    "(x, s -> mean(axis=-1)) -> draw",
+    "cross_entropy(s, label)",
+]
+ALONE = ["entropy(s)", "mse(s, s)", "gaussian(s, s, variance=1.0)", 'importance(s, over="example")']
+
+
+@pytest.mark.parametrize("use", [*MIXED, *ALONE])
+def test_what_needs_values_of_each_example_refuses_those_over_the_batch(use: str) -> None:
+    inputs = "input x: float[5, 6] target label: class[5, 6] state s: float[5, 6] = zeros"
+    expected = "over the batch, not both" if use in MIXED else "this is one over the batch"
+    with pytest.raises(ModgraphError, match=expected):
+        modgraph.loads(f"model m() {{ {inputs} y = {use} loss mean(x ** 2) -> mean(axis=-1) output x }}")
+
+
 class _Waits(Exception):
     """A process needs a sum that is not known yet."""
 

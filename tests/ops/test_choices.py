@@ -107,6 +107,14 @@ def test_padding_is_never_drawn_and_what_is_told_of_it_is_no_matter(training: bo
             assert torch.equal(value, found[0][name]) and not value.masked_select(UNREAL).any()
 
 
+def test_inference_takes_the_most_probable_whatever_an_operand_says() -> None:
+    model = modgraph.loads("model m() { input x: float[5, 4] input t: float[5] y = (x, t) -> draw output y }").build()
+    x, taken = torch.randn(50, 5, 4), torch.randint(-1, 4, (50, 5)).float()
+    torch.testing.assert_close(model.eval()(x, taken).argmax(-1), x.argmax(-1))
+    told = taken >= 0
+    assert torch.equal(model.train()(x, taken).argmax(-1)[told], taken.long()[told])
+
+
 def test_an_export_draws_nothing_and_takes_no_word_for_it() -> None:
     program = modgraph.loads("model m() { input s: float[2, 4] input t: float[2] y = (s, t) -> draw output y }")
     model = Model(apply_passes(program.ir, INFERENCE))

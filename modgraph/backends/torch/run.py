@@ -143,7 +143,9 @@ def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...])
 def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
     """What flows into a node: of what is the same for every example that for one alone, where this is enough."""
     found = tuple(graph.inputs(node.name).values())
-    if isinstance(node, OpNode) and (node.name in once or (node.op.broadcasts and _has_examples(graph, found, once))):
+    if not isinstance(node, OpNode) or node.op.is_array:  # an array's operand tells how many examples there are
+        return found
+    if node.name in once or (node.op.broadcasts and _has_examples(graph, found, once)):
         return tuple(
             Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
         )
