@@ -61,14 +61,13 @@ def interpret(
     `draw` the number of the place for each choice, of noise standard numbers, of `dropout` ones where values stay.
     Raises `Unsupported` for what it does not know.
     """
-    nodes = record["nodes"]
+    nodes = _needed(record["nodes"])
     given = {node["name"]: Type.read(node["types"][0]) for node in nodes if node["kind"] in ("input", "target")}
     longest = _longest(given, batch)
     lengths = _lengths(given, batch, longest)
     model = Model({name: np.asarray(each, np.float64) for name, each in weights.items()}, training)
-    forced = {name: tuple(each) for name, each in (draws or {}).items()}
     with np.errstate(all="ignore"):
-        values = compute(nodes, _given(given, batch, lengths), Frame(model, tuple(lengths), forced))
+        values = compute(nodes, _given(given, batch, lengths), Frame(model, tuple(lengths), draws or {}))
     outputs = {node["label"]: _source(node, values) for node in nodes if node["kind"] == "output"}
     routing = dict(_records(nodes, values))
     padded = {name: _padded(value, lengths, longest) for name, value in (outputs | routing).items()}
@@ -79,6 +78,16 @@ def interpret(
         states=model.states,
         real={name: mask for name, (_, mask) in padded.items()},
     )
+
+
+def _needed(nodes: list[Record]) -> list[Record]:
+    """The nodes that outputs, losses, records and next states are computed from; nothing else runs."""
+    known = {node["name"]: node for node in nodes}
+    kinds = ("input", "target", "pool", "router", "output", "loss", "route")
+    kept = {node["name"] for node in nodes if node["kind"] in kinds or node.get("is") == "next_state"}
+    kept |= {node["name"] for node in nodes if node["kind"] == "scan" and [*_scan_records(node)]}
+    found = {each for name in kept for each in _behind(name, known)}
+    return [node for node in nodes if node["name"] in found]
 
 
 def _longest(given: Mapping[str, Type], batch: Mapping[str, Array]) -> dict[str, int]:
@@ -99,10 +108,12 @@ def _lengths(given: Mapping[str, Type], batch: Mapping[str, Array], longest: dic
 
 
 def _given(given: Mapping[str, Type], batch: Mapping[str, Array], lengths: list[dict[str, int]]) -> Values:
-    """Inputs and targets, those that are given, each example cut to its length."""
+    """Lengths, inputs and targets, those that are given, each example cut to its length."""
     found: Values = {}
     for name, type_ in given.items():
-        if name in batch and type_.dtype != "length":
+        if type_.dtype == "length":
+            found[name] = [Value(type_, tuple(np.asarray(own[type_.of]) for own in lengths))]
+        elif name in batch:
             numbers = np.asarray(batch[name], np.float64 if type_.dtype == "float" else np.int64)
             found[name] = [Value(type_, tuple(cut(x, type_, own) for x, own in zip(numbers, lengths, strict=True)))]
     return found
@@ -132,11 +143,15 @@ def _records(nodes: list[Record], values: Values) -> Iterator[tuple[str, Value]]
         if node["kind"] == "route":
             yield from ((name, values[node["name"]][index]) for name, index in _names(node, nodes))
         elif node["kind"] == "scan":
-            region = node["region"]
-            stacked = region["results"][node["carried"] :]
-            for inner in region["nodes"]:
-                for name, index in _names(inner, region["nodes"]) if inner["kind"] == "route" else ():
-                    yield name, values[node["name"]][stacked.index([inner["name"], index])]
+            yield from ((name, values[node["name"]][index]) for name, index in _scan_records(node))
+
+
+def _scan_records(scan: Record) -> Iterator[tuple[str, int]]:
+    """The records of the routes in a scan, and which of its results each is."""
+    inside, stacked = scan["region"]["nodes"], scan["region"]["results"][scan["carried"] :]
+    for node in inside:
+        if node["kind"] == "route":
+            yield from ((name, stacked.index([node["name"], index])) for name, index in _names(node, inside))
 
 
 def _names(route: Record, nodes: list[Record]) -> Iterator[tuple[str, int]]:

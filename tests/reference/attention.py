@@ -41,7 +41,7 @@ def _attended(call: Call, x: Array, memory: Array, mask: Array | None) -> Array:
                 scores = scores + np.array([_bias(call, n, int(m), head) for m in places])
             joined[n, head] = softmax_of(scores) @ values[places, head // of_kv]
     bias = call.weight("out.bias") if call.setting("out_bias", True) else None
-    return mapped(joined.reshape(len(x), -1), call.weight("out.weight"), bias)
+    return mapped(joined.reshape(len(x), heads * width), call.weight("out.weight"), bias)
 
 
 def _heads(call: Call, x: Array, memory: Array) -> tuple[Array, Array, Array]:
@@ -55,7 +55,7 @@ def _heads(call: Call, x: Array, memory: Array) -> tuple[Array, Array, Array]:
         weights = [call.weight(f"{name}.weight") for name in "qkv"]
         biases = [call.weight(f"{name}.bias") for name in "qkv"] if call.setting("bias", True) else [None] * 3
     q, k, v = (mapped(*each) for each in zip((x, memory, memory), weights, biases, strict=True))
-    q, k, v = (each.reshape(len(each), -1, width) for each in (q, k, v))
+    q, k, v = (each.reshape(len(each), each.shape[1] // width, width) for each in (q, k, v))
     if call.setting("qk_norm", False):
         q, k = rms_normalised(q, call.weight("q_norm.weight")), rms_normalised(k, call.weight("k_norm.weight"))
     base = call.setting("rotary")

@@ -24,7 +24,7 @@ class Frame:
 
     model: Model
     lengths: tuple[Lengths, ...]
-    forced: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
+    forced: Mapping[str, Array] = field(default_factory=dict)
     prefixes: tuple[str, ...] = ("",)
 
     def weight(self, owner: str, name: str) -> Array:
@@ -50,5 +50,5 @@ class Frame:
 
     def step(self, time: int, examples: Sequence[int], names: Sequence[str]) -> Frame:
         """That of a step of a scan, of the examples that reach it; `names` are those of the scan's nodes."""
-        forced = {name: tuple(self.forced[name][at][time] for at in examples) for name in names if name in self.forced}
+        forced = {name: self.forced[name][[*examples], time] for name in names if name in self.forced}
         return replace(self, lengths=tuple(self.lengths[at] for at in examples), forced=forced)

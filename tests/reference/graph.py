@@ -51,7 +51,8 @@ def _op(node: Record, operands: list[Value], frame: Frame, known: Mapping[str, R
         return [_moved(node, operands[1], frame, known)]
     if node["is"] not in OPS:
         raise Unsupported(f'op "{node["is"]}"')
-    examples = [0] if operands and all(each.type.over_batch for each in operands) else range(len(calls))
+    once = gives[0].over_batch or (operands and all(each.type.over_batch for each in operands))
+    examples = [0] if once else range(len(calls))
     each = [OPS[node["is"]](calls[at], *(operand.of(at) for operand in operands)) for at in examples]
     rows = [tuple(map(np.asarray, one if isinstance(one, tuple) else (one,))) for one in each]
     if len(rows) < len(calls) and not gives[0].over_batch:
@@ -78,6 +79,8 @@ def _forced(node: Record, type_: Type, frame: Frame, at: int) -> Array | None:
     """What the caller says that chance gives: of a draw the number of a place for each choice, else each number."""
     if node["name"] not in frame.forced:
         return None
+    if type_.over_batch:
+        return frame.forced[node["name"]]
     if node["is"] == "draw":
         place = type_.place(node["settings"].get("axis", -1))
         type_ = Type("class", (*type_.axes[:place], *type_.axes[place + 1 :]))

@@ -79,7 +79,9 @@ def within_capacity(call: BatchCall, scores: Value, choice: Value) -> Value:
         queue = QUEUES[call.first.setting("priority", "score")](np.concatenate(ranked), chosen, module)
         kept[[*queue][:room], module] = 1
     parts = np.split(chosen * kept, np.cumsum([math.prod(size) for size in sizes])[:-1])
-    found = [np.moveaxis(part.reshape(*size, -1), -1, at) for part, size in zip(parts, sizes, strict=True)]
+    found = [
+        np.moveaxis(part.reshape(*size, chosen.shape[-1]), -1, at) for part, size in zip(parts, sizes, strict=True)
+    ]
     return Value(call.first.gives[0], tuple(found))
 
 
