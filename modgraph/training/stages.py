@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch import Model
+from modgraph.backends.torch.construct import attribute
 from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.store.checkpoint import Checkpoint, OptimizerState
 from modgraph.training.divided import divided_as, whole
@@ -71,8 +72,8 @@ def staged(model: Model, graph: Graph, checkpoint: Checkpoint | None = None) -> 
         if name in states:
             continue
         old = of.old if name in frozen else 0
-        stages = [] if checkpoint is None else _stages(model.get_parameter(name), checkpoint, name, of.axis)
-        bounds = _bounds(model.get_parameter(name).shape[of.axis], old, stages)
+        stages = [] if checkpoint is None else _stages(model.at(name), checkpoint, name, of.axis)
+        bounds = _bounds(model.at(name).shape[of.axis], old, stages)
         if len(bounds) > 2:
             found[name] = _cut(model, name, of.axis, bounds, first_trained=old)
     return found
@@ -109,8 +110,9 @@ def _without(axis: int, tensor: Tensor) -> tuple[int, ...]:
 def _cut(model: Model, name: str, axis: int, bounds: tuple[int, ...], first_trained: int) -> StagedWeight:
     """Hold a weight in parts, of which those from a place on are trained."""
     path, _, local = name.rpartition(".")
-    module = model.get_submodule(path)
-    whole = model.get_parameter(name).detach()
+    module = model.at(path) if path else model
+    local = attribute(module, local)
+    whole = model.at(name).detach()
     parts = nn.ParameterList(
         nn.Parameter(whole.narrow(axis, start, stop - start).clone(), requires_grad=start >= first_trained)
         for start, stop in pairwise(bounds)
@@ -127,8 +129,9 @@ def _cut(model: Model, name: str, axis: int, bounds: tuple[int, ...], first_trai
 
 def trained_weights(model: Model, cut: Staged) -> dict[str, nn.Parameter]:
     """The parameters that are trained, by name."""
+    named = model.state_dict(keep_vars=True).items()
     parts = {id(part): name for weight, each in cut.items() for name, part in each.named(weight)}
-    return {parts.get(id(each), name): each for name, each in model.named_parameters() if each.requires_grad}
+    return {parts.get(id(each), name): each for name, each in named if each.requires_grad}
 
 
 def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:

@@ -93,7 +93,7 @@ class TrainState:
     def move(self, values: Sequence[Tensor]) -> None:
         """Give the states that a rule moves their next values, those that are frozen in their new places alone."""
         for name, value in zip(self.moved, values, strict=True):
-            own, of = self.model.get_buffer(name), self._new_places.get(name)
+            own, of = self.model.at(name), self._new_places.get(name)
             place = ... if of is None else (*[slice(None)] * of.axis, slice(of.old, None))
             own[place] = value[place]
 

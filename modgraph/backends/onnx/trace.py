@@ -26,7 +26,7 @@ from modgraph.backends.onnx.permute import axes_of_modules, kept_apart
 from modgraph.backends.onnx.program import NotCaptured, program_of
 from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
-from modgraph.backends.torch.construct import Namespace
+from modgraph.backends.torch.construct import Namespace, attribute_path
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import padded_axes
 from modgraph.types import TensorType
@@ -57,11 +57,11 @@ class _Positional(Namespace):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self._modules.update(model._modules)
-        self.computed = (model,)  # in a tuple, so that its weights are not registered under a second name
+        self._computed = (model,)  # in a tuple, so that its weights are not registered under a second name
+        self._modules.update(model._modules)  # among which is none of this name, since a model has it too
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        (model,) = self.computed
+        (model,) = self._computed
         batch = dict(zip(model.graph.input_types, inputs, strict=True))
         computed = model.compute(batch, losses=False, routing=True)
         return (*computed.outputs.values(), *computed.routing.values())
@@ -91,6 +91,7 @@ def trace(model: Model, examples: Examples) -> Traced:
                 operators(),
             )
             traced = exporter._exported_program_to_onnx_program(program, registry=operators()).model
+            _name_weights(traced.graph, model)
             convert_version(traced, OPSET)
             with kept_apart(traced.graph, axes_of_modules(graph)):
                 optimize(traced)
@@ -113,6 +114,14 @@ def _dynamic(types: Sequence[TensorType], axes: Sequence[str]) -> tuple[dict[int
         {0: batch, **{at: dims[axis.name] for at, axis in enumerate(type_.shape, 1) if axis.is_padded}}
         for type_ in types
     )
+
+
+def _name_weights(graph: onnx_ir.Graph, model: Model) -> None:
+    """Give weights their names in the spec, where torch has another use for these."""
+    for name in model.state_dict():
+        called = attribute_path(model, name)
+        if called != name and called in graph.initializers:
+            graph.initializers[called].name = name
 
 
 def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,7 @@ from modgraph.declare.errors import BrokenModule, failure
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, OpNode, PoolNode
 from modgraph.nn import Parameter
+from modgraph.nn.names import keep_names
 
 
 def resolve(path: str) -> Any:
@@ -35,19 +37,84 @@ def construct(signature: Signature) -> Any:
 
 
 class Namespace(nn.Module):
-    """A name with modules below it, so that state dicts have hierarchical names."""
+    """A name with modules and arrays below it, so that state dicts have hierarchical names.
+
+    What is called like an attribute of this module, such as `type`, stands under another one, `type_`. Subclasses set
+    their own attributes before they put anything here.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renamed: dict[str, str] = {}  # attributes by names, where they differ
 
     def put(self, path: str, module: Any) -> Any:
         """Register a module below this one, or an array that is learnt, under a dotted path."""
         first, _, rest = path.partition(".")
+        name = self._attribute_for(first)
         if not rest and isinstance(module, Parameter):
-            return module.kept_by(self, first)
+            return module.kept_by(self, name)
         if not rest:
-            self._modules[first] = module
+            self._modules[name] = module
             return module
-        inner = self._modules.setdefault(first, Namespace())
+        inner = self._modules.setdefault(name, Namespace())
         assert isinstance(inner, Namespace), f"{path} lies below a module"
         return inner.put(rest, module)
+
+    def at(self, path: str) -> Any:
+        """What stands under a dotted path of names: a module, or a tensor."""
+        here: Any = self
+        for name in attribute_path(self, path).split("."):
+            here = getattr(here, name)
+        return here
+
+    def _attribute_for(self, name: str) -> str:
+        """The attribute of what is to be registered under a name."""
+        is_known = name in self.renamed or (attribute(self, name) == name and _holds(self, name))
+        if is_known or not hasattr(self, name):
+            return attribute(self, name)
+        if not self.renamed:
+            keep_names(self, self.renamed)
+        longer = (name + "_" * count for count in itertools.count(1))
+        self.renamed[name] = next(each for each in longer if not hasattr(self, each))
+        return self.renamed[name]
+
+
+def attribute(module: nn.Module, name: str) -> str:
+    """The attribute under which a module has what a model calls so."""
+    return module.renamed.get(name, name) if isinstance(module, Namespace) else name
+
+
+def attribute_path(root: nn.Module, path: str) -> str:
+    """The attributes under which a module has what a model calls by a dotted path."""
+    found, here = list[str](), root
+    for name in path.split("."):
+        found.append(attribute(here, name))
+        here = here._modules.get(found[-1], here)  # type: ignore[assignment]
+    return ".".join(found)
+
+
+def _holds(module: Namespace, name: str) -> bool:
+    own = name in module._modules or name in module._parameters
+    return own and name not in module.renamed.values()
+
+
+def child(module: nn.Module, name: str) -> nn.Module | None:
+    """The module of a name that stands directly in another one."""
+    return module._modules.get(attribute(module, name))
+
+
+def paths_of(root: nn.Module) -> dict[int, str]:
+    """The path by which a model calls each module that stands in another one, by identity."""
+    found, waiting = dict[int, str](), [("", root)]
+    while waiting:
+        prefix, module = waiting.pop()
+        if id(module) in found:
+            continue
+        found[id(module)] = prefix.removesuffix(".")
+        names = {each: name for name, each in module.renamed.items()} if isinstance(module, Namespace) else {}
+        below = [(f"{prefix}{names.get(each, each)}.", inner) for each, inner in module._modules.items() if inner]
+        waiting += reversed(below)
+    return found
 
 
 def shared_parts(pool: PoolNode) -> Namespace | None:
@@ -69,5 +136,5 @@ def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> Any:
     if shared is None or not any(weight.shared for weight in node.op.all_weights()):
         return construct(signature)
     own = resolve(node.op.module.path).Own
-    module: nn.Module = own(shared.get_submodule(node.owner), signature.axes["code_width"])
+    module: nn.Module = own(shared.at(node.owner), signature.axes["code_width"])
     return module

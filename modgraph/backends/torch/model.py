@@ -51,7 +51,7 @@ class Model(Namespace):
         self._groups = {"outputs": graph.outputs, "losses": graph.losses, "routing": graph.records()}
         self._padded = _padded_inputs(graph)
         self._labels = labels_of_losses(graph)
-        self.steps: list[Step] = []  # weights may be called "steps" too: not set a second time
+        self.steps: list[Step] = []
         self.steps.extend(Nodes(self).steps(Part(self._computed)))
         self.prepare(tuple(graph.outputs.values()))
         self.prepare((*graph.outputs.values(), *graph.losses.values()))
@@ -149,5 +149,5 @@ def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str 
     initialise(model, weights, seed)
     for weight in weights:
         if weight.frozen and not weight.buffer:
-            model.get_parameter(weight.name).requires_grad_(False)
+            model.at(weight.name).requires_grad_(False)
     return model.to(device)

@@ -26,6 +26,7 @@ class Expert(Namespace):
         super().__init__()
         self.region = region
         self.ops: dict[str, nn.Module] = {}
+        self.plan = Plan([], ())
         made: dict[str, nn.Module] = {}
         for node in region.graph.of_kind(OpNode):
             name = node.owner if node.op.all_weights() else node.name

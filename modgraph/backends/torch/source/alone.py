@@ -5,7 +5,7 @@ B is the batch axis, T that of steps, M that of modules. Numbers are those of wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.nn.labels import both, labelled
+from modgraph.nn.names import keep_names
 from modgraph.nn.padding import cleared
 
 Tensors = Sequence[Tensor]
@@ -21,10 +22,18 @@ Tensors = Sequence[Tensor]
 class Named(nn.Module):
     """Modules and parameters under names."""
 
-    def __init__(self, **named: Any) -> None:
+    def __init__(self, /, **named: Any) -> None:
         super().__init__()
         for name, each in named.items():
             (self._parameters if isinstance(each, nn.Parameter) else self._modules)[name] = each
+
+
+class Renamed(Named):
+    """Modules and parameters under attributes; state dicts have other names for some."""
+
+    def __init__(self, attributes: Mapping[str, str], /, **named: Any) -> None:
+        super().__init__(**named)
+        keep_names(self, attributes)
 
 
 def sent(x: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:

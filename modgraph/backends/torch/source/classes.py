@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +13,9 @@ from typing import Any
 
 from torch import nn
 
-from modgraph.backends.torch.construct import resolve
+from modgraph.backends.torch.construct import attribute, child, resolve
 from modgraph.backends.torch.source.copied import Copied
-from modgraph.backends.torch.source.names import class_name, is_attribute, numbered
+from modgraph.backends.torch.source.names import class_name, is_attribute, is_word, numbered, reserved
 from modgraph.backends.torch.source.quote import literal, prose
 from modgraph.ir import GraphWeight
 
@@ -37,8 +38,9 @@ class File:
         """The name of a class of this text, which stands in the file once."""
         if text not in self.classes:
             name = class_name(called)
-            known = [name, *(f"{name}{at}" for at in range(2, len(self.classes) + 3))]
-            self.classes[text] = next(each for each in known if each not in self.classes.values())
+            taken = {*self.classes.values(), *reserved()}
+            known = (f"{name}{at if at > 1 else ''}" for at in itertools.count(1))
+            self.classes[text] = next(each for each in known if each not in taken)
         return self.classes[text]
 
     def made(self, made: Made) -> str:
@@ -92,7 +94,7 @@ class Class:
         """The expression for a module without weights."""
         known = next((name for name, each in self.helpers.items() if each == made), None)
         if known is None:
-            taken = {*self.helpers, *self.root._modules, *self.root._parameters, *dir(nn.Module)}
+            taken = {*self.helpers, *self.root._modules, *self.root._parameters, *dir(nn.Module()), "renamed"}
             known = next(each for each in numbered(called) if each not in taken)
             self.helpers[known] = made
         return f"self.{known}"
@@ -101,6 +103,10 @@ class Class:
         """The class, its name left open."""
         head = [f"class {NAME}({base}):", *_doc(doc, 4), ""]
         init = [f"    def __init__(self{given}):", "        super().__init__()"]
+        others = attributes_of(self.root, self.tree())
+        if others:
+            keep = self.file.copied.needed(("modgraph.nn.names", "keep_names"))
+            init += [f"        {keep}(self, {literal(others)})"]
         init += [line for key, value in self.tree().items() for line in self._set(key, value)]
         init += [f"        self.{name} = {made}" for name, made in self.helpers.items()]
         init += [f"        {line}" for line in self.after]
@@ -114,25 +120,28 @@ class Class:
         return _tree(self.members)
 
     def _set(self, key: str, value: Any) -> list[str]:
-        kind = "_parameters" if key in self.root._parameters else "_modules"
-        place = key if is_attribute(key) else f"{kind}[{literal(key)}]"
-        return laid_out(f"        self.{place} = ", self._made(value, self.root._modules.get(key)), 8)
+        place = below("self", self.root, key)
+        return laid_out(f"        {place} = ", self._made(value, child(self.root, key)), 8)
 
     def _made(self, value: Any, module: Any) -> Any:
         """The text that makes what stands under a name, or a call and its arguments."""
         if isinstance(value, str):
             return value
-        parts = {key: self._made(each, module._modules.get(key)) for key, each in value.items()}
+        parts = {attribute(module, key): self._made(each, child(module, key)) for key, each in value.items()}
+        others = attributes_of(module, value)
+        kind = "Renamed" if others else "Named"
+        named = self.file.copied.needed(("modgraph.backends.torch.source.alone", kind))
         if is_list(module):
             runs = [(one, len([*same])) for one, same in groupby(parts.values())]
             if len(runs) < len(parts) and all(isinstance(one, str) for one, _ in runs):
                 lists = [f"[{one} for _ in range({times})]" if times > 1 else f"[{one}]" for one, times in runs]
                 return f"nn.ModuleList({' + '.join(lists)})"
             return ("nn.ModuleList([", [("", one) for one in parts.values()], "])")
-        named = self.file.copied.needed(("modgraph.backends.torch.source.alone", "Named"))
-        if all(key.isidentifier() for key in parts):
-            return (f"{named}(", [(f"{key}=", one) for key, one in parts.items()], ")")
-        return (f"{named}(**{{", [(f"{literal(key)}: ", one) for key, one in parts.items()], "})")
+        first = [("", literal(others))] if others else []
+        if all(map(is_word, parts)):
+            return (f"{named}(", [*first, *((f"{key}=", one) for key, one in parts.items())], ")")
+        opened = f"{named}({literal(others)}, **{{" if others else f"{named}(**{{"
+        return (opened, [(f"{literal(key)}: ", one) for key, one in parts.items()], "})")
 
 
 def _takes(of: type) -> list[inspect.Parameter]:
@@ -146,10 +155,8 @@ def at_path(said: str, root: nn.Module, path: str) -> str:
     here = root
     *homes, last = path.split(".")
     for part in homes:
-        said, here = _below(said, here, part), here._modules[part]  # type: ignore[assignment]
-    if last in here._parameters:
-        return f"{said}.{last}" if is_attribute(last) else f"{said}._parameters[{literal(last)}]"
-    return _below(said, here, last)
+        said, here = below(said, here, part), child(here, part)  # type: ignore[assignment]
+    return below(said, here, last)
 
 
 def is_list(module: nn.Module) -> bool:
@@ -158,10 +165,18 @@ def is_list(module: nn.Module) -> bool:
     return bool(names) and names == [str(at) for at in range(len(names))] and not module._parameters
 
 
-def _below(said: str, here: nn.Module, part: str) -> str:
-    if part.isdigit() and is_list(here):
-        return f"{said}[{part}]"
-    return f"{said}.{part}" if is_attribute(part) else f"{said}._modules[{literal(part)}]"
+def below(said: str, here: nn.Module, name: str) -> str:
+    """The expression for what a module has under a name, where the module is said so."""
+    if name.isdigit() and is_list(here):
+        return f"{said}[{name}]"
+    place = attribute(here, name)
+    kind = "_parameters" if place in here._parameters else "_modules"
+    return f"{said}.{place}" if is_attribute(place) else f"{said}.{kind}[{literal(place)}]"
+
+
+def attributes_of(module: nn.Module, names: Iterable[str]) -> dict[str, str]:
+    """The attributes of some names in a module, where these differ."""
+    return {name: attribute(module, name) for name in names if attribute(module, name) != name}
 
 
 def _tree(members: Mapping[str, str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import textwrap
 import tokenize
 from collections.abc import Iterator
 
+from modgraph.backends.torch.construct import paths_of
 from modgraph.backends.torch.labelled import TargetLabels
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.plan import needed
@@ -147,7 +148,7 @@ def _forward(model: Model, home: Class) -> str:
     names = {name: body.given(Result(name), called) for name, called in arguments(graph).items()}
     for line in _prepared(model, names, home.file.copied):
         body.line(line)
-    writer = Writer(body, home, model._computed, {id(each): path for path, each in model.named_modules()}, RULES)
+    writer = Writer(body, home, model._computed, paths_of(model), RULES)
     first = before_return(whole.steps, {step.node for step in outputs.steps})
     for item in in_scopes([step for step in whole.steps if step.node in first], model):
         if isinstance(item, Scope):

@@ -14,27 +14,37 @@ from typing import Any
 
 from torch import nn
 
+from modgraph.backends.torch.construct import child
 from modgraph.ir import Graph, OpNode
 from modgraph.ops.op import Op
 
-BUSY = {"self", "torch", "nn", "F", "math", "len", "zip", "range", "losses"}  # what lines of functions speak of
-USED = {"self", "torch", "nn", "F", "math", "Tensor", "Named"}
+WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "each", "modules", "module_E", "shared"}  # in lines
 
 
 @cache
-def reserved() -> frozenset[str]:
-    """What no variable is called: what definitions in a file are called that it may call."""
+def definitions() -> frozenset[str]:
+    """What is defined in the files from which definitions are copied."""
     import modgraph.nn as library
 
     modules = [import_module(f"modgraph.nn.{each.name}") for each in iter_modules(library.__path__) if not each.ispkg]
     modules.append(import_module("modgraph.backends.torch.source.alone"))
-    return frozenset({*USED, *dir(builtins), *keyword.kwlist, *(name for each in modules for name in vars(each))})
+    modules.append(import_module("modgraph.backends.torch.padding"))
+    modules.append(import_module("modgraph.backends.torch.labelled"))
+    return frozenset(name for each in modules for name in vars(each))
+
+
+@cache
+def reserved() -> frozenset[str]:
+    """What no variable and no class is called: what lines speak of, and definitions that they may call."""
+    return frozenset({*WRITTEN, *dir(builtins), *keyword.kwlist, *definitions()})
 
 
 def argument(name: str) -> str:
-    """What an input or a target is called."""
+    """What an input or a target is called. One may be called like a builtin that no line calls."""
     name = re.sub(r"\W", "_", name)
-    return f"{name}_" if name in BUSY or name in keyword.kwlist else name
+    name = f"value{name}" if name.startswith("__") else name  # which Python may take for another
+    used = {*WRITTEN, *keyword.kwlist, *definitions(), "len", "zip", "range", "super", "float", "__debug__"}
+    return f"{name}_" if name in used else name
 
 
 def arguments(graph: Graph) -> dict[str, str]:
@@ -76,17 +86,24 @@ def variable(node: str, of: Any) -> str:
 
 def class_name(name: str) -> str:
     """What a class is called that is named after something."""
-    return "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name) if part) or "Module"
+    said = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name) if part)
+    return said if said.isidentifier() else f"Module{said}"
 
 
 def below(root: nn.Module, path: str) -> nn.Module | None:
     """The module under a dotted path, whatever its name means otherwise; None if there is none."""
     here: Any = root
     for part in filter(None, path.split(".")):
-        here = here._modules.get(part) if here is not None else None
+        here = child(here, part) if here is not None else None
     return here  # type: ignore[no-any-return]
 
 
 def is_attribute(name: str) -> bool:
     """Whether a module can be asked for something of this name by a dot."""
-    return name.isidentifier() and not keyword.iskeyword(name) and not hasattr(nn.Module, name)
+    return is_word(name) and not hasattr(nn.Module, name)
+
+
+def is_word(name: str) -> bool:
+    """Whether Python takes a name within a class as it is: it adds that of the class to one such as `__x`."""
+    is_private = name.startswith("__") and not name.endswith("__")
+    return name.isidentifier() and not keyword.iskeyword(name) and name != "__debug__" and not is_private

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from modgraph.backends.torch.construct import paths_of
 from modgraph.backends.torch.plan import Plan
 from modgraph.backends.torch.source.body import Body
 from modgraph.backends.torch.source.classes import Class
@@ -37,8 +38,7 @@ def part_of(writer: Writer, scope: Scope, plan: Plan) -> None:
     names = ["x"] if len(scope.takes) == 1 else [writer.body.called(each) for each in scope.takes]
     takes = [inner.argument(each, called) for each, called in zip(scope.takes, names, strict=True)]
     inner.owner |= dict(zip(takes, scope.takes, strict=True))
-    paths = {id(module): path for path, module in root.named_modules()}
-    Writer(inner, home, writer.graph, paths, writer.rules, prefix=f"{scope.path}.").write(scope.steps)
+    Writer(inner, home, writer.graph, paths_of(root), writer.rules, prefix=f"{scope.path}.").write(scope.steps)
     found = inner.variables(gives)
     held_all(home, writer.graph)
     home.after += frozen(home)

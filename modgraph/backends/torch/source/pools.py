@@ -8,12 +8,12 @@ from typing import Any
 
 from torch import nn
 
-from modgraph.backends.torch.construct import resolve
+from modgraph.backends.torch.construct import paths_of, resolve
 from modgraph.backends.torch.plan import Plan, needed
 from modgraph.backends.torch.pool import CompiledPool, Expert
 from modgraph.backends.torch.run import Step, plan
 from modgraph.backends.torch.source.body import Body, called
-from modgraph.backends.torch.source.classes import NAME, Class, File, Made, laid_out
+from modgraph.backends.torch.source.classes import NAME, Class, File, Made, at_path, laid_out
 from modgraph.backends.torch.source.formulas import Expression, Value, formula, name
 from modgraph.backends.torch.source.names import class_name
 from modgraph.backends.torch.source.quote import prose
@@ -27,7 +27,7 @@ def made_pool(file: File, node: PoolNode, pool: CompiledPool) -> str:
     """The call that makes a pool."""
     shared = pool._modules.get("shared")
     given = "shared" if shared is not None else ""
-    classes = [_expert_class(file, node, pool.expert(at), at) for at in range(len(pool))]  # type: ignore[arg-type]
+    classes = [_expert_class(file, node, pool.expert(at), at, shared) for at in range(len(pool))]  # type: ignore[arg-type]
     alike = len({*classes}) == 1
     calls = (
         f"{classes[0]}({given}) for _ in range({len(pool)})"
@@ -77,16 +77,14 @@ def _shared(file: File, node: PoolNode, pool: CompiledPool, shared: nn.Module) -
         if any(weight.shared for weight in op.op.all_weights()):
             path, positional, named = region.signature(op).constructor()
             home.held(op.owner, partial(file.made, (resolve(path).Shared, positional, named)))
-    named_ = file.copied.needed((ALONE, "Named"))
-    parts = [(f"{key}=", home._made(value, shared._modules.get(key))) for key, value in home.tree().items()]
     begun = starts(home, home.members, "shared")
-    return [*laid_out("shared = ", (f"{named_}(", parts, ")"), 0), *begun]
+    return [*laid_out("shared = ", home._made(home.tree(), shared), 0), *begun]
 
 
 # ------------------------------------------------------------ one module
 
 
-def _expert_class(file: File, node: PoolNode, expert: Expert, at: int) -> str:
+def _expert_class(file: File, node: PoolNode, expert: Expert, at: int, shared: nn.Module | None) -> str:
     """The class of one module."""
     region = node.region(at)
     home = Class(file, expert, f"{node.name}.{at}.")
@@ -102,11 +100,10 @@ def _expert_class(file: File, node: PoolNode, expert: Expert, at: int) -> str:
             if not any(weight.shared for weight in op.op.all_weights()):
                 return path, positional, named
             width = region.graph.signature(op).axes["code_width"]
-            return resolve(path).Own, [name(f"shared.{op.owner}"), width], {}
+            assert shared is not None
+            return resolve(path).Own, [name(at_path("shared", shared, op.owner)), width], {}
 
-    ExpertWriter(
-        body, home, region.graph, {id(module): path for path, module in expert.named_modules()}, inside=True
-    ).write(expert.plan.steps)
+    ExpertWriter(body, home, region.graph, paths_of(expert), inside=True).write(expert.plan.steps)
     (result,) = body.returned(expert.plan.wanted)
     home.after += starts(home, home.members)
     doc = f"One module of {_last(node)}: {_shape(node.message)} to {_shape(node.result)}."
@@ -147,7 +144,7 @@ def _gathered(home: Class, pool: CompiledPool) -> str:
             return _stateless(home, pool, step, column[0], values)
         home.file.copied.calls.add("gathered")
         by_index = body.named(step.node.split(".")[-1])
-        modules = f"[each.{_path(pool, step)} for each in self.experts()]"
+        modules = f"[{_of_each(pool, step)} for each in self.experts()]"
         before.append(f"{by_index} = {home.file.copied.name_of(of)}.gathered({modules})")
         return called(by_index, [name("module_E"), *(value.said for value in values)])
 
@@ -172,9 +169,10 @@ def _together(home: Class, pool: CompiledPool, of: Plan, said: Any) -> tuple[Bod
     return body, returned
 
 
-def _path(pool: CompiledPool, step: Step) -> str:
+def _of_each(pool: CompiledPool, step: Step) -> str:
+    """The expression for an op of `each` module."""
     op: Any = pool.region.graph[step.node]
-    return str(op.owner)
+    return at_path("each", pool.expert(0), op.owner)
 
 
 def _stateless(home: Class, pool: CompiledPool, step: Step, module: Any, values: list[Value]) -> Expression:
@@ -192,12 +190,12 @@ def _row(home: Class, pool: CompiledPool, step: Step, body: Body, values: list[V
     of = type(column[0])
     if getattr(of, "rows", None) is not None:
         home.file.copied.calls.add("rows")
-        modules = name(f"[each.{_path(pool, step)} for each in modules]")
+        modules = name(f"[{_of_each(pool, step)} for each in modules]")
         return called(f"{home.file.copied.name_of(of)}.rows", [modules, *(value.said for value in values)])
     if not any(True for _ in column[0].parameters()):
         return _stateless(home, pool, step, column[0], values)
     stacked = home.file.copied.needed((ALONE, "stacked"))
     rows = ", ".join(f"{ast.unparse(value.said)}.unbind({-rank - 1})" for value in values)
     names = ", ".join(f"row_{at}" for at in range(len(values)))
-    each = f"[each.{_path(pool, step)}({names}) for each, {names} in zip(modules, {rows})]"
+    each = f"[{_of_each(pool, step)}({names}) for each, {names} in zip(modules, {rows})]"
     return name(f"{stacked}({each}, {result_rank})")

@@ -23,12 +23,14 @@ def _visible(text: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """A text, a number, or a list or tuple of such as an expression of Python."""
+    """A text, a number, or a list, tuple or dictionary of such as an expression of Python."""
     match value:
         case str():
             return f'"{_visible(value).replace(QUOTE, ESCAPED)}"'
         case float() if not math.isfinite(value):
             return f'float("{value}")'
+        case dict():
+            return f"{{{', '.join(f'{literal(key)}: {literal(each)}' for key, each in value.items())}}}"
         case list():
             return f"[{', '.join(map(literal, value))}]"
         case tuple():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
+
+from torch import nn
 
 from modgraph.backends.torch.plan import needed
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Step
 from modgraph.backends.torch.scan import CompiledScan
 from modgraph.backends.torch.source.body import Body
+from modgraph.backends.torch.source.classes import Class
 from modgraph.backends.torch.source.pools import function
 from modgraph.backends.torch.source.routes import pool_of
 from modgraph.backends.torch.source.steps import ALONE, Writer, reads
@@ -23,7 +25,7 @@ def scan_of(writer: Writer, step: Step, scan: CompiledScan) -> None:
     outer, node = writer.body, scan.node
     given = dict(zip(scan.slots, outer.variables(step.operands), strict=True))
     sequence = given.pop(node.variable)
-    zeros = partial(_zeros, scan, sequence, writer.home.at)
+    zeros = partial(_zeros, scan, sequence, writer.home)
     starts = [given.pop(state) if state in given else zeros(state) for state in node.states]
     length = f", {outer.variables([step.length])[0]}" if step.length is not None else ""
     results = [each for at, _ in enumerate(node.types) if outer.uses[each := Result(step.node, at)]]
@@ -52,11 +54,12 @@ def scan_of(writer: Writer, step: Step, scan: CompiledScan) -> None:
     outer.assign_all(results, f"{along}({advance}, [{sequence}], [{', '.join(starts)}]{length})")
 
 
-def _zeros(scan: CompiledScan, sequence: str, at: Callable[[str], str], state: str) -> str:
+def _zeros(scan: CompiledScan, sequence: str, home: Class, state: str) -> str:
     """The state before the first step where none is given."""
     shape = ", ".join(map(str, sizes(scan.node.region.graph[state].types[0].shape)))
     kind = scan.node.region.graph[scan.node.variable].types[0].dtype
-    first = next((name for name, each in scan.model.named_parameters() if each.is_floating_point()), None)
-    weight = "torch.get_default_dtype()" if first is None else f"{at(first)}.dtype"
+    weights = home.root.state_dict(keep_vars=True).items()
+    first = next((name for name, each in weights if isinstance(each, nn.Parameter) and each.is_floating_point()), None)
+    weight = "torch.get_default_dtype()" if first is None else f"{home.at(first)}.dtype"
     dtype = f"{sequence}.dtype" if kind == "float" else weight
     return f"torch.zeros(len({sequence}), {shape}, dtype={dtype}, device={sequence}.device)"

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from modgraph.backends.torch.construct import paths_of
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Once, Step
 from modgraph.backends.torch.scan import CompiledScan
@@ -31,7 +32,7 @@ class Scope:
 def in_scopes(steps: Sequence[Step], model: nn.Module) -> list[Step | Scope]:
     """The steps in order, those of an iteration together as far as nothing outside is needed between them."""
     found: list[Step | Scope] = list(steps)
-    paths = {id(module): path for path, module in model.named_modules()}
+    paths = paths_of(model)
     for path in dict.fromkeys(path for step in steps if (path := _numbered(step.node, model)) is not None):
         inside = [step for step in steps if step.node.startswith(f"{path}.")]
         if len([step for step in inside if not is_array(step)]) < FEW or not _is_closed(inside, path, paths, steps):

@@ -159,7 +159,7 @@ def standard_normal(like: Tensor) -> Tensor:
 class Named(nn.Module):
     """Modules and parameters under names."""
 
-    def __init__(self, **named: Any) -> None:
+    def __init__(self, /, **named: Any) -> None:
         super().__init__()
         for name, each in named.items():
             (self._parameters if isinstance(each, nn.Parameter) else self._modules)[name] = each
@@ -221,7 +221,7 @@ class Attention(nn.Module):
         seen = self._seen(q, k, mask, real_keys)
         bias = seen if self.relative is None else self.relative(q.shape[-2], k.shape[-2], seen)
         alone = self.causal and bias is None
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=alone, enable_gqa=self.grouped)
+        y = attended(q, k, v, bias, causal=alone, grouped=self.grouped)
         if seen is not None:
             y = y.masked_fill(~seen.any(-1, keepdim=True), 0.0)  # of nothing; left open, it differs between backends
         result: Tensor = self.out(y.transpose(-3, -2).flatten(-2))
@@ -271,6 +271,17 @@ def turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = turns
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
+    """torch's fused attention for q [..., H, N, W]: its kernels and its exporter know one axis before the heads."""
+    outer = q.shape[:-3]
+    if len(outer) > 1:
+        q, k, v = (each.flatten(0, -4) for each in (q, k, v))
+        if bias is not None and bias.dim() > 4:
+            bias = bias.expand(*outer, *bias.shape[-3:]).flatten(0, -4)
+    y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=causal, enable_gqa=grouped)
+    return y.reshape(*outer, *y.shape[1:]) if len(outer) > 1 else y
 
 
 class Relative(nn.Module):

@@ -84,7 +84,7 @@ def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
 class Named(nn.Module):
     """Modules and parameters under names."""
 
-    def __init__(self, **named: Any) -> None:
+    def __init__(self, /, **named: Any) -> None:
         super().__init__()
         for name, each in named.items():
             (self._parameters if isinstance(each, nn.Parameter) else self._modules)[name] = each
