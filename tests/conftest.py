@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from modgraph.ir import Graph, verify
 from modgraph.passes import Pass
@@ -23,6 +24,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes that tests start compile nothing twice
 # A seventh of the tests' time went into looking for cycles among the objects of torch's modules, which stay.
 gc.set_threshold(100_000, 20, 100)
+
+
+# What takes how long depends on the machine: no example of a property is refused for its time.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_collection_finish() -> None:

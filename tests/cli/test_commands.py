@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from modgraph.cli import main
+from tests.work import counted
 
 SMN = "specs/smn.mod"
 
@@ -128,19 +128,17 @@ def generated(statements: int) -> str:
     return "\n".join(["model m() {", "  input x0: float[4]", *lines, f"  output x{statements}", "}"])
 
 
-def test_checking_takes_time_in_proportion_to_the_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Four times the statements take less than eight times as long, on one of three tries."""
-    paths = [tmp_path / f"{statements}.mod" for statements in (300, 1200)]
+def test_checking_takes_work_in_proportion_to_the_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.mod"
 
-    def seconds(path: Path) -> float:
-        start = time.process_time()
-        assert main(["check", str(path)]) == 0
-        return time.process_time() - start
-
-    for path, statements in zip(paths, (300, 1200), strict=True):
+    def calls(statements: int) -> int:
         path.write_text(generated(statements))
-    seconds(paths[0])
-    assert any(seconds(paths[1]) < 8 * seconds(paths[0]) for _ in range(3))
+        with counted() as work:
+            assert main(["check", str(path)]) == 0
+        return work.calls
+
+    calls(1)  # what is done once a process
+    assert calls(1200) < 4.5 * calls(300), "four times the statements"
 
 
 UNTIDY = "model m(){input x: float[4] y=x->linear(2) output y}"

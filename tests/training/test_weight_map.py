@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from modgraph.training.start.name_patterns import captured
 from modgraph.training.start.weight_file import read_tensors
 from modgraph.training.start.weight_map import read_map
 from tests.training.timm_vit import PARAMETERS, timm_forward, timm_tensors
+from tests.work import counted
 
 MAP = "specs/gmoe_timm.yaml"
 
@@ -128,7 +128,7 @@ def test_a_run_tells_where_its_weights_came_from(tmp_path: Path) -> None:
     with started("specs/gmoe.mod", str(tmp_path / "r.yaml"), options, str(tmp_path / "run")):
         pass
     told = json.loads((tmp_path / "run/start.json").read_text())
-    assert told["source"] == f"{tmp_path}/vit.safetensors"
+    assert told["source"] == "vit.safetensors"
     assert told["fresh"] == [f"blocks.1.gate.{part}" for part in ("weight", "bias", "keys", "scale")]
     assert "blocks.1.expert.2.ffn.fc2.bias" in told["copied"]
     found = load_run(tmp_path / "run").checkpoint().weights
@@ -476,19 +476,21 @@ def test_a_map_is_checked_without_torch() -> None:
 MANY = {
     "unknown weights": ("weights:\n" + "".join(f"  a{i}.x: blocks.{i}.norm1.weigh\n" for i in range(1_500)), "MG531"),
     "patterns": ("weights: {a.b.*.*: ['*.*.*.*'], b: c}\nunused: [a]\nrandom: [" + "a.*, " * 40_000 + "]", "MG502"),
-    "names": ("weights: {a: b}\nrandom: [" + "a.b, " * 10_000 + "]", "MG531"),
+    "names": ("weights: {a: b}\nrandom: [" + "a.b, " * 4_000 + "]", "MG531"),
 }
 
 
+MOST_CALLS = 12_000_000  # for each of them; the patterns take 6.3 million
+
+
 @pytest.mark.parametrize("kind", MANY)
-def test_a_long_map_takes_no_long_time(tmp_path: Path, kind: str) -> None:
+def test_a_long_map_takes_bounded_work(tmp_path: Path, kind: str) -> None:
     text, code = MANY[kind]
     (tmp_path / "map.yaml").write_text(text)
     graph = modgraph.load("specs/gmoe.mod").ir
-    began = time.process_time()
-    with pytest.raises(ModgraphError) as caught:
+    with counted() as work, pytest.raises(ModgraphError) as caught:
         read_map(str(tmp_path / "map.yaml"), graph)
-    assert time.process_time() - began < 5
+    assert work.calls < MOST_CALLS
     assert code in {each.code for each in caught.value.diagnostics}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from modgraph_runtime import Bundle
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.inspect import browser as chromium
 from tests.web.served import (
@@ -228,8 +229,7 @@ def test_the_graph_folds_with_the_network_off(digits: Page) -> None:
 
 
 def test_the_result_is_read_out(digits: Page) -> None:
-    digits.wait_for_timeout(700)  # milliseconds, until what is drawn has come to rest
-    assert digits.inner_text(".outputs [aria-live]").startswith("logits: ")
+    expect(digits.locator(".outputs [aria-live]")).to_have_text(re.compile("^logits: "))
 
 
 # ------------------------------------------------------------ wherever it is looked at
