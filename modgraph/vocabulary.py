@@ -40,6 +40,7 @@ def find_all(name: str) -> list[type[Declaration]]:
 
 
 ALMOST_EQUAL = 0.8
+ONE_LETTER = 0.74  # as alike as words of four letters that differ in one: what is less may be another word of the field
 
 
 def op_meant(name: str, in_scope: Iterable[str]) -> str:
@@ -76,17 +77,22 @@ def other_word(name: str) -> str | None:
 
 
 def _op_or_name(name: str, here: list[str]) -> str:
-    match = closest(name, [*here, *Op.registry])
-    if match is not None:
+    match = closest(name, [*here, *Op.registry], ONE_LETTER)
+    if match is not None and not _is_longer(name, match):
         return f'did you mean "{match}"?'
     declared = f"declared here: {', '.join(nearest(name, here))}; " if here else ""
     return f"no op is called so; {declared}all ops: modgraph explain"
 
 
+def _is_longer(name: str, known: str) -> bool:
+    """Whether a name says more than a known one, as `masked_mean` does: it is no misspelling of it."""
+    return len(name) > len(known) + 1 and known in name.lower()
+
+
 def _idiom(name: str) -> str | None:
-    """The help line for a word of the field that is written otherwise."""
+    """The help line for a word of the field that is written otherwise, or that no op does."""
     idiom = next((idiom for idiom in IDIOMS if _plain(name) in map(_plain, idiom.words)), None)
-    return f"there is no op {name}: write, for example, {idiom.code}" if idiom is not None else None
+    return idiom.help(name) if idiom is not None else None
 
 
 def _routers() -> dict[str, type[Router] | Written]:

@@ -1,4 +1,4 @@
-"""Say what an op, a router, a data set, an optimizer, …, or the code of a message means."""
+"""Say what an op, a router, a data set, …, a word of the language, or the code of a message means."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class NothingToExplain(Diagnostic):
-    """`explain` knows ops, routers, data sets, algorithms, optimizers, schedules and the codes of messages."""
+    """`explain` knows ops, routers, data sets, algorithms, optimizers, schedules, the words of the language and the
+    codes of messages."""
 
     code = "MG116"
     message = 'nothing is called "{name}"'
@@ -25,18 +26,18 @@ VOCABULARY = ("modgraph.ops", "modgraph.routers", "modgraph.training.algorithms"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME|CODE", nargs="?")
+    parser.add_argument("name", metavar="NAME|CODE", nargs="?", help="a word; without one, all that there are")
     parser.add_argument("--all", action="store_true", help="everything, as the Markdown of docs/reference.md")
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.inspect.reference import explain, reference, suggestion
+    from modgraph.inspect.reference import explain, overview, reference, suggestion
 
     for room in VOCABULARY:
         import_module(room)
     if options.all or options.name is None:
         load_all()
-        print(reference())
+        print(reference() if options.all else overview())
         if faults := load_extensions():
             raise ModgraphError(faults)
         return 0

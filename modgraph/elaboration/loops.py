@@ -36,6 +36,7 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
             site.tell(errors.Arithmetic(span=statement.domain.span, problem=problem, way_out=advice))
         poison_declared(statement.body, site)
         return
+    keyword = "repeat" if isinstance(statement, ast.Repeat) else "for"
     families = _families([statement.body], site)
     site.context.count_iterations(domain, statement.span)
     for key, value in zip(_keys_of(domain), domain, strict=True):
@@ -45,6 +46,8 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
         for name, members in families.items():
             if name in scope.names:
                 _gather(members, value, scope.names[name])
+        site.scope.end(scope.ended, keyword)
+    site.scope.end(statement.body.bound, keyword)
     _declare_families(families, site)
 
 
@@ -76,6 +79,7 @@ def elaborate_if(statement: ast.If, site: Site) -> None:
     scope = site.scope.inside()
     if taken is not None:
         site.within(scope).elaborate(taken)
+    site.scope.end([*scope.ended, *(name for body in bodies for name in body.bound)], "if")
     for name in _in_both(statement):
         if name in scope.names:
             site.scope.declare(name, scope.names[name])

@@ -8,7 +8,17 @@ from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.context import RECORD
-from modgraph.elaboration.entities import POISON, Family, OpUse, Poison, PoolEntity, RouterEntity, Tensor, described
+from modgraph.elaboration.entities import (
+    POISON,
+    Family,
+    ModuleEntity,
+    OpUse,
+    Poison,
+    PoolEntity,
+    RouterEntity,
+    Tensor,
+    described,
+)
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 
@@ -19,10 +29,7 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
     if isinstance(target, Poison):
         return POISON
     if not isinstance(target, RouterEntity):
-        found = f"this is {described(target)}"
-        advice = "values are reached by name, members of a family by [ ]"
-        span, notes = site.at_fault(expression.target)
-        site.tell(errors.WrongKind(span=span, notes=notes, needed="a router", found=found, way_out=advice))
+        _tell_no_part(expression, target, site)
         return POISON
     records = target.router.record_names
     if expression.name not in records:
@@ -41,6 +48,22 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
         site.tell(errors.NotValue(span=expression.span, what=what, found=found, way_out=advice))
         return POISON
     return Family(expression.name, dict(enumerate(found_records)))
+
+
+WAYS_OUT: dict[type, str] = {
+    ModuleEntity: "declare an array that is to be read: weight w: float[3, 8] = normal(0.02) y = (x, w) -> contract",
+    PoolEntity: "name the router that chooses among its modules: r.gates",
+    Tensor: "values go through ops: x -> transpose",
+    Family: "members of a family are reached by [ ]",
+}
+
+
+def _tell_no_part(expression: ast.Attribute, target: Any, site: Site) -> None:
+    """Tell of a dot behind what is no router."""
+    span, notes = site.at_fault(expression.target)
+    way_out = next((advice for kind, advice in WAYS_OUT.items() if isinstance(target, kind)), WAYS_OUT[Tensor])
+    facts = {"found": described(target), "name": expression.name, "way_out": way_out}
+    site.tell(errors.NoPart(span=span, notes=notes, needed="a router", **facts))
 
 
 def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Call, site: Site) -> Any:

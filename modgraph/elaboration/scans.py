@@ -102,6 +102,7 @@ def _scan(statement: ast.Scan, site: Site) -> list[Any] | None:
     inside.scope.declare(statement.variable, _slice(sequence, join(names.node, statement.variable), inside))
     states = [_state(carry, names, inside) for carry in statement.carries]
     inside.elaborate(statement.body)
+    site.scope.end([*inside.scope.ended, *inside.scope.names], "scan")
     _show_declared(statement.body, inside.scope, site)
     known = [state for state in states if state is not None]
     following = [each for state in known if (each := _next(state, inside)) is not None]

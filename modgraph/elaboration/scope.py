@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -35,6 +35,7 @@ class Scope:
         self.frozen = frozen
         self.is_body = body
         self.names: dict[str, Any] = {}
+        self.ended: dict[str, str] = {}  # names that bodies within had for themselves, and what bodies
         self.arguments: dict[str, Span] = {}  # where what the names of parameters stand for is given
         self.routers: dict[str, Any] = {}  # definitions of routers, of a file
         same = not body and outer is not None and (outer.path, outer.suffix) == (path, suffix)
@@ -101,6 +102,17 @@ class Scope:
 
     def declare(self, name: str, value: Any) -> None:
         self.names[name] = value
+
+    def end(self, names: Iterable[str], body: str) -> None:
+        """Keep in mind that a body within, which ends here, had names for itself."""
+        self.ended |= dict.fromkeys(names, body)
+
+    def body_of(self, name: str) -> str | None:
+        """The kind of body within that had a name for itself, or None."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.ended:
+            scope = None if scope.is_body else scope.outer
+        return scope.ended[name] if scope is not None else None
 
     def declare_parameters(self, values: Mapping[str, Any], spans: Mapping[str, Span]) -> None:
         """Parameters of a definition, and where a use gave them."""

@@ -13,6 +13,7 @@ from modgraph.elaboration.context import NAME, STATEMENT, Context
 from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Family, Poison, Template, Tensor, described
 from modgraph.elaboration.errors import (
     AxisOfAnyLength,
+    BoundInside,
     DuplicateName,
     NameAcross,
     NotConstant,
@@ -30,6 +31,12 @@ from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
 MOST_AXES = 16
+KEPT_BY = {  # how a value that a body binds is reached behind it
+    "repeat": "bind {name} before the repeat too: then it has the value of the last round",
+    "for": "bind {name} before the loop too: then it has the last value",
+    "if": "bind {name} before the if, or in both branches",
+    "scan": "a scan gives what it yields: yield {name}, and one more name after as",
+}
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,13 @@ class Site:
         if self.call.decision is not None:
             way_out = f"axis={name} names it; it is a number where what is sent has a fixed length along it"
         self.tell(AxisOfAnyLength(span=span, name=name, way_out=way_out))
+
+    def tell_ended(self, name: str, span: Span) -> bool:
+        """Whether a body that has ended had a name for itself, which is then told."""
+        body = self.scope.body_of(name)
+        if body is not None:
+            self.tell(BoundInside(span=span, name=name, body=body, suggestion=KEPT_BY[body].format(name=name)))
+        return body is not None
 
     def constant(self, expression: ast.Expression, what: str) -> Any:
         """The value of an expression that must be a constant."""

@@ -7,7 +7,7 @@ from typing import Any
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import CallArgument, arguments_for_block, arguments_of, settle
-from modgraph.elaboration.entities import POISON, BlockEntity, Poison, Template, described, is_callable
+from modgraph.elaboration.entities import POISON, BlockEntity, Family, Poison, Template, described, is_callable
 from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, op_meant
@@ -70,7 +70,11 @@ def _tell_unknown(term: ast.Name, site: Site) -> None:
         span, notes = site.at_fault(term)
         found = f'"{term.name}" is {described(other)}'
         way_out = f"for example: {term.name}=relu" if notes else ""
+        if isinstance(other, Family) and other.members:
+            way_out = f"take one of its members: {term.name}[{next(iter(other.members))!r}]".replace("'", '"')
         site.tell(errors.WrongKind(span=span, notes=notes, needed=NEEDED, found=found, way_out=way_out))
+        return
+    if site.tell_ended(term.name, term.span):
         return
     suggestion = op_meant(term.name, site.visible(term.span, is_callable))
     site.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))

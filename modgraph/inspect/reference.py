@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import inspect
 import sys
+import textwrap
 from collections.abc import Iterable
+from itertools import starmap
 from typing import Any
 
 from modgraph.declare import (
@@ -20,14 +22,17 @@ from modgraph.declare import (
     Weight,
     shown_value,
 )
-from modgraph.diagnostics import Diagnostic, Report, Source, did_you_mean
+from modgraph.diagnostics import Diagnostic, Report, Source, closest
 from modgraph.elaboration import elaborate
 from modgraph.inspect.cost import cost_of
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.routers.prelude import Written, definitions
-from modgraph.syntax import parse
-from modgraph.vocabulary import other_word
+from modgraph.syntax import keywords, parse
+from modgraph.syntax.advice import forms_of
+from modgraph.vocabulary import ONE_LETTER, other_word
+
+LANGUAGE = "docs/language.md is the whole of the language."
 
 
 def explain(name: str) -> str | None:
@@ -36,13 +41,35 @@ def explain(name: str) -> str | None:
         return message_page(Diagnostic.catalogue[name.upper()])
     found = (registry.get(name) for registry in registries())
     pages = [page_of(each) for each in found if each is not None]
-    return "\n\n".join([*pages, *([written_page(definitions()[name])] if name in definitions() else [])]) or None
+    pages += [written_page(definitions()[name])] if name in definitions() else []
+    pages += [word_page(name)] if name in set(keywords()) else []
+    return "\n\n".join(pages) or None
 
 
 def suggestion(name: str) -> str:
     """The help line for a name that has no page."""
     known = [*definitions(), *(each for registry in registries() for each in registry)]
-    return other_word(name) or did_you_mean(name, [*known, *Diagnostic.catalogue], "see docs/reference.md")
+    match = closest(name, [*known, *keywords(), *Diagnostic.catalogue], ONE_LETTER)
+    return other_word(name) or (f'did you mean "{match}"?' if match else "all that there is: modgraph explain")
+
+
+def overview() -> str:
+    """All that has a page, by groups, and how to ask for one."""
+    groups = {f"{registry.kind}s": sorted(registry) for registry in registries()[1:]}
+    groups["routers"] = sorted({*groups["routers"], *definitions()})
+    ops: dict[str, list[str]] = {}
+    for name, op in sorted(Op.registry.items()):
+        ops.setdefault(op.__module__.rpartition(".")[2].replace("_", " "), []).append(name)
+    lines = ["modgraph explain NAME tells what one of these words means, modgraph explain MG202 what a message says,"]
+    lines += ["modgraph explain --all everything (docs/reference.md).", "", "the language:"]
+    lines += [_listed("words", list(keywords())), "", "ops:", *starmap(_listed, sorted(ops.items())), ""]
+    lines += ["besides:", *starmap(_listed, groups.items())]
+    return "\n".join([*lines, f"  {'messages':16}{len(Diagnostic.catalogue)} codes, as the messages tell them"])
+
+
+def _listed(title: str, names: list[str]) -> str:
+    indent = " " * 18
+    return textwrap.fill(", ".join(names), 110, initial_indent=f"  {title:16}", subsequent_indent=indent)
 
 
 def registries() -> list[Registry[Any]]:
@@ -54,6 +81,12 @@ def registries() -> list[Registry[Any]]:
 
 def page_of(declared: type[Registered]) -> str:
     return declaration_page(declared) if issubclass(declared, Declaration) else section_page(declared)
+
+
+def word_page(word: str) -> str:
+    """A word of the language: how what it begins is written."""
+    forms = forms_of(word) or ["docs/language.md tells how it is written"]
+    return "\n".join([f"{word}: a word of the language", "", *(f"    {form}" for form in forms), "", LANGUAGE])
 
 
 def written_page(written: Written) -> str:

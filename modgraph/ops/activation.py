@@ -20,7 +20,7 @@ class LeakyReLU(Op):
     """x where it is positive, slope · x elsewhere."""
 
     name = "leaky_relu"
-    synonyms = ("lrelu", "prelu")
+    synonyms = ("lrelu",)
     example = "input x: float[5, 6] y = x -> leaky_relu output y"
     module = TorchModule("torch.nn.LeakyReLU", "slope")
 

@@ -44,7 +44,6 @@ class Softmax(_Normalisation):
     """exp(x) / Σ exp(x) along an axis; zero in padding."""
 
     name = "softmax"
-    synonyms = ("normalize",)
     example = "input x: float[5, 6] y = x -> softmax output y"
     module = TorchModule("modgraph.nn.Softmax", "position")
 
@@ -61,7 +60,7 @@ class Unit(AlongAxis):
     """x / max(‖x‖, 1e-8) along an axis: vectors of length one, so that the contraction of two is their cosine."""
 
     name = "unit"
-    synonyms = ("l2_normalize", "l2_norm", "cosine_similarity", "unit_norm")
+    synonyms = ("l2_normalize", "unit_norm", "normalize", "normalise")
     example = "input x: float[5, 6] y = x -> unit output y"
     module = TorchModule("modgraph.nn.Unit", "position")
 
@@ -101,7 +100,7 @@ class Mean(Reduction):
     """The mean over an axis."""
 
     name = "mean"
-    synonyms = ("average", "avg", "global_average_pool", "gap")
+    synonyms = ("average", "avg")
     example = "input x: float[5, 6] y = x -> mean output y"
     module = TorchModule("modgraph.nn.Mean", "position")
     affine = True

@@ -43,7 +43,7 @@ class Transpose(_OfAxes):
     """
 
     name = "transpose"
-    synonyms = ("permute", "swapaxes", "swap_axes", "moveaxis", "movedim", "rearrange")
+    synonyms = ("permute", "swapaxes", "swap_axes", "moveaxis", "movedim")
     example = "input x: float[5, 6] y = x -> transpose output y"
     module = TorchModule("modgraph.nn.Transpose", "order")
 
@@ -140,7 +140,6 @@ class NewAxis(Op):
     `new_axis(expert)`. It stands before all others, or where `at` says; without a name it is a plain one."""
 
     name = "new_axis"
-    synonyms = ("unsqueeze", "expand_dims", "tile", "add_axis")
     example = 'input x: float[5, 6] y = x -> new_axis(3, axis="copy", at=-2) output y'
     operands = (Operand("x", "..."),)
     module = TorchModule("modgraph.nn.NewAxis", "place", "length")
@@ -166,7 +165,7 @@ class Expand(Op):
     """
 
     name = "expand"
-    synonyms = ("expand_as", "broadcast_to", "broadcast_like")
+    synonyms = ("expand_as", "broadcast_like")
     example = "input x: float[5, 6] input y: float[6] z = (y, x) -> expand(-2) output z"
     operands = (Operand("x", "..."), Operand("like", "..."))
     module = TorchModule("modgraph.nn.Expand", "place", "position")

@@ -22,7 +22,7 @@ class NormalNoise(Op):
     """
 
     name = "normal_noise"
-    synonyms = ("gaussian_noise", "randn", "random_normal", "jitter")
+    synonyms = ("gaussian_noise", "jitter")
     example = "input x: float[5, 6] y = x + (x -> normal_noise(0.1)) output y"
     operands = (Operand("x", "..."), Operand("deviation", "..."))
     module = TorchModule("modgraph.nn.NormalNoise", "deviation")
@@ -64,7 +64,6 @@ class GumbelNoise(Op):
     """
 
     name = "gumbel_noise"
-    synonyms = ("gumbel_softmax", "concrete")
     example = "input x: float[5, 6] y = x + (x -> gumbel_noise) output y"
     module = TorchModule("modgraph.nn.GumbelNoise")
     zero_outside_training = True

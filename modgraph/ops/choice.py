@@ -18,7 +18,7 @@ class TopK(Op):
     """
 
     name = "top_k"
-    synonyms = ("topk", "top_k_mask", "argmax", "one_hot")
+    synonyms = ("top_k_mask",)
     example = "input x: float[5, 6] y = x -> top_k(2) output y"
     module = TorchModule("modgraph.nn.TopKMask", "position", "k")
     keeps = "nothing"
@@ -146,7 +146,7 @@ class FirstPlaces(Op):
     """
 
     name = "first_places"
-    synonyms = ("first_k", "eye", "identity_matrix", "diagonal")
+    synonyms = ("first_k",)
     example = 'input x: float[5, 6] y = x -> first_places(2, axis="slot") output y'
     operands = (Operand("x", "... M"),)
     module = TorchModule("modgraph.nn.FirstPlaces", "slots")
@@ -177,7 +177,7 @@ class Dispatch(Op):
     """
 
     name = "dispatch"
-    synonyms = ("gather_chosen", "nonzero", "compact", "dispatch_mask")
+    synonyms = ("compact", "dispatch_mask")
     example = 'input x: float[5] y = x -> top_k(2) -> dispatch(2, into="slot") output y'
     module = TorchModule("modgraph.nn.Dispatch", "position", "slots")
     keeps = "nothing"

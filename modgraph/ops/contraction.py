@@ -19,7 +19,7 @@ class Contract(Op):
     """
 
     name = "contract"
-    synonyms = ("einsum", "dot", "bmm", "tensordot", "inner")
+    synonyms = ("inner",)
     example = "input q: float[5, 6] input k: float[7, 6] y = (q, k) -> contract output y"
     operands = (Operand("left", "..."), Operand("right", "..."))
     module = TorchModule("modgraph.nn.Contract", "equation")

@@ -86,7 +86,7 @@ class Clamp(Op):
     """x, but no less than `min` and no more than `max`; either may be left out. Beyond them there is no gradient."""
 
     name = "clamp"
-    synonyms = ("clip", "clip_by_value", "hardtanh")
+    synonyms = ("clip", "clip_by_value")
     example = "input x: float[5, 6] y = x -> clamp(min=-0.5, max=1) output y"
     module = TorchModule("modgraph.nn.Clamp", "min", "max")
 

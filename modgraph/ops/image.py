@@ -114,7 +114,7 @@ class AvgPool(_Window):
     """The mean of each window."""
 
     name = "avg_pool"
-    synonyms = ("average_pool", "avgpool2d", "mean_pool")
+    synonyms = ("average_pool", "avgpool2d")
     example = "input x: float[4, 8, 6] y = x -> avg_pool(2) output y"
     module = TorchModule("modgraph.nn.AvgPool2d", "kernel", "step")
 

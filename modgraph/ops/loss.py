@@ -61,7 +61,7 @@ class CrossEntropy(_Likelihood):
     """
 
     name = "cross_entropy"
-    synonyms = ("softmax_cross_entropy", "categorical_cross_entropy", "cross_entropy_loss", "nll", "ce")
+    synonyms = ("softmax_cross_entropy", "categorical_cross_entropy", "cross_entropy_loss", "nll", "nll_loss", "ce")
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)

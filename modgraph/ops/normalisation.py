@@ -14,7 +14,7 @@ class LayerNorm(Op):
     """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `affine`."""
 
     name = "layer_norm"
-    synonyms = ("ln", "norm")
+    synonyms = ("ln",)
     example = "input x: float[5, 6] y = x -> layer_norm output y"
     operands = VECTORS
     results = ("... D",)
@@ -82,7 +82,7 @@ class GroupNorm(Op):
     """Normalise groups of an image's channels, then scale and shift each channel."""
 
     name = "group_norm"
-    synonyms = ("gn",)
+    synonyms = ("gn", "group_norm2d")
     example = "input x: float[4, 8, 6] y = x -> group_norm(2) output y"
     operands = IMAGE
     results = ("... C H W",)

@@ -28,7 +28,7 @@ class SortOrder(AlongAxis):
     first, and padding comes last. So `x -> sort_order(descending=true) < k` is one for the k largest."""
 
     name = "sort_order"
-    synonyms = ("argsort", "rank", "ranks", "sort")
+    synonyms = ("rank", "ranks")
     example = "input x: float[5, 6] y = x -> sort_order(descending=true) output y"
     module = TorchModule("modgraph.nn.SortOrder", "position", "descending")
 
@@ -43,7 +43,7 @@ class KthLargest(Reduction):
     that stands first is larger. Of fewer than k values it is the least, of none zero."""
 
     name = "kth_largest"
-    synonyms = ("kthvalue", "kth_value", "top_k_value", "quantile")
+    synonyms = ("top_k_value",)
     example = "input x: float[5, 6] y = x -> kth_largest(2) output y"
     module = TorchModule("modgraph.nn.KthLargest", "position", "k")
 

@@ -66,7 +66,7 @@ class Position(Op):
     """Add a learned vector to each token by its place."""
 
     name = "position"
-    synonyms = ("positional_encoding", "pos_embed", "position_embedding")
+    synonyms = ("pos_embed", "position_embedding")
     example = "input x: float[5, 6] y = x -> position output y"
     operands = TOKENS
     results = ("... N D",)
@@ -101,7 +101,7 @@ class Select(Op):
     since an example may have no other."""
 
     name = "select"
-    synonyms = ("index", "gather", "take")
+    synonyms = ("index",)
     example = "input x: float[5, 6] y = x -> select(1) output y"
     module = TorchModule("modgraph.nn.Select", "index", "position")
     affine = True

@@ -121,7 +121,7 @@ class Split(Op):
     `a, b = x -> split(2)`, `a, b = x -> split([16, 48])`."""
 
     name = "split"
-    synonyms = ("chunk", "unstack", "unbind")
+    synonyms = ("chunk",)
     example = "input x: float[5, 6] y, z = x -> split([2, 4]) output y output z"
     operands = VECTORS
     module = TorchModule("modgraph.nn.Split", "lengths")

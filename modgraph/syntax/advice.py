@@ -13,7 +13,7 @@ FORMS = {
     "INPUT": "input x: float[4]",
     "TARGET": "target label: class[10]",
     "MODULE": "module encoder = linear(8) -> relu",
-    "TOKENIZER": "tokenizer patches = patch_embed(8, size=4)",
+    "TOKENIZER": "tokenizer patches = patch_embed(4, 8)",
     "POOL": "pool p[4] = linear(8)",
     "ROUTER": "router r = noisy_top_k(k=1)",
     "OUTPUT": "output y = x -> relu",
@@ -48,6 +48,16 @@ OF_OTHER_LANGUAGES = {
     **dict.fromkeys(("elif", "elseif", "elsif"), "if n > 1 { x = x -> relu } else if n > 0 { x = x -> tanh }"),
     **dict.fromkeys(("from", "include", "use", "using"), DEFINITIONS["IMPORT"]),
 }
+PARTS = {
+    **dict.fromkeys(("true", "false"), "y = x -> linear(8, bias=false)"),
+    **dict.fromkeys(("and", "or", "not"), "if n > 1 and not wide { x = x -> relu }"),
+    "else": FORMS["IF"],
+    "in": FORMS["REPEAT"],
+    "by": "y = x -> expert by agree",
+    "over": "y = values by gates over time",
+    **dict.fromkeys(("as", "with"), FORMS["SCAN"]),
+    "from": DEFINITIONS["IMPORT"],
+}
 CLOSING = {"LPAR": ")", "LSQB": "]"}
 
 
@@ -80,6 +90,12 @@ class Mistake:
     def after_first_name(self) -> bool:
         """Whether it follows a name that a statement begins with."""
         return self.statement == "NAME" and self.last == "NAME" and self.accepted >= BINDING_GOES_ON
+
+
+def forms_of(word: str) -> list[str]:
+    """How the statements and definitions are written that begin with a word of the language, or hold it."""
+    forms = [each[word.upper()] for each in (FORMS, DEFINITIONS) if word.upper() in each]
+    return forms or [PARTS[word]] if word in PARTS or forms else []
 
 
 def advise(mistake: Mistake) -> str:
@@ -135,7 +151,7 @@ def _sign(mistake: Mistake) -> str | None:
     following = after.type if after is not None else ""
     if (token.type, following) == ("EQUAL", "GREATER"):
         return f"an arrow is written ->: {FORMS['NAME']}"
-    if token.type in ("FLOOR", "SLASH", "STAR") and mistake.between_statements and mistake.last != "NAME":
+    if mistake.between_statements and (token.type == "FLOOR" or (token.type, following) == ("SLASH", "STAR")):
         return "a comment begins with #"
     if (token.type, following) == ("DOT", "INTEGER"):
         return f"write 0.{after}"
@@ -185,11 +201,15 @@ def _value(mistake: Mistake) -> str | None:
     if kind in ("INTEGER", "DECIMAL", "STRING", "TRUE", "FALSE") and last == "NAME" and _follows_an_arrow(mistake):
         return f"arguments stand in parentheses: {mistake.before[-1]}({mistake.token})"
     if kind in OPERATORS and "ARROW" in mistake.accepted:
-        return f"put the pipeline in parentheses: (x -> op) {mistake.token} y"
+        begins = next((each for each in reversed(mistake.before) if each.type in ("BY", "ARROW")), None)
+        either = f", or the weights: x -> p by (w {mistake.token} y)" if begins and begins.type == "BY" else ""
+        return f"put the pipeline in parentheses: (x -> op) {mistake.token} y{either}"
     if kind == "OVER":
         return "what is summed with comes first: y = x -> p by w over time"
     if last == "OVER":
         return "an axis is named, or counted from the last: by w over time, by w over -2"
+    if last == "ARROW" and kind == "REPEAT":
+        return "repeat is a statement; twice along an axis is: y = x -> new_axis(2) -> merge(-3, -2)"
     if last == "ARROW":
         return "an arrow leads to an op, a module or a pool: y = x -> relu"
     if last == "BY":

@@ -25,7 +25,7 @@ from modgraph.syntax.tokens import PlacedToken
 NAME_FOLLOWS = frozenset("INPUT TARGET TOKENIZER MODULE POOL ROUTER MODEL BLOCK REPEAT FOR BY AS DOT".split())
 FOLLOWS_NAME = frozenset("EQUAL COLON ARROW COMMA RPAR RSQB LSQB".split())
 KEYWORDS = STATEMENT_KEYWORDS | DEFINITION_KEYWORDS
-NEIGHBOURS = 2  # tokens before a mistake that say what was meant
+NEIGHBOURS = 6  # tokens before a mistake that say what was meant
 
 
 class Recovery:

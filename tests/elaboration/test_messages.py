@@ -191,11 +191,6 @@ def test_a_word_that_is_no_op_here_is_written_otherwise(word: str) -> None:
     assert f"there is no op {word}" in help_
 
 
-@pytest.mark.parametrize("idiom", IDIOMS, ids=lambda idiom: idiom.words[0])
-def test_what_is_advised_instead_of_an_op_is_valid(idiom: object) -> None:
-    assert codes(f"model m() {{ input x: float[6, 8] {idiom.code} output y }}") == []  # type: ignore[attr-defined]
-
-
 def test_no_word_of_the_field_is_an_op_or_stands_for_two() -> None:
     for registry in (Op.registry, Router.registry):
         words = [word for each in registry.values() for word in each.synonyms]

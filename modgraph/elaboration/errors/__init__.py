@@ -30,9 +30,11 @@ from modgraph.elaboration.errors.growth import GrowsByAnother, GrowsTwice, Growt
 from modgraph.elaboration.errors.moves import MovedNowhere, MovedTwice, MoveInside
 from modgraph.elaboration.errors.names import (
     AxisOfAnyLength,
+    BoundInside,
     CircularImport,
     DuplicateName,
     NameAcross,
+    NoPart,
     NotInRegion,
     NotInThatFile,
     UnknownName,
@@ -86,6 +88,7 @@ __all__ = [
     "BadParameter",
     "BadSetting",
     "BlockOperands",
+    "BoundInside",
     "CannotGrow",
     "CircularImport",
     "Dead",
@@ -107,6 +110,7 @@ __all__ = [
     "NamesWouldShift",
     "NoBalance",
     "NoOutput",
+    "NoPart",
     "NoState",
     "NoSuchArray",
     "NoTimeAxis",

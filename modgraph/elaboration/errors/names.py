@@ -17,6 +17,13 @@ class UnknownName(Diagnostic):
     suggestion: str
 
 
+class BoundInside(UnknownName):
+    """The name is that of a value which a body that has ended had for itself."""
+
+    message = '"{name}" is bound inside the {body} alone'
+    body: str
+
+
 class AxisOfAnyLength(Diagnostic):
     """A name in the type of a block's input stands for an axis of any length. It names that axis, and is no number:
     what is to be one is a parameter. In a router it is one where what is sent has a fixed length there."""
@@ -78,6 +85,13 @@ class WrongKind(Diagnostic):
     needed: str
     found: str
     way_out: str = ""
+
+
+class NoPart(WrongKind):
+    """A dot stands behind what is no router: it reaches what a router records, and nothing of a module or a value."""
+
+    message = '{found} has no "{name}": a dot reaches what a router records'
+    name: str
 
 
 class NotInThatFile(Diagnostic):
