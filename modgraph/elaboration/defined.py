@@ -165,9 +165,9 @@ def _facts(
     if choice is None:
         return facts | {"balanced": gates is not None and _competes(gates, pool.axis, graph)}
     support = support_of(choice[0].result, graph)
-    along = "modules" if support is None or support.axis == pool.axis else "senders"
+    along = "modules" if support is None or support.axis in (None, pool.axis) else "senders"
     slots = choice[0].type.shape[-2].size or 0 if choice[1] is Role.SLOTS else 1
-    k = 0 if support is None or along == "senders" else (support.k or 0) * slots
+    k = 0 if support is None or along == "senders" else (support.bound.k or 0) * slots
     drawn, hard = drawn_by(choice[0].result, graph) is not None, gates is not None and _is_choice(gates, graph)
     balanced = along == "modules" and not hard and not (drawn and gates is None)
     draws = drawn and (gates is None or hard)

@@ -7,6 +7,7 @@ from typing import Any
 
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
+from modgraph.elaboration.chosen_weights import find_choice
 from modgraph.elaboration.context import FirstUse
 from modgraph.elaboration.defined import Sent, decided
 from modgraph.elaboration.entities import (
@@ -23,10 +24,10 @@ from modgraph.elaboration.messages import as_one, taken_apart
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
-from modgraph.elaboration.sparsity import Support, support_of, told
+from modgraph.elaboration.sparsity import compute_choice
 from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers import Router
-from modgraph.routers.chosen import Chosen, ChosenSenders
+from modgraph.routers.chosen import Chosen
 from modgraph.routers.every_module import EveryModule
 from modgraph.routers.weighted import Weighted
 from modgraph.types import Misfit, TensorType, shapes_meet
@@ -105,35 +106,20 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
         return POISON
     name, _ = site.naming.next("weighted")
     over = _summed(means, node)
-    support = _support(means.weights, value, node, site) if over == node.axis.name else None
-    if support is None:
-        return _route(
-            pool.word, node, Chooser(name, Weighted(over=over), False, span), (value, means.weights), span, site
-        )
-    kind = Chosen if support.axis == node.axis else ChosenSenders
+    beside = site.under(Naming(f"{name}_choice", f"{name}_choice", site.scope))
+    found = find_choice(means.weights, value, node, span, beside) if over == node.axis.name else None
+    if found is None:
+        router = Chooser(name, Weighted(over=over), False, span)
+        return _route(pool.word, node, router, (value, means.weights), span, site)
     shows = site.call is None or site.call.decision is None or not site.call.decision.shows_choice
-    declared = kind(k=support.k or support.axis.size or node.size, straight=support.straight, shows=shows)
+    declared = found.router(k=found.k or node.size, straight=found.support.straight, shows=shows)
     router = Chooser(name, declared, False, span)
-    if kind is Chosen and support.k is not None and not _can_choose(node, router, span, site):
+    if found.router is Chosen and found.k is not None and not _can_choose(node, router, span, site):
         return POISON
-    behind = told(support, means.weights, site)
-    return (
-        POISON
-        if isinstance(behind, Poison)
-        else _route(pool.word, node, router, (value, means.weights, *behind), span, site)
-    )
-
-
-def _support(weights: Tensor, value: Tensor, pool: PoolNode, site: Site) -> Support | None:
-    """A choice among a pool's modules or its senders that the weights are zero beyond; of messages of a fixed size."""
-    outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
-    fixed = not (pool.message.padded or pool.result.padded)
-    if not fixed or pool.axis in outer or not shapes_meet(weights.type.shape, (*outer, pool.axis)):
-        return None
-    support = support_of(weights.result, site.graph)
-    if support is None or (support.k is None and support.axis.size is None):
-        return None
-    return support if support.place in (-1, -2)[: 1 + bool(outer)] else None
+    behind = compute_choice(found.support, found.weights, beside)
+    if isinstance(behind, Poison):
+        return POISON
+    return _route(pool.word, node, router, (value, found.weights, *behind), span, site)
 
 
 def _summed(means: ByWeights, pool: PoolNode) -> str | int:

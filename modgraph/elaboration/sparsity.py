@@ -5,41 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from modgraph.diagnostics import Span
-from modgraph.elaboration.apply import apply_op
-from modgraph.elaboration.entities import OpUse, Poison, Tensor
+from modgraph.declare import Signature
+from modgraph.elaboration.entities import Poison, Tensor
+from modgraph.elaboration.formulas import Formula, apply_to, compute, formula_of, ones_like, spread
 from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
-from modgraph.ops.along_axis import Max
-from modgraph.types import Axis
+from modgraph.ops.arithmetic import Subtract
+from modgraph.ops.zeros import ANYWHERE, Bound, moved
+from modgraph.types import Axis, TensorType, laid
 
 
 @dataclass(frozen=True)
 class Support:
-    """A choice of at most `k` along an axis, any number if that is None, and what it was made by.
+    """A choice, of at most so many places along an axis if there is a `bound`, and what it was made by.
 
-    Wherever the choice is zero, so are the weights, once it is `laid` as they are, by ops one after another, and its
-    scores too; what slots chose has no scores of its own. `narrowed` counts what took something from the choice since
-    it was made, `pure` says that the weights are nothing but the choice. Where it is `straight`, a gradient reaches
-    what was not chosen too.
+    Wherever the choice is zero, so are the weights; what has no scores of its own is its own. `narrowed` counts what
+    took something from the choice since it was made, `pure` says that the weights are nothing but the choice. Where it
+    is `straight`, a gradient reaches what was not chosen too. `made` says that an op chose, and that it is not merely
+    where a function is zero.
     """
 
-    choice: Result
-    scores: Result | None
-    axis: Axis
-    place: int  # of that axis in the weights, counted from the last
-    k: int | None
+    choice: Formula
+    scores: Formula | None
+    bound: Bound
     narrowed: int = 0
     pure: bool = True
     straight: bool = False
-    laid: tuple[Op, ...] = ()
-    scores_laid: tuple[Op, ...] = ()
+    made: bool = True
+
+    @property
+    def axis(self) -> Axis | None:
+        """The axis along which it chooses, if it does along one."""
+        return None if self.bound.place is None else self.choice.type.shape[self.bound.place]
 
     @property
     def width(self) -> tuple[float, int]:
         """Of two choices the lesser is the narrower."""
-        return float("inf") if self.k is None else self.k, -self.narrowed
+        return float("inf") if self.bound.k is None else self.bound.k, -self.narrowed
 
 
 def support_of(weights: Result, graph: Graph) -> Support | None:
@@ -47,22 +50,13 @@ def support_of(weights: Result, graph: Graph) -> Support | None:
     return _Supports(graph).of(weights)
 
 
-def told(support: Support, weights: Tensor, site: Site) -> tuple[Tensor, Tensor] | Poison:
-    """The scores and the choice behind weights, of their shape; what slots chose stands for its scores itself."""
-    choice = _laid(support.choice, support.laid, weights.span, site)
+def compute_choice(support: Support, weights: Tensor, site: Site) -> tuple[Tensor, Tensor] | Poison:
+    """The scores and the choice behind weights, of their shape; a choice without scores stands for them itself."""
+    choice = compute(support.choice, weights.span, site)
     if support.scores is None or isinstance(choice, Poison):
         return choice if isinstance(choice, Poison) else (choice, choice)
-    scores = _laid(support.scores, support.scores_laid, weights.span, site)
+    scores = compute(support.scores, weights.span, site)
     return scores if isinstance(scores, Poison) else (scores, choice)
-
-
-def _laid(result: Result, ops: tuple[Op, ...], span: Span | None, site: Site) -> Tensor | Poison:
-    value = Tensor(result, site.graph.type_of(result), span)
-    for op in ops:
-        value = apply_op(OpUse(op), (value,), span, site)
-        if isinstance(value, Poison):
-            return value
-    return value
 
 
 def made_dense_by(weights: Result, graph: Graph) -> OpNode | None:
@@ -74,18 +68,37 @@ def made_dense_by(weights: Result, graph: Graph) -> OpNode | None:
         if node is None or supports.of(result) is not None:
             continue
         operands = [*graph.inputs(node.name).values()]
-        if any(supports.of(each) is not None for each in operands):
+        if any(supports.is_choice(each) for each in operands):
             return node
         pending += [each for each in dict.fromkeys(operands) if each not in seen]
         seen.update(operands)
     return None
 
 
+def choice_lost_at(weights: Result, axis: Axis, graph: Graph) -> OpNode | None:
+    """The op, nearest to weights, at which a choice along an axis ends; None if there is none, or if what stands behind
+    the weights has been made anew of it: by weights of its own, or by a sum over other axes."""
+    supports, pending, seen = _Supports(graph), [weights], {weights}
+    for result in pending:
+        node = _op_of(result, graph)
+        if node is None or supports.of(result) is not None:
+            continue
+        rank = len(graph.type_of(result).shape)
+        operands = [
+            each
+            for each in dict.fromkeys(graph.inputs(node.name).values())
+            if axis in graph.type_of(each).shape and len(graph.type_of(each).shape) <= rank
+        ]
+        if any(supports.is_choice(each) for each in operands):
+            return node
+        pending += [each for each in operands if each not in seen and not node.op.all_weights()]
+        seen.update(operands)
+    return None
+
+
 def _op_of(result: Result, graph: Graph) -> OpNode | None:
-    """The op whose first result this is."""
-    if result.node not in graph or result.index:
-        return None
-    node = graph[result.node]
+    """The op that a result is of."""
+    node = graph[result.node] if result.node in graph else None  # noqa: SIM401 (a graph is no dict)
     return node if isinstance(node, OpNode) else None
 
 
@@ -95,6 +108,11 @@ class _Supports:
 
     graph: Graph
     known: dict[Result, Support | None] = field(default_factory=dict)
+
+    def is_choice(self, result: Result) -> bool:
+        """Whether a result is zero beyond what an op chose."""
+        support = self.of(result)
+        return support is not None and support.made
 
     def of(self, result: Result) -> Support | None:
         pending = [result]
@@ -110,49 +128,151 @@ class _Supports:
     def _sources(self, result: Result) -> list[Result]:
         """The operands that a result may be zero with."""
         node = _op_of(result, self.graph)
-        if node is None or node.op.chosen(self.graph.signature(node)) is not None:
+        if node is None or not _may_be_zero(node.op):
             return []
-        operands = [*self.graph.inputs(node.name).values()]
-        return [operands[place] for place in node.op.zero_with() if place < len(operands)]
+        return [*self.graph.inputs(node.name).values()]
 
     def _found(self, result: Result) -> Support | None:
         node = _op_of(result, self.graph)
         if node is None:
             return None
-        made = node.op.chosen(self.graph.signature(node))
+        use = _Use(node, result.index, self.graph, self.graph.signature(node), self._operands(node))
+        found = min(use.candidates(), key=lambda each: each.width, default=None)
+        if found is None:
+            return None
+        return replace(found, choice=formula_of(result, self.graph)) if found.pure else found
+
+    def _operands(self, node: OpNode) -> tuple[Support | None, ...]:
+        return tuple(self.known.get(each) for each in self.graph.inputs(node.name).values())
+
+
+def _may_be_zero(op: Op) -> bool:
+    """Whether the result of an op may be zero because of an operand."""
+    return bool(op.zero_with()) or type(op).over_choices is not Op.over_choices
+
+
+def _below(bound: Bound, type_: TensorType) -> Bound:
+    """A bound that says no more than that all places may be chosen is none."""
+    size = None if bound.place is None else type_.shape[bound.place].size
+    return Bound(bound.place) if bound.k is not None and size is not None and bound.k >= size else bound
+
+
+@dataclass(frozen=True)
+class _Use:
+    """An op of a graph, and what is known of its operands."""
+
+    node: OpNode
+    index: int
+    graph: Graph
+    signature: Signature
+    supports: tuple[Support | None, ...]
+
+    @property
+    def type(self) -> TensorType:
+        return self.node.types[self.index]
+
+    @property
+    def operands(self) -> tuple[Formula, ...]:
+        return tuple(formula_of(each, self.graph) for each in self.graph.inputs(self.node.name).values())
+
+    def candidates(self) -> list[Support]:
+        """What is known of a result: what its op chose, or what each operand that it is zero with is zero with."""
+        made = self.node.op.chosen(self.signature)
         if made is not None:
-            place, k = made
-            scores = next(iter(self.graph.inputs(node.name).values()))
-            scores_ = scores if self.graph.type_of(scores).shape == node.types[0].shape else None
-            return Support(result, scores_, node.types[0].shape[place], place, k)
-        found = min(self._candidates(node), key=lambda each: each.width, default=None)
-        return replace(found, choice=result, laid=()) if found is not None and found.pure else found
+            return [self._chosen(made)]
+        found = [*self._with_one(), *self._over_all()]
+        return found or [*self._where_zero()]
 
-    def _candidates(self, node: OpNode) -> Iterator[Support]:
-        """What is known of a result by each operand that it is zero with."""
-        inputs = self.graph.inputs(node.name)
-        for source in self._sources(Result(node.name)):
-            support = self.known[source]
-            if support is None:
+    def _chosen(self, bound: Bound) -> Support:
+        choice, scores = Formula(self.type, Result(self.node.name, self.index)), None
+        if bound.place is not None:
+            scores = self.operands[0] if self.operands[0].type.shape == self.type.shape else None
+            return Support(choice, scores, bound)
+        within = min(self._with_one(), key=lambda each: each.width, default=None)
+        return self._among_ranks(choice) or Support(choice, None, ANYWHERE if within is None else within.bound)
+
+    def _among_ranks(self, choice: Formula) -> Support | None:
+        """What a comparison chooses of numbers that each stand once along an axis."""
+        ranks, of = self.operands[0], None
+        node = _op_of(ranks.source, self.graph) if isinstance(ranks.source, Result) else None
+        ranking = None if node is None else node.op.ranked(self.graph.signature(node))
+        if node is None or ranking is None or ranks.type.shape != self.type.shape:
+            return None
+        k = self.node.op.among_ranks(ranks.type.shape[ranking.place].size)
+        if ranking.scores is not None and k is not None and k.lowest:
+            (ranked,) = self.graph.inputs(node.name).values()
+            of = apply_to(ranking.scores, formula_of(ranked, self.graph))
+        return None if k is None else Support(choice, of, Bound(ranking.place, k.count))
+
+    def _with_one(self) -> Iterator[Support]:
+        """What is known by each operand whose zeros are the result's, number by number."""
+        op, slots = self.node.op, [*self.graph.inputs(self.node.name)]
+        for place in op.zero_with():
+            support = self.supports[place] if place < len(self.supports) else None
+            if support is None or self.index:
                 continue
-            place = node.op.zero_along(self.graph.signature(node), support.place)
-            if place is not None:
-                yield from self._moved(support, node, place)
-            elif self.graph.type_of(source).shape == node.types[0].shape:
-                narrows = bool(node.op.narrows) and inputs[node.op.narrows] == source
-                more, straight = support.narrowed + narrows, support.straight or node.op.straight
-                yield replace(support, pure=support.pure and narrows, narrowed=more, straight=straight)
+            narrows = bool(op.narrows) and slots[place] == op.narrows
+            more, straight = support.narrowed + narrows, support.straight or op.straight
+            found = replace(support, pure=support.pure and narrows, narrowed=more, straight=straight)
+            yield from self._spread(found, place)
 
-    def _moved(self, support: Support, node: OpNode, place: int) -> Iterator[Support]:
-        """What is known of a result whose axes stand otherwise than those of its operand, or that has one less."""
-        (before,), after = self.graph.signature(node).operands, node.types[0]
-        if len(before.shape) == len(after.shape):
-            laid, scores_laid = (*support.laid, node.op), (*support.scores_laid, node.op)
-            yield replace(support, place=place, laid=laid, scores_laid=scores_laid)
+    def _spread(self, support: Support, place: int) -> Iterator[Support]:
+        """What is known of an operand, with all axes of the result."""
+        choice = spread(support.choice, place, self.operands, self.type)
+        scores = spread(support.scores, place, self.operands, self.type) if support.scores is not None else None
+        at = laid(support.choice.type.shape, self.type.shape)
+        if choice is None or at is None:
             return
-        position = self.graph.signature(node).axes["position"]
-        slots, size = before.shape[position].size, support.axis.size
-        if slots is not None:
-            k = None if support.k is None or size is None or support.k * slots >= size else support.k * slots
-            laid = (*support.laid, Max(axis=position))
-            yield replace(support, place=place, k=k, scores=None, laid=laid, scores_laid=())
+        bound = moved(support.bound, lambda axis: at[axis] - len(self.type.shape))
+        yield replace(support, choice=choice, scores=scores, bound=bound)
+
+    def _over_all(self) -> Iterator[Support]:
+        """What is known by all operands together, of an op that joins, moves or adds them."""
+        known = [each for each in self.supports if each is not None]
+        bounds = tuple(None if each is None else each.bound for each in self.supports)
+        made = self.node.op.over_choices(self.signature, bounds) if known else None
+        if made is None:
+            return
+        op, bound = made
+        if len(known) == len(self.supports) > 1 and all(each.choice == known[0].choice for each in known):
+            yield from self._of_one_choice(known)
+            return
+        choices = [self._choice(place) for place in range(len(self.operands))]
+        choice = apply_to(op, *choices, index=self.index)
+        pure = len(known) == len(self.supports) and op == self.node.op and all(each.pure for each in known)
+        facts = (max(each.narrowed for each in known), pure, any(each.straight for each in known))
+        if choice is not None:
+            bound = bound if any(bound.k == each.bound.k for each in known) else _below(bound, choice.type)
+            yield Support(choice, self._scores(op), bound, *facts, made=any(each.made for each in known))
+
+    def _of_one_choice(self, known: list[Support]) -> Iterator[Support]:
+        """What is known of a result by operands that are zero beyond one and the same choice."""
+        if known[0].choice.type.shape == self.type.shape:
+            straight = any(each.straight for each in known)
+            yield replace(min(known, key=lambda each: each.width), pure=False, straight=straight)
+
+    def _choice(self, place: int) -> Formula | None:
+        """A choice in the place of an operand: what is known of it, or ones."""
+        support, operand = self.supports[place], self.operands[place]
+        if place in self.node.op.taken_as_is:
+            return operand
+        return ones_like(operand) if support is None else support.choice
+
+    def _scores(self, op: Op) -> Formula | None:
+        """What modules are ranked by, laid as the result of an op that only moves axes is."""
+        first = self.supports[0]
+        moves = len(self.supports) == 1 and len(self.type.shape) >= len(self.operands[0].type.shape)
+        if not moves or op != self.node.op or first is None or first.scores is None or first.bound.k is None:
+            return None
+        return apply_to(op, first.scores, index=self.index)
+
+    def _where_zero(self) -> Iterator[Support]:
+        """Where the op itself makes zeros."""
+        where = self.node.op.zero_where()
+        if where is None:
+            return
+        place, op = where
+        choice = apply_to(Subtract(left=1.0, right=None), apply_to(op, self.operands[place]))
+        choice = choice and spread(choice, place, self.operands, self.type)
+        if choice is not None:
+            yield Support(choice, None, ANYWHERE, pure=False, made=False)

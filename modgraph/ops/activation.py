@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modgraph.declare import Signature, TorchModule, Use, setting
+from modgraph.ops.compared import LessEqual
 from modgraph.ops.op import Op
 from modgraph.tape import Value
 
@@ -13,7 +14,11 @@ class ReLU(Op):
     name = "relu"
     example = "input x: float[5, 6] y = x -> relu output y"
     module = TorchModule("torch.nn.ReLU")
+    keeps_zeros = True
     keeps = "result"
+
+    def zero_where(self) -> tuple[int, Op] | None:
+        return 0, LessEqual(right=0.0)
 
 
 class LeakyReLU(Op):
@@ -23,6 +28,7 @@ class LeakyReLU(Op):
     synonyms = ("lrelu",)
     example = "input x: float[5, 6] y = x -> leaky_relu output y"
     module = TorchModule("torch.nn.LeakyReLU", "slope")
+    keeps_zeros = True
 
     slope: float = setting(0.01, min=0, doc="slope below zero")
 
@@ -33,6 +39,7 @@ class GELU(Op):
     name = "gelu"
     example = "input x: float[5, 6] y = x -> gelu output y"
     module = TorchModule("torch.nn.GELU")
+    keeps_zeros = True
 
 
 class SiLU(Op):
@@ -42,6 +49,7 @@ class SiLU(Op):
     synonyms = ("swish",)
     example = "input x: float[5, 6] y = x -> silu output y"
     module = TorchModule("torch.nn.SiLU")
+    keeps_zeros = True
 
 
 class ELU(Op):
@@ -50,6 +58,7 @@ class ELU(Op):
     name = "elu"
     example = "input x: float[5, 6] y = x -> elu output y"
     module = TorchModule("torch.nn.ELU")
+    keeps_zeros = True
 
 
 class Softplus(Op):
@@ -66,6 +75,7 @@ class Tanh(Op):
     name = "tanh"
     example = "input x: float[5, 6] y = x -> tanh output y"
     module = TorchModule("torch.nn.Tanh")
+    keeps_zeros = True
     keeps = "result"
 
 
@@ -85,6 +95,7 @@ class Identity(Op):
     synonyms = ("noop", "passthrough")
     example = "input x: float[5, 6] y = x -> identity output y"
     module = TorchModule("torch.nn.Identity")
+    keeps_zeros = True
     affine = True
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:

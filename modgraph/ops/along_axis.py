@@ -6,6 +6,7 @@ from typing import Any
 
 from modgraph.declare import Signature, TorchModule, Use, axis_setting, position_of
 from modgraph.ops.op import Op
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, moved, without
 from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
@@ -63,6 +64,7 @@ class Unit(AlongAxis):
     synonyms = ("l2_normalize", "unit_norm", "normalize", "normalise")
     example = "input x: float[5, 6] y = x -> unit output y"
     module = TorchModule("modgraph.nn.Unit", "position")
+    keeps_zeros = True
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         results = super().infer(axes, found)
@@ -79,14 +81,21 @@ class Reduction(AlongAxis):
 
     axis: int | str = axis_setting(-2)
 
-    def zero_with(self) -> tuple[int, ...]:
-        return (0,)
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        (bound,), position = known, signature.axes["position"]
+        return None if bound is None or bound.place == position else (self._any(), self._bound(bound, signature))
 
-    def zero_along(self, signature: Signature, place: int) -> int | None:
-        position: int = signature.axes["position"]
-        if place == position:
-            return None
-        return place if place > position else place + 1
+    def _any(self) -> Op:
+        """The reduction of ones and zeros that is zero only where all of them are."""
+        return self
+
+    def _bound(self, bound: Bound, signature: Signature) -> Bound:
+        """What is known of the places that are not zero in any of those that are reduced."""
+        found, reduced = moved(bound, without(signature.axes["position"])), signature.operands[0]
+        size = reduced.shape[signature.axes["position"]].size
+        if found.place is None or found.k is None or size is None:
+            return ANYWHERE if found.place is None else Bound(found.place)
+        return Bound(found.place, found.k * size)
 
     def result(self, x: TensorType, position: int) -> TensorType:
         at = len(x.shape) + position
@@ -148,6 +157,9 @@ class Min(Max):
     example = "input x: float[5, 6] y = x -> min output y"
     module = TorchModule("modgraph.nn.Min", "position")
 
+    def _any(self) -> Op:
+        return Max(axis=self.axis)
+
 
 class Last(Reduction):
     """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
@@ -156,6 +168,9 @@ class Last(Reduction):
     example = "input x: float[5, 6] y = x -> last output y"
     module = TorchModule("modgraph.nn.Last", "position")
     affine = True
+
+    def _bound(self, bound: Bound, signature: Signature) -> Bound:
+        return moved(bound, without(signature.axes["position"]))
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         if use.mask():

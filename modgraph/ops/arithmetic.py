@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from modgraph.declare import TorchModule, setting
+from modgraph.declare import Signature, TorchModule, setting
 from modgraph.ops.alignment import Pairwise
+from modgraph.ops.op import Op
+from modgraph.ops.zeros import Bound, Bounds
 from modgraph.tape import Tape, Value
 
 ARITHMETIC_MODULE = TorchModule(
@@ -33,6 +35,12 @@ class Add(Arithmetic):
     module = ARITHMETIC_MODULE
     unchanged_by_zero = ("left", "right")
 
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,) if 0 in self.constants else ()
+
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return self.of_all_choices(Add(left=None, right=None), signature, known)
+
 
 class Subtract(Arithmetic):
     """Difference of two values."""
@@ -42,6 +50,12 @@ class Subtract(Arithmetic):
     example = "input x: float[5, 6] y = x - 1 output y"
     module = ARITHMETIC_MODULE
     unchanged_by_zero = ("right",)
+
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,) if 0 in self.constants else ()
+
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return self.of_all_choices(Add(left=None, right=None), signature, known)
 
 
 class Multiply(Arithmetic):
@@ -86,6 +100,9 @@ class Power(Arithmetic):
     synonyms = ("pow",)
     example = "input x: float[5, 6] y = x ** 2 output y"
     module = ARITHMETIC_MODULE
+
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,) if self.right is not None and self.right > 0 else ()
 
     def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
         return tape.function(x, "operand" if self.left is None else "result")

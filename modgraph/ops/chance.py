@@ -10,6 +10,7 @@ from typing import Any
 from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
 from modgraph.ops.choice import TopK
 from modgraph.ops.op import Op, check_one_kind
+from modgraph.ops.zeros import Bound
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, shapes_meet, shown
 
@@ -115,8 +116,8 @@ class Draw(Op):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return signature.operands[0].shape
 
-    def chosen(self, signature: Signature) -> tuple[int, int | None]:
-        return signature.axes["position"], 1
+    def chosen(self, signature: Signature) -> Bound:
+        return Bound(signature.axes["position"], 1)
 
     def without_chance(self) -> Op:
         return TopK(k=1, axis=self.axis)

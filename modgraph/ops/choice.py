@@ -6,6 +6,7 @@ from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting,
 from modgraph.ops.along_axis import AlongAxis
 from modgraph.ops.axes import axis_called
 from modgraph.ops.op import Op, check_one_kind
+from modgraph.ops.zeros import Bound
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, once_each
 
@@ -37,8 +38,8 @@ class TopK(Op):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.operands[0].shape[signature.axes["position"]],)
 
-    def chosen(self, signature: Signature) -> tuple[int, int | None]:
-        return signature.axes["position"], self.k
+    def chosen(self, signature: Signature) -> Bound:
+        return Bound(signature.axes["position"], self.k)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.drawn(use.result),)
@@ -132,8 +133,8 @@ class Above(Op):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return signature.axes.lead or ()
 
-    def chosen(self, signature: Signature) -> tuple[int, int | None]:
-        return signature.axes["position"], None
+    def chosen(self, signature: Signature) -> Bound:
+        return Bound(signature.axes["position"])
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.drawn(use.result),)
@@ -161,8 +162,8 @@ class FirstPlaces(Op):
         slots = axis_called(self.slots, self.axis)
         return (found[0].with_shape(once_each((*(axes.lead or ()), slots, axes["M"]))),)
 
-    def chosen(self, signature: Signature) -> tuple[int, int | None]:
-        return -1, 1
+    def chosen(self, signature: Signature) -> Bound:
+        return Bound(-1, 1)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.drawn(use.result),)
@@ -196,8 +197,8 @@ class Dispatch(Op):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.operands[0].shape[signature.axes["position"]],)
 
-    def chosen(self, signature: Signature) -> tuple[int, int | None]:
-        return signature.axes["position"], 1
+    def chosen(self, signature: Signature) -> Bound:
+        return Bound(signature.axes["position"], 1)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.drawn(use.result),)

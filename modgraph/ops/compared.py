@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, setting
 from modgraph.declare.words import shown_count
 from modgraph.ops.alignment import Pairwise, aligned
 from modgraph.ops.op import Op
+from modgraph.ops.zeros import ANYWHERE, AmongRanks, Bound, Bounds
 from modgraph.tape import FLAG, Tape, Value
 from modgraph.types import Axes, Misfit, TensorType
 
+MOST_RANKS = 2**12  # that are counted one by one
 COMPARED_MODULE = TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", right="right")
 
 
@@ -32,6 +36,15 @@ class Minimum(_Compared):
     example = "input x: float[5, 6] y = (x, x ** 2) -> minimum output y"
     module = COMPARED_MODULE
 
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,) if self.right is not None and self.right >= 0 else ()
+
+    def zero_where(self) -> tuple[int, Op] | None:
+        return (0, Greater(right=0.0)) if self.right == 0 else None
+
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return self.of_all_choices(Maximum(right=None), signature, known)
+
     def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
         return tape.function(x)
 
@@ -46,11 +59,31 @@ class Maximum(Minimum):
     example = "input x: float[5, 6] y = x -> maximum(0.5) output y"
     module = COMPARED_MODULE
 
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,) if self.right is not None and self.right <= 0 else ()
+
+    def zero_where(self) -> tuple[int, Op] | None:
+        return (0, Less(right=0.0)) if self.right == 0 else None
+
 
 class Comparison(_Compared):
-    """Base of comparisons: one where it holds, zero elsewhere, without gradient."""
+    """Base of comparisons: one where it holds, zero elsewhere, without gradient. A choice of any number."""
 
     constant_for = ("", "right")
+    holds: ClassVar[Callable[[float, float], bool]]  # of two numbers
+
+    def chosen(self, signature: Signature) -> Bound:
+        return ANYWHERE
+
+    def zero_with(self) -> tuple[int, ...]:
+        return () if self.right is None or type(self).holds(0.0, self.right) else (0,)
+
+    def among_ranks(self, size: int | None) -> AmongRanks | None:
+        if self.right is None:
+            return None
+        counted = MOST_RANKS if size is None else min(size, MOST_RANKS)
+        held = [type(self).holds(float(rank), self.right) for rank in range(counted)]
+        return None if held[-1] and counted != size else AmongRanks(sum(held), all(held[: sum(held)]))
 
     def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
         return tape.make(count, x, learns=False)
@@ -63,6 +96,7 @@ class Less(Comparison):
     """One where the first value is less than the second, zero elsewhere, without gradient."""
 
     name, symbol = "less", "<"
+    holds = operator.lt
     synonyms = ("lt", "less_than")
     example = "input x: float[5, 6] y = x < 0.5 output y"
     module = COMPARED_MODULE
@@ -72,6 +106,7 @@ class LessEqual(Comparison):
     """One where the first value is at most the second, zero elsewhere, without gradient."""
 
     name, symbol = "less_equal", "<="
+    holds = operator.le
     synonyms = ("le", "at_most")
     example = "input x: float[5, 6] y = x <= 0 output y"
     module = COMPARED_MODULE
@@ -81,6 +116,7 @@ class Greater(Comparison):
     """One where the first value is more than the second, zero elsewhere, without gradient."""
 
     name, symbol = "greater", ">"
+    holds = operator.gt
     synonyms = ("gt", "greater_than")
     example = "input x: float[5, 6] y = x > x ** 2 output y"
     module = COMPARED_MODULE
@@ -90,6 +126,7 @@ class GreaterEqual(Comparison):
     """One where the first value is at least the second, zero elsewhere, without gradient."""
 
     name, symbol = "greater_equal", ">="
+    holds = operator.ge
     synonyms = ("ge", "at_least")
     example = "input x: float[5, 6] y = x >= 0 output y"
     module = COMPARED_MODULE
@@ -99,6 +136,7 @@ class Equal(Comparison):
     """One where two values are equal, zero elsewhere, without gradient."""
 
     name, symbol = "equal", "=="
+    holds = operator.eq
     synonyms = ("eq", "equals")
     example = "input x: float[5, 6] y = (x -> relu) == 0 output y"
     module = COMPARED_MODULE
@@ -108,6 +146,7 @@ class NotEqual(Comparison):
     """One where two values differ, zero where they are equal, without gradient."""
 
     name, symbol = "not_equal", "!="
+    holds = operator.ne
     synonyms = ("ne", "differs")
     example = "input x: float[5, 6] y = (x -> relu) != x output y"
     module = COMPARED_MODULE
@@ -132,6 +171,7 @@ class Where(Op):
     module = TorchModule("modgraph.nn.Where", "lacks", chosen="then", otherwise="otherwise")
     constant_for = ("", "then", "otherwise")
     broadcasts = True
+    taken_as_is = (0,)
 
     otherwise: float | None = setting(None, doc="a constant instead of the third value")
     then: float | None = setting(None, doc="a constant instead of the second value")
@@ -154,6 +194,14 @@ class Where(Op):
         if self.otherwise == 0:
             return (0, 1) if self.then is None else (0,)
         return (1,) if self.then == 0 and self.otherwise is None else ()
+
+    def zero_where(self) -> tuple[int, Op] | None:
+        if self.otherwise == 0:
+            return 0, Equal(right=0.0)
+        return (0, NotEqual(right=0.0)) if self.then == 0 else None
+
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return (self, ANYWHERE) if len(known) == 3 and any(known[1:]) else None
 
     def on_tape(self, use: Use, condition: Value, *values: Value) -> tuple[Value, ...]:
         flags = use.tape.make(condition.count, condition, width=FLAG, learns=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, sizes
 from modgraph.ops.op import Op
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each
 
@@ -64,6 +65,20 @@ class Contract(Op):
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.axes["over"],)
+
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        terms, result = signature.axes["equation"].replace("...", "").split("->")
+        (over,) = {*terms} - {*result, ","}
+        bounds = [
+            (term[bound.place], bound.k)
+            for term, bound in zip(terms.split(","), known, strict=True)
+            if bound is not None and bound.place is not None
+        ]
+        if not any(known) or any(letter == over for letter, _ in bounds):
+            return None
+        letter, k = bounds[0] if bounds else ("", None)
+        size = signature.axes["over"].size
+        return self, Bound(result.index(letter) - len(result), k and size and k * size) if letter else ANYWHERE
 
     def macs(self, over: int, kept: Any) -> int:
         return over * prod(sizes(kept))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from modgraph.declare import TorchModule, setting
+from modgraph.ops.compared import Greater, Less
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit
 
@@ -35,6 +36,7 @@ class Sqrt(Op):
     synonyms = ("square_root",)
     example = "input x: float[5, 6] y = x ** 2 + 0.1 -> sqrt output y"
     module = FUNCTION
+    keeps_zeros = True
     keeps = "result"
 
 
@@ -45,6 +47,7 @@ class Sin(Op):
     synonyms = ("sine",)
     example = "input x: float[5, 6] y = x -> sin output y"
     module = FUNCTION
+    keeps_zeros = True
 
 
 class Cos(Op):
@@ -62,6 +65,7 @@ class Abs(Op):
     synonyms = ("absolute", "fabs")
     example = "input x: float[5, 6] y = x -> abs output y"
     module = FUNCTION
+    keeps_zeros = True
 
 
 class Sign(Op):
@@ -71,6 +75,7 @@ class Sign(Op):
     synonyms = ("sgn",)
     example = "input x: float[5, 6] y = x -> sign output y"
     module = FUNCTION
+    keeps_zeros = True
     keeps = "nothing"
 
 
@@ -80,6 +85,7 @@ class Erf(Op):
     name = "erf"
     example = "input x: float[5, 6] y = x -> erf output y"
     module = FUNCTION
+    keeps_zeros = True
 
 
 class Clamp(Op):
@@ -92,6 +98,14 @@ class Clamp(Op):
 
     min: float | None = setting(None, doc="the least value")
     max: float | None = setting(None, doc="the largest value")
+
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,) if (self.min is None or self.min <= 0) and (self.max is None or self.max >= 0) else ()
+
+    def zero_where(self) -> tuple[int, Op] | None:
+        if self.min == 0:
+            return 0, Less(right=0.0)
+        return (0, Greater(right=0.0)) if self.max == 0 else None
 
     def check(self, axes: Axes) -> None:
         if self.min is None and self.max is None:

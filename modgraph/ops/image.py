@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, TorchModule, Use, Weight, setting, uniform
+from modgraph.declare import Operand, Signature, TorchModule, Use, Weight, setting, uniform
 from modgraph.ops.op import Op
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds
 from modgraph.tape import INDEX, Value
 from modgraph.types import Axes, Misfit, derived
 
@@ -84,6 +85,9 @@ class _Window(Op):
     kernel: int = setting(2, min=1, doc="side of the window")
     stride: int | None = setting(None, min=1, doc="step of the window; its side if not given")
 
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return None if known[0] is None else (self, ANYWHERE)
+
     @derived
     def step(self) -> int:
         return self.stride or self.kernel
@@ -129,6 +133,9 @@ class Tokens(Op):
     results = ("... N C",)
     module = TorchModule("modgraph.nn.Tokens")
     tokenizes = True
+
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return None if known[0] is None else (self, ANYWHERE)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x),)

@@ -158,6 +158,7 @@ class Scale(Op):
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)
     module = TorchModule("modgraph.nn.Scale", "D")
+    keeps_zeros = True
     affine = True
     gathers = True
 

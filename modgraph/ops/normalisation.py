@@ -43,6 +43,7 @@ class RMSNorm(Op):
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)
     module = TorchModule("torch.nn.RMSNorm", "D", eps="eps")
+    keeps_zeros = True
     grouped = True
 
     eps: float = setting(1e-6, min=0, doc="added to the mean square")
@@ -109,6 +110,7 @@ class Dropout(Op):
     operands = (Operand("x", "..."),)
     results = ("...",)
     module = TorchModule("modgraph.nn.Dropout", "rate")
+    keeps_zeros = True
     outside_training = "x"
 
     rate: float = setting(0.1, min=0, below=1, doc="probability of zero")

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from modgraph.declare import Declaration, Registry, Role, Signature, Use
 from modgraph.ops.comparison import Comparison
+from modgraph.ops.zeros import AmongRanks, Bound, Bounds, Ranking
 from modgraph.tape import Value
 from modgraph.types import Misfit, TensorType
 
@@ -29,6 +30,8 @@ class Op(Declaration):
     `remembers` says that it is a state, which its only weight is; `moves_state` that it says what the state that is its
     first operand becomes.
     `narrows` is the operand, by its name, of which it leaves a part, or all, as it is.
+    `keeps_zeros` says that it works on each number by itself, and that zero stays zero.
+    `taken_as_is` are the operands, by place, that are no choices where choices stand for the others.
     `straight` says that its gradient is not that of its value, and reaches what is zero.
     `stops_gradient` says that no gradient flows to what it is made of.
     `unchanged_by_zero` are the operands, by name, that as zeros leave the other one as it is.
@@ -53,6 +56,8 @@ class Op(Declaration):
     remembers: ClassVar[bool] = False
     moves_state: ClassVar[bool] = False
     narrows: ClassVar[str] = ""
+    keeps_zeros: ClassVar[bool] = False
+    taken_as_is: ClassVar[tuple[int, ...]] = ()
     straight: ClassVar[bool] = False
     stops_gradient: ClassVar[bool] = False
     unchanged_by_zero: ClassVar[tuple[str, ...]] = ()
@@ -90,20 +95,31 @@ class Op(Declaration):
         """What takes its place in inference; it may take fewer of the operands."""
         return self
 
-    def chosen(self, signature: Signature) -> tuple[int, int | None] | None:
-        """Of a choice, the place of the axis along which it is made, from the last, and how many there are at most.
+    def chosen(self, signature: Signature) -> Bound | None:
+        """Of a choice, a value of zeros and ones without gradient: the axis it is made along, and of how many."""
+        return None
 
-        None in the place of a number: any.
-        """
+    def ranked(self, signature: Signature) -> Ranking | None:
+        """The axis along which it counts, if it does."""
+        return None
+
+    def among_ranks(self, size: int | None) -> AmongRanks | None:
+        """Which of the numbers 0, 1, 2, … before a size, if there is one, it is not zero for; None: any of them."""
         return None
 
     def zero_with(self) -> tuple[int, ...]:
-        """The operands, by place, wherever one of which is zero the result is zero too."""
-        return ()
+        """The operands, by place, wherever one of which is zero the result is zero too, number by number."""
+        return (0,) if self.keeps_zeros else ()
 
-    def zero_along(self, signature: Signature, place: int) -> int | None:
-        """Where an axis of its only operand, which it lays otherwise or reduces, stands in the result, from the last:
-        what is zero along it in the one, wherever else, is zero in the other. None: nowhere, or it does neither."""
+    def zero_where(self) -> tuple[int, Op] | None:
+        """An operand, by place, and the op that is one for such of its numbers as make the result zero, and its
+        gradient too."""
+        return None
+
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        """The op that makes of choices, ones and zeros, in the place of its operands a value that is zero only where
+        its own result is zero too, and the bound of that. `known` are the bounds of the operands; one that may be zero
+        nowhere has None, and counts as ones. None: nothing is known of the result."""
         return None
 
     def longest(self, signature: Signature) -> dict[str, int]:

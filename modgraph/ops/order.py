@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from modgraph.declare import Signature, TorchModule, Use, axis_setting, setting
-from modgraph.ops.along_axis import AlongAxis, Reduction
+from modgraph.ops.activation import Identity
+from modgraph.ops.along_axis import AlongAxis, Max, Reduction
+from modgraph.ops.arithmetic import Subtract
+from modgraph.ops.op import Op
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Ranking
 from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, floats
 
@@ -18,6 +22,12 @@ class CumulativeSum(AlongAxis):
     example = "input x: float[5, 6] y = x -> cumulative_sum output y"
     module = TorchModule("modgraph.nn.CumulativeSum", "position")
     affine = True
+
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        (bound,) = known
+        if bound is None or bound.place == signature.axes["position"]:
+            return None if bound is None else (self, ANYWHERE)
+        return self, ANYWHERE if bound.place is None else Bound(bound.place)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.function(use.cleared(x), "nothing"),)
@@ -33,6 +43,9 @@ class SortOrder(AlongAxis):
     module = TorchModule("modgraph.nn.SortOrder", "position", "descending")
 
     descending: bool = setting(False, doc="the largest value first")
+
+    def ranked(self, signature: Signature) -> Ranking:
+        return Ranking(signature.axes["position"], Identity() if self.descending else Subtract(left=0.0, right=None))
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.make(x.count, x, learns=False),)
@@ -57,6 +70,9 @@ class KthLargest(Reduction):
             raise Misfit(f"there is no value {self.k} along an axis of {axis.size}", f"the least is k={axis.size}")
         return results
 
+    def _any(self) -> Op:
+        return Max(axis=self.axis)
+
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         value = use.tape.make(use.result, x, keeps=[x], keeps_more=use.result * INDEX)
         if not use.mask():
@@ -77,6 +93,9 @@ class Positions(AlongAxis):
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return ()
+
+    def ranked(self, signature: Signature) -> Ranking:
+        return Ranking(-1)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.make(use.result, x, learns=False),)

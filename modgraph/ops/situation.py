@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, TorchModule, Use
+from modgraph.declare import Operand, Signature, TorchModule, Use
 from modgraph.ops.op import Op
+from modgraph.ops.zeros import Bound, Bounds, within_either
 from modgraph.tape import Value
 from modgraph.types import Axes, Misfit, TensorType
 
@@ -17,12 +18,10 @@ class StopGradient(Op):
     synonyms = ("detach", "no_grad", "stopgrad")
     example = "input x: float[5, 6] y = x * (x -> stop_gradient) output y"
     module = TorchModule("modgraph.nn.StopGradient")
+    keeps_zeros = True
 
     narrows = "x"
     stops_gradient = True
-
-    def zero_with(self) -> tuple[int, ...]:
-        return (0,)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (replace(x, learns=False, is_weight=False),)
@@ -46,6 +45,9 @@ class TrainingOrInference(Op):
         if not training.meets(inference):
             raise Misfit(f"in training it would be {training}, in inference {inference}", "give both one type")
         return (inference,)
+
+    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return (self, within_either(known)) if any(known) else None
 
     def on_tape(self, use: Use, training: Value, inference: Value) -> tuple[Value, ...]:
         return (use.tape.view(training),)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from modgraph.ir import Change, Graph, Node, OpNode, Part, Result, RouteNode, RouterNode, rewritten
 from modgraph.ops import Op
+from modgraph.ops.zeros import ANYWHERE
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 
@@ -82,6 +83,9 @@ def _zeros(graph: Graph) -> frozenset[Result]:
     for node in graph.of_kind(OpNode):
         operands = [*graph.inputs(node.name).values()]
         zero = any(place < len(operands) and operands[place] in found for place in node.op.zero_with())
+        if operands and all(operand in found for operand in operands):
+            known = (ANYWHERE,) * len(operands)
+            zero = zero or node.op.over_choices(graph.signature(node), known) is not None
         if node.op.zero_outside_training or zero:
             found.add(Result(node.name))
     return frozenset(found)

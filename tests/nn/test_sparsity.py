@@ -12,6 +12,7 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.report import compile_report
+from modgraph.backends.torch import Model
 from modgraph.ir import Graph, RouteNode
 
 LENGTH = torch.tensor([5, 2, 0])
@@ -38,7 +39,46 @@ SPARSE = {
     "stopped": "s * (c -> stop_gradient)",
     "half": "c / 2 * s",
     "like a function": "where(c, s, 0)",
+    "threshold": "(s > 0.2) * s",
+    "threshold of values": "(s > (s -> mean(axis=-1) -> new_axis(p, at=-1))) * (s -> sigmoid)",
+    "threshold alone": "(s -> softmax) > 0.2",
+    "threshold below": "(s <= 0) * s",
+    "relu": "s -> relu",
+    "relu of sums": "(s -> relu) / ((s -> relu -> sum(axis=-1) -> new_axis(p, at=-1)) + 0.1)",
+    "clamp": "clamp(s, min=0)",
+    "maximum": "maximum(s, 0)",
+    "minimum": "minimum(s, 0)",
+    "rank": "((s -> sort_order(descending=true)) < 2) * (s -> softmax)",
+    "lowest rank": "((s -> sort_order) <= 1) * s",
+    "ranks turned": f'(({TURNED} -> sort_order(axis="p") -> transpose("time", "p")) < 2) * s',
+    "places": "((s -> positions) < 2) * s",
+    "sum of choices": "(c + (-s -> top_k)) * s",
+    "sum of gates": "c * s + (s -> draw) * (s -> sigmoid)",
+    "difference": "c * s - (s -> above(0.5))",
+    "larger of two": "maximum(c * s, c * (s -> sigmoid))",
+    "stack": "(s -> top_k, c) -> stack -> sum(axis=-3)",
+    "stacked modules": '(x -> gate, x -> gate, x -> gate, x -> gate) -> stack(axis="p") -> transpose("time", "p")',
+    "concat": "(s -> split(2)) -> halves",
+    "rename": 's -> rename(p="q") -> top_k(2) -> rename(q="p")',
+    "rename plain": 'c * s -> rename(p="")',
+    "dropout": "c * s -> dropout(0.5)",
+    "training or inference": "(c * s, (s -> top_k) * s) -> training_or_inference",
+    "choice or all": "(c * s, s -> relu) -> training_or_inference",
+    "signs": "c * s -> abs -> erf -> sin",
+    "powers": "(c * s) ** 2",
+    "activations": "c * s -> tanh -> gelu -> silu -> unit",
+    "where both": "where(s > 0, c * s, s -> above(0.5))",
+    "complement": "where(s > 0, 0, s)",
+    "merged": f'({SLOTS} -> top_k) -> merge(-2, -1) -> unmerge([2, 4], into=["slot", "p"]) -> max(axis="slot")',
+    "contracted": f'({SLOTS} -> draw, {SLOTS} -> mean(axis="p")) -> contract(axis="slot")',
+    "selected": f'{SLOTS} -> top_k(2) -> select(1, axis="slot")',
+    "repeated": '(c -> new_axis(2, axis="slot")) -> mean(axis="slot")',
+    "of an example": '(s -> mean(axis="time") -> top_k(2)) * s',
 }
+BLOCKS = (
+    "block gate() { input x: float[w] output y = (x -> linear(1) -> select(0, axis=-1)) -> relu }"
+    "block halves() { input a: float[n] input b: float[n] output y = (a -> relu, b) -> concat }"
+)
 DENSE = {
     "c * s -> exp": "exp",
     "c -> linear(p) -> softmax": "linear",
@@ -48,7 +88,7 @@ DENSE = {
 
 
 def text_of(weights: str) -> str:
-    return f"""model m() {{ input x: float[time, 6] pool p[4] = linear(3) -> tanh
+    return f"""{BLOCKS} model m() {{ input x: float[time, 6] pool p[4] = linear(3) -> tanh
   s = x -> linear(p)
   c = s -> top_k(2)
   w = {weights}
@@ -89,6 +129,30 @@ def test_every_form_gives_what_all_modules_would(weights: str, filling: float, s
             torch.testing.assert_close(gradient, wanted, atol=1e-10, rtol=0)
 
 
+@pytest.mark.parametrize("weights", [name for name in SPARSE if "straight" not in name and "choice or" not in name])
+def test_a_module_runs_on_what_chose_it_alone(weights: str) -> None:
+    """In inference, as many messages are computed as weights are not zero."""
+    program = modgraph.loads(text_of(SPARSE[weights]))
+    for form in ("grouped", "per_module"):
+        model = program.build(seed=1, lowering=form).eval()
+        rows = rows_sent_to(model)
+        x = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(3))
+        found = model.compute({"x": x, "time_length": LENGTH}, routing=True)
+        selected = found.routing["y.p.selected"]
+        assert sum(map(len, rows)) == selected.sum() < selected.numel() - UNREAL.sum() * 4, (
+            f"{form} computes more than is chosen"
+        )
+        assert not found.outputs["w"].masked_fill(UNREAL, 0)[selected == 0].any(), "what is left out is zero"
+
+
+def rows_sent_to(model: Model) -> list[Tensor]:
+    """What the modules of the pool will have been given, one after another."""
+    rows: list[Tensor] = []
+    for j in range(4):
+        model.get_submodule("p").expert(j).register_forward_pre_hook(lambda module, given: rows.append(given[0]))
+    return rows
+
+
 def gradients(y: Tensor, of: list[Tensor]) -> tuple[Tensor, ...]:
     return torch.autograd.grad(y.square().sum(), of, retain_graph=True, materialize_grads=True)
 
@@ -115,6 +179,56 @@ def test_compile_says_what_makes_weights_dense(weights: str) -> None:
     assert routed(program.ir)[0] == "weighted"
     report = compile_report(program.ir, program.build())
     assert f'a choice lies behind the weights, but "{DENSE[weights]}" (<string>:4:' in report
+
+
+LOST = {
+    "c * s -> exp": "exp",
+    "c -> linear(p) -> softmax": "linear",
+    "s * c + s": "add",
+    "c * s -> softmax": "softmax",
+    "(s > 0.2) * s -> softmax": "softmax",
+    "where(c, s, -1000) -> softmax": "where",
+    "s + stop_gradient(c - s)": "subtract",
+    "1 - c": "subtract",
+    "((s -> sort_order) < 2) + 0.1": "add",
+    "(c + (s -> draw)) * s -> sigmoid": "sigmoid",
+}
+
+
+@pytest.mark.parametrize("weights", LOST)
+def test_check_warns_once_where_a_choice_ends(weights: str) -> None:
+    text = text_of(weights).replace("output y", "z = x -> p by w output z output y")
+    (found,) = [each for each in modgraph.loads(text).warnings if each.code == "MG411"]
+    assert f'ends at "{LOST[weights]}"' in found.text()
+    assert found.span is not None and found.span.source.position(found.span.start)[0] == 4
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        *SPARSE.values(),
+        "s -> softmax",
+        "s -> relu -> softmax",
+        "(x -> linear(4) -> relu) -> linear(p) -> softmax",
+        "(x, c) -> concat -> linear(p) -> softmax",
+        "((x -> p) + (x -> p) * (c -> new_axis(3, at=-1)), x -> linear(3)) -> contract -> softmax",
+    ],
+)
+def test_nothing_is_said_of_weights_that_keep_their_zeros_or_have_no_choice_behind_them(weights: str) -> None:
+    assert not [each for each in modgraph.loads(text_of(weights)).warnings if each.code == "MG411"]
+
+
+def test_a_choice_of_an_example_is_one_for_all_its_tokens() -> None:
+    text = text_of('s -> mean(axis="time") -> top_k(2)').replace("output w", "")
+    program = modgraph.loads(text)
+    assert routed(program.ir)[0] == "chosen"
+    x = torch.randn(3, 5, 6, dtype=torch.float64)
+    model = program.build().double().eval()
+    found = model.compute({"x": x, "time_length": torch.tensor([5, 5, 5])}, routing=True)
+    chosen = found.routing["y.p.selected"]
+    expected = (model.get_submodule("p").all(x) * chosen.unsqueeze(-1)).sum(-2)
+    assert torch.equal(chosen, chosen[:, :1].expand_as(chosen)) and (chosen.sum(-1) == 2).all()
+    torch.testing.assert_close(found.outputs["y"], expected)
 
 
 def test_of_weights_without_a_choice_nothing_is_said_and_of_own_axes_that_they_are() -> None:

@@ -49,7 +49,9 @@ def _call(graph: Graph, node: OpNode) -> GateCall | None:
         return None
     (compared,) = graph.inputs(node.name).values()
     type_ = graph.type_of(compared)
-    chosen = node.op.chosen(graph.signature(node))[0]
+    made = node.op.chosen(graph.signature(node))
+    assert made is not None and made.place is not None
+    chosen = made.place
     size = type_.shape[chosen].size
     if size is None or (isinstance(node.op, TopK) and node.op.k >= size):
         return None

@@ -16,6 +16,7 @@ from modgraph.elaboration.errors.arguments import (
 )
 from modgraph.elaboration.errors.arrays import NoState, NoSuchArray, TwoNexts
 from modgraph.elaboration.errors.cautions import (
+    ChoiceLost,
     Dead,
     EmptyFamily,
     NamesWouldShift,
@@ -90,6 +91,7 @@ __all__ = [
     "BlockOperands",
     "BoundInside",
     "CannotGrow",
+    "ChoiceLost",
     "CircularImport",
     "Dead",
     "DecidesOtherwise",

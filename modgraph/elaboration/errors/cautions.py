@@ -109,3 +109,19 @@ class EmptyFamily(Caution):
     name: str
     statistic: str
     way_out: str = "check the condition under which it is declared"
+
+
+class ChoiceLost(Caution):
+    """Modules are chosen, and what weighs their results is made of that choice by an op whose result is not zero where
+    its operand is. So every module runs on every token, whatever was chosen. Products, sums of choices, `where` with
+    zero, `masked_softmax`, functions that are zero at zero, and what moves, joins, cuts or reduces axes keep zeros."""
+
+    code = "MG411"
+    message = 'a choice of modules ends at "{op}", which keeps no zeros: every module runs'
+    help = "{way_out}"
+    example = (
+        "model m() { input x: float[5, 4] pool p[3] = linear(4) s = x -> linear(p) "
+        "y = x -> p by (s * (s -> top_k) -> softmax) output y }"
+    )
+    op: str
+    way_out: str

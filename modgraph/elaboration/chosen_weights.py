@@ -1,0 +1,82 @@
+"""Weights of a route that are zero beyond a choice, and what is said where they could be and are not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modgraph.diagnostics import Note, Span
+from modgraph.elaboration import errors
+from modgraph.elaboration.entities import Tensor
+from modgraph.elaboration.senders import for_each_sender
+from modgraph.elaboration.site import Site
+from modgraph.elaboration.sparsity import Support, choice_lost_at, support_of
+from modgraph.ir import PoolNode
+from modgraph.ops.along_axis import Softmax
+from modgraph.ops.compared import Where
+from modgraph.routers.chosen import Chosen, ChosenSenders
+from modgraph.types import Shape, shapes_meet
+
+
+@dataclass(frozen=True)
+class ChosenWeights:
+    """Weights for each sender and module, and the choice, of modules or of senders, that they are zero beyond."""
+
+    weights: Tensor
+    support: Support
+
+    @property
+    def _size(self) -> int | None:
+        """How many are chosen along the axis of the choice at most, where that is known."""
+        axis = self.support.axis
+        return self.support.bound.k or (None if axis is None else axis.size)
+
+    @property
+    def router(self) -> type[Chosen]:
+        """What routes by them: modules are chosen for senders unless so many senders are for modules."""
+        return ChosenSenders if self.support.bound.place == -2 and self._size is not None else Chosen
+
+    @property
+    def k(self) -> int | None:
+        """How many it chooses; None for any number of modules."""
+        if self.router is ChosenSenders:
+            return self._size
+        return self.support.bound.k if self.support.bound.place == -1 else None
+
+
+def find_choice(weights: Tensor, value: Tensor, pool: PoolNode, span: Span, site: Site) -> ChosenWeights | None:
+    """A choice that weights over a pool's modules are zero beyond; of messages of a fixed size.
+
+    Weights that are the same along axes of the senders are repeated there. Where a choice ends on its way to the
+    weights, that is told.
+    """
+    outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
+    if pool.message.padded or pool.result.padded or pool.axis in outer:
+        return None
+    support = support_of(weights.result, site.graph)
+    if support is None:
+        _tell_lost(weights, pool, span, site)
+        return None
+    if shapes_meet(weights.type.shape, (*outer, pool.axis)):
+        return ChosenWeights(weights, support)
+    if not _lacks_senders(weights.type.shape, (*outer, pool.axis)):
+        return None
+    repeated = for_each_sender(weights, 1, value, outer, span, site)
+    support = support_of(repeated.result, site.graph) if isinstance(repeated, Tensor) else None
+    return None if support is None else ChosenWeights(repeated, support)
+
+
+def _lacks_senders(shape: Shape, whole: Shape) -> bool:
+    """Whether a shape has the last of some axes, and of the others some in their order."""
+    remaining = iter(whole[:-1])
+    return shape[-1:] == whole[-1:] and all(axis in remaining for axis in shape[:-1])
+
+
+def _tell_lost(weights: Tensor, pool: PoolNode, span: Span, site: Site) -> None:
+    """Warn of an op that keeps no zeros between a choice of modules and the weights of a route."""
+    lost = choice_lost_at(weights.result, pool.axis, site.graph)
+    if lost is not None:
+        way_out = "multiply by the choice once more behind it: weights * chosen"
+        if isinstance(lost.op, Softmax | Where):
+            way_out = "take the softmax among what is chosen: (scores, chosen) -> masked_softmax"
+        notes = (Note(text="its result weighs the modules here", span=span),)
+        site.tell(errors.ChoiceLost(span=lost.span, notes=notes, op=lost.op.name, way_out=way_out))
