@@ -245,8 +245,10 @@ def _problem(
         if array.dtype.kind not in "fiub":
             return f"holds {array.dtype}, not numbers"
         numbers = _cast(array, type_)
-        finite = np.isfinite(numbers[~np.isnan(numbers)] if missing else numbers).all()
-        return None if finite else "holds values that are infinite, not a number or too large for float32"
+        wrong = np.isinf(numbers) if missing else ~np.isfinite(numbers)
+        place = ", ".join(map(str, np.argwhere(wrong)[0])) if wrong.any() else None
+        what = "holds values that are infinite, not a number or too large for float32"
+        return None if place is None else f"{what}, first at [{place}]"
     if array.dtype.kind not in "iu":
         return f"holds {array.dtype}, not whole numbers"
     array = array[array >= 0] if missing else array

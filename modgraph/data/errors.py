@@ -26,6 +26,18 @@ class DataDoesNotFit(Diagnostic):
     way_out: str = "arrays are named after the spec's inputs and targets and have their types, examples first"
 
 
+class UnknownArray(Diagnostic):
+    """A file has an array that is neither an input nor a target of the spec. If its name is misspelt, what it tells
+    would be missing: without the lengths of examples, padding would be learnt from."""
+
+    code = "MG521"
+    message = '"{path}" has an array "{name}", and the spec has no input or target of that name'
+    help = "{suggestion}"
+    path: str
+    name: str
+    suggestion: str
+
+
 class LabelsBeyond(Diagnostic):
     """Labels of a target whose classes are an axis with a name may lie beyond those that the model has: a continual
     training adds them. Whoever learns or measures without needs a model that has them all."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from modgraph_runtime import BundleError
-from modgraph_runtime.arrays import read_arrays
+from modgraph_runtime.arrays import array_names, read_arrays
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
-from modgraph.data.errors import BadDataFile, DataDoesNotFit
+from modgraph.data.errors import BadDataFile, DataDoesNotFit, UnknownArray
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError
+from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
 
 
@@ -24,11 +27,9 @@ class Npz(DataSet):
     seed: int = setting(0, min=0, doc="of the split")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        names = {*graph.input_types, *graph.target_types}
-        arrays = check(read_npz(self.train, names), graph, self.train)
+        arrays = _of_spec(self.train, graph)
         if self.test is not None:
-            test = check(read_npz(self.test, names), graph, self.test)
-            return {TRAIN: arrays, "test": test}
+            return {TRAIN: arrays, "test": _of_spec(self.test, graph)}
         order = np.random.default_rng(self.seed).permutation(len(arrays))
         kept = max(1, round(self.test_fraction * len(arrays)))
         if kept >= len(arrays):
@@ -36,10 +37,40 @@ class Npz(DataSet):
         return {TRAIN: arrays.take(order[kept:]), "test": arrays.take(order[:kept])}
 
 
-def read_npz(path: str, names: set[str]) -> Arrays:
-    """The named arrays of a file, as far as it has them. Raises `ModgraphError`; pickled arrays are refused."""
+def _of_spec(path: str, graph: Graph) -> Arrays:
+    """The arrays of a file, each of which the spec must know. Raises `ModgraphError`."""
+    known = {*graph.input_types, *graph.target_types}
+    refuse_unknown(path, known)
+    return check(read_npz(path, known), graph, path)
+
+
+def refuse_unknown(path: str, known: set[str]) -> None:
+    """Raises `ModgraphError` where a file has an array of another name: what is misspelt would not be read."""
+    with _reading(path):
+        found = array_names(path)
+    left = sorted(known - {*found})
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        raise ModgraphError(
+            UnknownArray(path=path, name=name, suggestion=did_you_mean(name, left, LEAVE_OUT) if left else LEAVE_OUT)
+            for name in unknown
+        )
+
+
+LEAVE_OUT = "leave it out of the file: arrays are named after the spec's inputs and targets"
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Raises `ModgraphError` where a file of arrays cannot be read."""
     try:
-        return Arrays(read_arrays(path, names))
+        yield
     except BundleError as error:
         reason = str(error).partition(": ")[2] or str(error)
         raise ModgraphError([BadDataFile(path=path, reason=reason)]) from error
+
+
+def read_npz(path: str, names: set[str]) -> Arrays:
+    """The named arrays of a file, as far as it has them. Raises `ModgraphError`; pickled arrays are refused."""
+    with _reading(path):
+        return Arrays(read_arrays(path, names))

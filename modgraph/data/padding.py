@@ -60,7 +60,8 @@ def _fits(array: NDArray[Any], padding: Padding, lengths: Values) -> bool:
 def _rubbish(array: NDArray[Any], type_: TensorType, ignored: int | None) -> NDArray[np.bool_]:
     found: NDArray[np.bool_]
     if array.dtype.kind == "f":
-        found = ~np.isfinite(array)
+        with np.errstate(over="ignore"):  # what float32 does not hold is infinite in it
+            found = ~np.isfinite(array.astype(np.float32, copy=False))
         return found
     if array.dtype.kind not in "iu" or type_.size is None:
         return np.zeros(array.shape, bool)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from modgraph.backends.errors import BadBundle
 from modgraph.data import Arrays
 from modgraph.data.declaration import check
-from modgraph.data.npz import read_npz
+from modgraph.data.npz import read_npz, refuse_unknown
 from modgraph.diagnostics import ModgraphError
 from modgraph.elaboration import stored_graph
 from modgraph.files import reason_of
@@ -69,7 +69,9 @@ class TraceableBundle:
 
         Raises `ModgraphError`.
         """
-        arrays = read_npz(path, {*self.trained.input_types, *self.trained.target_types})
+        known = {*self.trained.input_types, *self.trained.target_types}
+        refuse_unknown(path, known | self.bundle.left_out | self.bundle.targets)
+        arrays = read_npz(path, known)
         graph = stored_graph(_with_targets(self.bundle.manifest, arrays.values.keys()))
         name = Path(path).name
         return {name: check(arrays, graph, name)}

@@ -42,6 +42,15 @@ model routed(dim=6) {
   loss cross_entropy(logits, label)
 }
 """
+SERIES = """
+model series() {
+  input  x: float[time, 3]
+  target label: class[2]
+  logits = x -> linear(4) -> tanh -> mean -> linear(2)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
 Inputs = Mapping[str, Any]
 
 
@@ -54,6 +63,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory, traces: Path) -> Path:
         modgraph.export(smn, folder / "smn.onnx", routing=True, description=MinMaxDigits().description())
         modgraph.export(modgraph.loads(SEQUENCE).build(), folder / "words.onnx")
         modgraph.export(modgraph.loads(ROUTED).build(), folder / "routed.onnx", routing=True)
+        modgraph.export(modgraph.loads(SERIES).build(), folder / "series.onnx")
     return folder
 
 
@@ -61,7 +71,16 @@ def good_inputs() -> dict[str, tuple[str, Inputs]]:
     rng = np.random.default_rng(0)
     words = rng.integers(0, 20, (4, 7))
     image = rng.random((3, 1, 8, 8), np.float32)
+    series, ends = rng.random((3, 4, 3), np.float32), np.array([2, 4, 1])
+    behind = np.broadcast_to(np.arange(4)[:, None] >= ends[:, None, None], series.shape)
     return {
+        "numbers behind the end": ("series", {"x": series, "time_length": ends}),
+        "none behind the end": ("series", {"x": np.where(behind, np.nan, series), "time_length": ends}),
+        "infinite behind the end": ("series", {"x": np.where(behind, 1e300, series), "time_length": ends}),
+        "no words behind the end": (
+            "words",
+            {"words": np.where(np.arange(7) < [[7], [1], [0], [3]], words, 99), "time_length": np.array([7, 1, 0, 3])},
+        ),
         "images": ("smn", {"image": rng.random((5, 1, 28, 28), np.float32)}),
         "no images": ("smn", {"image": np.zeros((0, 1, 28, 28))}),
         "images of whole numbers": ("smn", {"image": rng.integers(0, 2, (2, 1, 28, 28), np.uint8)}),
@@ -77,7 +96,13 @@ def good_inputs() -> dict[str, tuple[str, Inputs]]:
 def bad_inputs() -> dict[str, tuple[str, Inputs]]:
     image, words = np.zeros((1, 1, 28, 28)), np.zeros((2, 4), int)
     small, domain = np.zeros((2, 1, 8, 8)), np.zeros((2, 2), int)
+    series = np.zeros((2, 3, 3))
+    series[1, 1, 2], series[1, 2, 0] = np.nan, np.inf
     return {
+        "not a number, no lengths": ("series", {"x": series}),
+        "not a number before the end": ("series", {"x": series, "time_length": [3, 2]}),
+        "no word before the end": ("words", {"words": words - 1, "time_length": [4, 1]}),
+        "lengths of another name": ("words", {"words": words, "time_lengths": [4, 1]}),
         "missing": ("smn", {}),
         "one of two missing": ("routed", {"image": small}),
         "unknown": ("smn", {"picture": image}),

@@ -8,7 +8,8 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
@@ -35,31 +36,46 @@ def read_arrays(path: str, names: Collection[str] | None = None) -> dict[str, Ar
 
     Raises `BundleError`, also where they would need more memory than there is, before anything is unpacked.
     """
+    with _archive(path) as archive:
+        members = _members(archive, names)
+        refuse_beyond_memory(sum(_size(archive, name, member) for name, member in members.items()))
+        return {name: _array(archive, member) for name, member in members.items()}
+
+
+def array_names(path: str) -> list[str]:
+    """The names of the arrays in an .npz file. Raises `BundleError`."""
+    with _archive(path) as archive:
+        return [member.filename.removesuffix(SUFFIX) for member in archive.infolist()]
+
+
+@contextmanager
+def _archive(path: str) -> Iterator[zipfile.ZipFile]:
+    """An open .npz file. Raises `BundleError` for what goes wrong with it."""
     try:
         with open_file(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of numpy, on files of old
-            return _read(file, path, names)
+            if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+                raise BundleError(f'"{path}" holds a single array; save it by name: numpy.savez("{path}", image=…)')
+            if not zipfile.is_zipfile(file):
+                raise ValueError("it is no .npz file, or holds pickled objects, which are not read")
+            with zipfile.ZipFile(file) as archive:
+                yield archive
     except DAMAGED as error:
         raise BundleError(f'cannot read arrays from "{path}": the file is damaged') from error
     except UNREADABLE as error:
         raise BundleError(f'cannot read arrays from "{path}": {_reason(error)}') from error
 
 
-def _read(file: IO[bytes], path: str, names: Collection[str] | None) -> dict[str, Array]:
-    if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
-        raise BundleError(f'"{path}" holds a single array; save it by name: numpy.savez("{path}", image=…)')
-    if not zipfile.is_zipfile(file):
-        raise ValueError("it is no .npz file, or holds pickled objects, which are not read")
-    with zipfile.ZipFile(file) as archive:
-        members: dict[str, zipfile.ZipInfo] = {}
-        for member in archive.infolist():
-            name = member.filename.removesuffix(SUFFIX)
-            if names is not None and name not in names:
-                continue
-            if members.setdefault(name, member) is not member:
-                raise ValueError(f'it has "{name}" twice')
-        refuse_beyond_memory(sum(_size(archive, name, member) for name, member in members.items()))
-        return {name: _array(archive, member) for name, member in members.items()}
+def _members(archive: zipfile.ZipFile, names: Collection[str] | None) -> dict[str, zipfile.ZipInfo]:
+    """What is packed in a file, by the name of the array. Raises `ValueError` for one that is there twice."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        name = member.filename.removesuffix(SUFFIX)
+        if names is not None and name not in names:
+            continue
+        if members.setdefault(name, member) is not member:
+            raise ValueError(f'it has "{name}" twice')
+    return members
 
 
 def _size(archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> int:

@@ -82,24 +82,31 @@ class Inputs:
     def fitted(self, given: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, int]]:
         """Arrays as the model takes them, lengths that are not given filled in; and how long each axis is.
 
+        Behind the end of an example, whose length is given, anything may stand: what the type has not becomes zero.
         Raises `BundleError` where an array is missing, unknown or does not fit.
         """
         for name in given:
             if name not in self.ports:
-                raise BundleError(f'the model has no input "{name}"; its inputs: {self}')
-        arrays: dict[str, Array] = {}
+                others = [each for each in self.ports if each not in self._values]
+                raise BundleError(f'the model has no input "{name}"; its inputs: {", ".join([str(self), *others])}')
+        raw: dict[str, Array] = {}
         lengths: dict[str, int] = {}
-        for name, port in self.ports.items():
-            if port.dtype != LENGTH:
-                if name not in given:
-                    raise BundleError(f'the input "{name}" is missing; the inputs: {self}')
-                arrays[name] = self._fitted(_array(given[name], name), port, lengths)
-        for name, port in self.ports.items():
-            if port.dtype == LENGTH:
-                arrays[name] = _length(port, given, lengths)
-        return arrays, lengths
+        for name, port in self._values.items():
+            if name not in given:
+                raise BundleError(f'the input "{name}" is missing; the inputs: {self}')
+            raw[name] = _array(given[name], name)
+            self._hold_shape(raw[name], port, lengths)
+        told = [port for port in self.ports.values() if port.dtype == LENGTH]
+        ends = {port.name: _length(port, given, lengths) for port in told}
+        padded = {port.along: ends[port.name] for port in told if port.name in given}
+        arrays = {name: _cast(array, self.ports[name], padded) for name, array in raw.items()}
+        return arrays | ends, lengths
 
-    def _fitted(self, array: Array, port: Port, lengths: dict[str, int]) -> Array:
+    @property
+    def _values(self) -> dict[str, Port]:
+        return {name: port for name, port in self.ports.items() if port.dtype != LENGTH}
+
+    def _hold_shape(self, array: Array, port: Port, lengths: dict[str, int]) -> None:
         wanted = (BATCH, *port.shape)
         found = list(array.shape)
         if array.ndim != len(wanted):
@@ -114,7 +121,6 @@ class Inputs:
             if axis != BATCH and not 1 <= length <= self.longest.get(axis, length):
                 limit = f"1 to {self.longest[axis]}" if axis in self.longest else "at least 1"
                 raise BundleError(f'"{port.name}" has {length} along "{axis}"; the model takes {limit}')
-        return _cast(array, port)
 
 
 def _array(value: Any, name: str) -> Array:
@@ -124,18 +130,44 @@ def _array(value: Any, name: str) -> Array:
         raise BundleError(f'"{name}" is no array: its rows differ in length') from error
 
 
-def _cast(array: Array, port: Port) -> Array:
+def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
+    """An array in the type of its port, with zeros where its padding holds what is no value of that.
+
+    `padded` has how long each example is, by axis. Raises `BundleError`.
+    """
     if array.dtype.kind not in ("fiub" if port.dtype == "float" else "iu"):
         raise BundleError(f'"{port.name}" holds {array.dtype}; {port} needs {port.kind}')
-    if port.size is not None and array.size and (array.min() < 0 or array.max() >= port.size):
-        raise BundleError(
-            f'"{port.name}" holds values from {array.min()} to {array.max()}; {port} allows 0 to {port.size - 1}'
-        )
     with np.errstate(over="ignore"):
         cast = np.ascontiguousarray(array, dtype=port.kind).reshape(array.shape)
-    if not np.isfinite(cast).all():
-        raise BundleError(f'"{port.name}" holds values that are infinite or not a number')
-    return cast
+    if not array.size or (np.isfinite(cast).all() if port.size is None else _is_within(array, port.size)):
+        return cast
+    real = _real_places(array.shape, port, padded)
+    wrong = ~np.isfinite(cast) if port.size is None else (array < 0) | (array >= port.size)
+    if (wrong & real).any():
+        raise BundleError(f'"{port.name}" holds {_shown_wrong(array[real], wrong & real, port)}')
+    return np.where(wrong, np.zeros((), port.kind), cast)
+
+
+def _is_within(array: Array, size: int) -> bool:
+    return bool(array.min() >= 0 and array.max() < size)
+
+
+def _real_places(shape: tuple[int, ...], port: Port, padded: Mapping[str, Array]) -> Array:
+    """Which places of an array are no padding."""
+    real = np.ones(shape, bool)
+    for at, axis in enumerate(port.shape, start=1):
+        if axis in padded:
+            places = np.arange(shape[at]).reshape([-1 if each == at else 1 for each in range(len(shape))])
+            real &= places < padded[str(axis)].reshape(-1, *[1] * (len(shape) - 1))
+    return real
+
+
+def _shown_wrong(values: Array, wrong: Array, port: Port) -> str:
+    """What is wrong with an array of these values that are no padding, and the first place where it is."""
+    place = ", ".join(map(str, np.argwhere(wrong)[0]))
+    if port.size is None:
+        return f"values that are infinite or not a number, first at [{place}]"
+    return f"values from {values.min()} to {values.max()}; {port} allows 0 to {port.size - 1}"
 
 
 def _length(port: Port, given: Mapping[str, Any], lengths: Mapping[str, int]) -> Array:

@@ -56,25 +56,37 @@ export class Inputs {
   }
 
   // Arrays as the model takes them, {data, shape} by name, lengths that are not given filled in; and how long each axis
-  // is, a Map. Throws `BundleError` where an array is missing, unknown or does not fit.
+  // is, a Map. Behind the end of an example, whose length is given, anything may stand: what the type has not becomes
+  // zero. Throws `BundleError` where an array is missing, unknown or does not fit.
   fitted(given) {
     for (const name of Object.keys(given))
-      if (!(name in this.ports)) throw new BundleError(`the model has no input "${name}"; its inputs: ${this}`);
-    const arrays = Object.create(null), lengths = new Map(), ports = Object.values(this.ports);
-    for (const port of ports.filter((each) => each.dtype !== LENGTH)) {
+      if (!(name in this.ports)) {
+        const ends = Object.values(this.ports).filter((port) => port.dtype === LENGTH).map((port) => port.name);
+        throw new BundleError(`the model has no input "${name}"; its inputs: ${[this, ...ends].join(", ")}`);
+      }
+    const arrays = Object.create(null), lengths = new Map(), padded = new Map(), ports = Object.values(this.ports);
+    const values = ports.filter((each) => each.dtype !== LENGTH);
+    for (const port of values) {
       if (!Object.hasOwn(given, port.name)) throw new BundleError(`the input "${port.name}" is missing; the inputs: ${this}`);
-      arrays[port.name] = this.#fitted(arrayOf(given[port.name], port.name), port, lengths);
+      arrays[port.name] = arrayOf(given[port.name], port.name);
+      this.#holdShape(arrays[port.name], port, lengths);
     }
-    for (const port of ports.filter((each) => each.dtype === LENGTH)) arrays[port.name] = lengthsOf(port, given, lengths);
+    for (const port of ports.filter((each) => each.dtype === LENGTH)) {
+      arrays[port.name] = lengthsOf(port, given, lengths);
+      if (Object.hasOwn(given, port.name)) padded.set(port.along, arrays[port.name].data);
+    }
+    for (const port of values) {
+      const array = arrays[port.name];
+      arrays[port.name] = { data: cast(array, port, padded), shape: array.shape };
+    }
     return { arrays, lengths };
   }
 
-  #fitted(array, port, lengths) {
+  #holdShape(array, port, lengths) {
     const wanted = [BATCH, ...port.shape], found = `[${array.shape.join(", ")}]`;
     if (array.shape.length !== wanted.length)
       throw new BundleError(`"${port.name}" has the shape ${found}; ${port} needs ${wanted.length} axes, examples first`);
     for (const [n, axis] of wanted.entries()) this.#hold(array.shape[n], axis, port, found, lengths);
-    return { data: cast(array, port), shape: array.shape };
   }
 
   // How long an array is along an axis, against what the model takes and what other inputs have.
@@ -95,19 +107,48 @@ export class Inputs {
   }
 }
 
-function cast(array, port) {
+// An array's values in the type of its port, with zeros where its padding holds what is no value of that. `padded` has
+// how long each example is, by axis.
+function cast(array, port, padded) {
   const isFloat = port.dtype === "float";
   if (!(isFloat ? "fiub" : "iu").includes(array.kind))
     throw new BundleError(`"${port.name}" holds ${array.dtype}; ${port} needs ${port.kind}`);
-  if (port.size !== null && array.data.length) {
-    const [least, most] = extremes(array.data);
-    if (least < 0 || most >= port.size)
-      throw new BundleError(`"${port.name}" holds values from ${least} to ${most}; ${port} allows 0 to ${port.size - 1}`);
+  const data = isFloat ? asFloat32(array.data) : array.data;
+  const isWrong = port.size === null
+    ? (value) => !isFloat ? false : !Number.isFinite(value)
+    : (value) => value < 0 || value >= port.size;
+  if (!data.some(isWrong)) return isFloat ? data : asInt64(data);
+  const isPadding = paddingOf(array.shape, port, padded);
+  const first = data.findIndex((value, at) => isWrong(value) && !isPadding(at));
+  if (first >= 0) throw new BundleError(`"${port.name}" holds ${shownWrong(data, first, isPadding, array.shape, port)}`);
+  const sound = isFloat ? data.slice() : asInt64(data).slice();
+  for (const [at, value] of data.entries()) if (isWrong(value)) sound[at] = isFloat ? 0 : 0n;
+  return sound;
+}
+
+// Whether a place, counted in the order of memory, lies behind the end of its example.
+function paddingOf(shape, port, padded) {
+  const axes = [...port.shape.entries()].filter(([, axis]) => padded.has(axis)).map(([n, axis]) => [n + 1, padded.get(axis)]);
+  return (at) => {
+    const place = placeOf(at, shape);
+    return axes.some(([n, ends]) => place[n] >= Number(ends[place[0]]));
+  };
+}
+
+function placeOf(at, shape) {
+  const place = [];
+  for (let n = shape.length - 1; n >= 0; n--) {
+    place.unshift(at % shape[n]);
+    at = Math.floor(at / shape[n]);
   }
-  if (!isFloat) return asInt64(array.data);
-  const data = asFloat32(array.data);
-  if (!data.every(Number.isFinite)) throw new BundleError(`"${port.name}" holds values that are infinite or not a number`);
-  return data;
+  return place;
+}
+
+// What is wrong with an array, and the first place where it is.
+function shownWrong(data, first, isPadding, shape, port) {
+  if (port.size === null) return `values that are infinite or not a number, first at [${placeOf(first, shape).join(", ")}]`;
+  const [least, most] = extremes(data.filter((_, at) => !isPadding(at)));
+  return `values from ${least} to ${most}; ${port} allows 0 to ${port.size - 1}`;
 }
 
 // How long each example is along an axis: between 0 and the axis; left out, all are full.
