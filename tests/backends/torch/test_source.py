@@ -54,21 +54,24 @@ def made_of(source: str) -> nn.Module:
     return found
 
 
-def computed(model: nn.Module, batch: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def computed(
+    model: nn.Module, batch: dict[str, Tensor], losses: bool = True
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The outputs and losses of a model, ours or that of a file, and the gradients that the losses leave."""
     torch.manual_seed(0)
     model.zero_grad()
     if isinstance(model, Model):
-        found = model.compute(batch)
-        outputs, losses = found.outputs, found.losses
+        given = model.compute(batch, losses=losses)
+        outputs, found = given.outputs, given.losses
     else:
         result = model(**{argument(name): value for name, value in batch.items()})
-        outputs, losses = result if isinstance(result, tuple) else (result, {})
+        outputs, found = result if isinstance(result, tuple) else (result, {})
+        found = found if losses else {}
         outputs = outputs if isinstance(outputs, dict) else {"": outputs}
-    total = sum(losses.values()) if losses else sum(each.double().square().sum() for each in outputs.values())
+    total = sum(found.values()) if found else sum(each.double().square().sum() for each in outputs.values())
     if isinstance(total, Tensor) and total.requires_grad:
         total.backward()
-    return {**dict(enumerate(outputs.values())), **losses}, {  # type: ignore[dict-item]
+    return {**dict(enumerate(outputs.values())), **found}, {  # type: ignore[dict-item]
         name: each.grad for name, each in model.named_parameters() if each.grad is not None
     }
 
@@ -90,6 +93,10 @@ def check(model: Model, *, exactly: bool = True) -> str:
             assert gradients.keys() == others.keys()
             for name, value in (expected | gradients).items():
                 torch.testing.assert_close((found | others)[name], value, rtol=0, atol=0, equal_nan=True)
+    without = {name: value for name, value in batch.items() if name in types}
+    for name, value in computed(model.eval(), without, losses=False)[0].items():
+        found = computed(other.eval(), without, losses=False)[0][name]
+        torch.testing.assert_close(found, value, rtol=0, atol=0, equal_nan=True, msg=f"{name} without targets")
     return source
 
 
@@ -208,6 +215,54 @@ def test_losses_that_are_no_single_line(labels: str) -> None:
     routes = " ".join(f"v{each} = x -> p{each} by {each}" for each in "rst")
     net = f"model m() {{ input x: float[4, 3] target label: class[3] {pools} {routes}"
     check(modgraph.loads(f"{net} y = vr + vs + vt -> mean(axis=-2) output y {text} }}").build(seed=1))
+
+
+PLACES = {  # in which lines are written that need something from elsewhere
+    "a scan in a repeat after a layer outside": """
+        w = x -> linear(4)
+        repeat round[i] in 0..2 {
+          scan words as word with h: float[4] { h = h -> linear(4) -> tanh yield h } as s
+          w = w + s -> linear(4) -> relu
+        }
+        h = w -> mean
+        loss mse(h, t)""",
+    "several values that are sent in a scan": """
+        pool cell[3] = mixed(4)
+        router r = noisy_top_k(2)
+        scan x as e with h: float[4] { h = (e, h) -> cell by r yield h } as s
+        h = s -> mean
+        loss mse(h, t)""",
+    "losses in a loop whose values are bound again": """
+        h = x -> mean -> linear(4)
+        repeat round[i] in 0..3 {
+          loss step[i] = mse(h, t)
+          h = h + (h -> relu) * h + (h -> linear(4))
+        }""",
+    "a value of a loss that each round binds again": """
+        weight w: float[4] = normal(0.5)
+        h = x -> mean -> linear(4)
+        e = h
+        repeat round[i] in 0..3 {
+          e = (h - t) * e
+          h = h * w + (h -> relu) * h + (h -> linear(4))
+        }
+        loss off = e -> mean(axis=-1)""",
+}
+MIXED = "block mixed(dim) { input a: float[dim] input b: float[dim] y = (a, b * a) -> concat -> linear(dim) output y }"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_lines_that_need_something_from_elsewhere(place: str) -> None:
+    inputs = "input x: float[time, 4] input words: token[time, 7] target t: float[4]"
+    check(modgraph.loads(f"{MIXED} model m() {{ {inputs} {PLACES[place]} output h }}").build(seed=1))
+
+
+PAPERS = sorted(path.stem for path in Path("tests/papers").glob("*.mod"))
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_paper_as_source_computes_the_same(name: str) -> None:
+    check(modgraph.load(f"tests/papers/{name}.mod").build(seed=1))
 
 
 def test_what_needs_more_than_torch_is_no_file_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from modgraph.backends.torch.padding import Padding
@@ -196,6 +197,18 @@ class Body:
     def line(self, statement: str, comment: str = "") -> None:
         """A statement, and behind it what it gives."""
         self.lines += [f"{statement}  # {prose(comment)}" if comment else statement]
+
+    @contextmanager
+    def guarded(self, condition: str) -> Iterator[None]:
+        """The lines that are written within it are computed under a condition, and so is what only they speak of."""
+        self.settle()
+        at, kept = len(self.lines), [(known, dict(known)) for known in (self.masks, self.common, self.temporaries)]
+        yield
+        self.settle()
+        self.lines[at:] = [f"if {condition}:", *(f"    {line}" for line in self.lines[at:])]
+        for known, before in kept:
+            known.clear()
+            known.update(before)
 
     def folded(self) -> list[str]:
         """The lines, those that are said several times one after another in a loop."""

@@ -61,6 +61,15 @@ def _modules(compute: Any) -> Iterator[Any]:
         yield from compute.modules()
 
 
+def depending_on(steps: Sequence[Step], inputs: Iterable[str]) -> set[str]:
+    """The steps that read some inputs, or what is computed from them."""
+    found = set(inputs)
+    for step in steps:
+        if not found.isdisjoint(each.node for each in (*step.operands, *step.lengths)):
+            found.add(step.node)
+    return found
+
+
 def _with_sources(steps: Sequence[Step], nodes: set[str]) -> set[str]:
     """Some steps and those that they depend on."""
     found = set(nodes)

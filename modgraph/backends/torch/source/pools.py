@@ -162,9 +162,12 @@ def _together(home: Class, pool: CompiledPool, of: Plan, said: Any) -> tuple[Bod
     body.taken.add("x")
     body.values[Result(argument)] = Value(name("x"))
     for step in of.steps:
-        result = Result(step.node)
-        values = body.said(step.operands)
-        body.gives(result, said(home, pool, step, body, values), body.readers.get(result))
+        results = [Result(step.node, at) for at in range(len(region.graph[step.node].types))]
+        found = said(home, pool, step, body, body.said(step.operands))
+        if len(results) > 1:
+            body.assign_all(results, ast.unparse(found))
+        else:
+            body.gives(results[0], found, body.readers.get(results[0]))
     (returned,) = body.returned(of.wanted)
     return body, returned
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,9 @@ class Scope:
     takes: list[Result]
 
 
-def in_scopes(steps: Sequence[Step], model: nn.Module) -> list[Step | Scope]:
-    """The steps in order, those of an iteration together as far as nothing outside is needed between them."""
+def in_scopes(steps: Sequence[Step], model: nn.Module, labelled: Set[str] = frozenset()) -> list[Step | Scope]:
+    """The steps in order, those of an iteration together as far as nothing outside is needed between them, and none of
+    them is `labelled`: depends on targets, which need not be given."""
     found: list[Step | Scope] = list(steps)
     paths = paths_of(model)
     for path in dict.fromkeys(path for step in steps if (path := _numbered(step.node, model)) is not None):
@@ -38,6 +39,8 @@ def in_scopes(steps: Sequence[Step], model: nn.Module) -> list[Step | Scope]:
         if len([step for step in inside if not is_array(step)]) < FEW or not _is_closed(inside, path, paths, steps):
             continue
         scope = Scope(path, inside, _taken(inside))
+        if not labelled.isdisjoint(step.node for step in inside):
+            continue
         if scope.takes and (together := _together(found, scope)) is not None:
             found = together
     return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -24,43 +24,59 @@ MODULE = "a file that modgraph writes"  # what the file is called while it is ru
 
 
 def verified_source(model: Model, batch: Mapping[str, Tensor]) -> str:
-    """The file of a model, after a batch of inputs and targets has given the same outputs and losses in both.
+    """The file of a model, after a batch of inputs and targets has given the same outputs and losses in both, and its
+    inputs alone the same outputs.
 
     Raises `ModgraphError` for a layer that cannot be copied, and where the file computes something else.
     """
     source = source_of(model)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        expected = _with_seed(lambda: _by_model(model, batch))
-        try:
-            found = _with_seed(lambda: _by_file(source, model, batch))
-        except Exception as error:  # of a text that we wrote: whatever it raises is the answer
-            raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
-    differing = [*_differences(expected, found)]
+    inputs = {name: value for name, value in batch.items() if name in model.graph.input_types}
+    differing: list[str] = []
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), _in_mode_of(model), _module(source) as names:
+        for given in (batch, inputs):
+            expected = _with_seed(partial(_by_model, model, given))
+            try:
+                found = _with_seed(partial(_by_file, names, model, given))
+            except Exception as error:  # of a text that we wrote: whatever it raises is the answer
+                raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
+            differing += _differences(expected, {name: found[name] for name in found if name in expected})
+            model.eval()
     if differing:
         raise ModgraphError(WrongSource(problem=problem) for problem in differing)
     return source
 
 
-def _with_seed(compute: Any) -> Any:
+def _with_seed(compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
     torch.manual_seed(0)
     return compute()
 
 
-def _by_model(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    computed = model.compute(batch)
+@contextmanager
+def _in_mode_of(model: Model) -> Iterator[None]:
+    """Leave a model in training or out of it, as it was."""
+    before = model.training
+    try:
+        yield
+    finally:
+        model.train(before)
+
+
+def _by_model(model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Outputs, and losses where targets are given."""
+    computed = model.compute(given, losses=model.graph.target_types.keys() <= given.keys())
     return {**{f"output {name}": each for name, each in computed.outputs.items()}, **computed.losses}
 
 
-def _by_file(source: str, model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _by_file(definitions: Mapping[str, Any], model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What the last class of a file computes with the model's weights."""
-    with _module(source) as names, torch.device("meta"):
-        last = [each.name for each in ast.parse(source).body if isinstance(each, ast.ClassDef)][-1]
-        other: nn.Module = names[last]()
+    with torch.device("meta"):
+        last = [each for each in definitions.values() if isinstance(each, type) and each.__module__ == MODULE][-1]
+        other: nn.Module = last()
     other.load_state_dict(model.state_dict(), assign=True)
     other.train(model.training)
     called = arguments(model.graph)
-    found = other(**{called[name]: value for name, value in batch.items()})
-    outputs, losses = found if model.graph.losses else (found, {})
+    found = other(**{called[name]: value for name, value in given.items()})
+    outputs, losses = found if isinstance(found, tuple) else (found, {})
     outputs = outputs if len(model.graph.outputs) > 1 else {name: outputs for name in model.graph.outputs}
     return {**{f"output {name}": each for name, each in outputs.items()}, **losses}
 
@@ -71,7 +87,10 @@ def _module(source: str) -> Iterator[Mapping[str, Any]]:
     module = ModuleType(MODULE)
     sys.modules[MODULE] = module
     try:
-        exec(compile(source, MODULE, "exec"), vars(module))  # our own text, in which all of the spec's is quoted
+        try:
+            exec(compile(source, MODULE, "exec"), vars(module))  # our own text, in which all of the spec's is quoted
+        except Exception as error:
+            raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
         yield vars(module)
     finally:
         del sys.modules[MODULE]
