@@ -56,6 +56,8 @@ class BatchNorm2d(_Images, nn.BatchNorm2d):
         if is_sharded() or x.device.type != "cpu":  # to ask how many are there would be to wait for the device
             return self._over_all(rows, there).reshape(x.shape)
         indices = there.flatten().nonzero().squeeze(1)
+        if not torch.compiler.is_compiling() and len(indices) == 0:
+            return torch.zeros_like(x)
         return torch.zeros_like(rows).index_copy(0, indices, super().forward(rows[indices])).reshape(x.shape)
 
     def _over_all(self, x: Tensor, real: Tensor | None = None) -> Tensor:

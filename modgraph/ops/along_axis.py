@@ -106,7 +106,7 @@ class Reduction(AlongAxis):
 
 
 class Mean(Reduction):
-    """The mean over an axis."""
+    """The mean over an axis; of nothing, zero."""
 
     name = "mean"
     synonyms = ("average", "avg")
@@ -130,7 +130,7 @@ class Sum(Reduction):
 
 
 class Max(Reduction):
-    """The largest value along an axis."""
+    """The largest value along an axis; of nothing, zero."""
 
     name = "max"
     synonyms = ("amax", "reduce_max")
@@ -150,7 +150,7 @@ class Max(Reduction):
 
 
 class Min(Max):
-    """The least value along an axis."""
+    """The least value along an axis; of nothing, zero."""
 
     name = "min"
     synonyms = ("amin", "reduce_min")

@@ -17,6 +17,7 @@ class _OverBatch(Op):
     """Goes over all examples of a batch, and along axes that are named."""
 
     operands = (Operand("x", "..."),)
+    over_batch = True
 
     axes: tuple[str | int, ...] | None = setting(None, max=-1, axis=True, doc=AXES)
 

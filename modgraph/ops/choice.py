@@ -83,6 +83,7 @@ class WithinCapacity(Op):
     operands = (Operand("scores", "..."), Operand("choice", "..."))
     module = TorchModule("modgraph.nn.WithinCapacity", "position", "share", "k", "priority")
     masks_each = True
+    over_batch = True
     outside_training = "choice"
     keeps = "nothing"
     narrows = "choice"

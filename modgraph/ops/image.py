@@ -42,7 +42,10 @@ class Conv(Op):
     kernel: int = setting(3, min=1, doc="side of the window")
     stride: int = setting(1, min=1, doc="step of the window")
     padding: int | str = setting(
-        0, min=0, choices=("same",), doc='zeros around the image; "same": so many that it keeps its size'
+        0,
+        min=0,
+        choices=("same",),
+        doc='zeros around the image; "same": so many that it keeps its size, an odd one right and below',
     )
     groups: int = setting(1, min=1, doc="groups of channels that do not mix")
     bias: bool = setting(True, doc="add a learned number per filter")

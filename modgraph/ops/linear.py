@@ -53,7 +53,8 @@ class Linear(Op):
 class ModulatedLinear(Op):
     """A linear map whose input is scaled by a learned code: y = W (x ⊙ LayerNorm(Wc c)) + b.
 
-    In a pool, W, b and Wc are shared and each module has a code c of its own (Hu et al., ICLR 2024, equation 12).
+    LayerNorm has no weights and adds 1e-5 to the variance. In a pool, W, b and Wc are shared and each module has a code
+    c of its own (Hu et al., ICLR 2024, equation 12).
     The projection of the codes does not depend on the example and is not counted in its MACs.
     """
 

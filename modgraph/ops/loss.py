@@ -56,8 +56,8 @@ class CrossEntropy(_Likelihood):
     """−w[label] log softmax(logits)[label], averaged over an example's positions, padding left out.
 
     `class_weights` w, one for each class, are 1 unless given; a label that equals `ignore` does not count. Classes
-    before `since` have no share, as if their logits were −∞. With `missing`, a negative label is none, and an example
-    without any is left out of the loss's mean.
+    before `since` have no share, as if their logits were −∞, and no label that counts is one of them. With
+    `missing`, a negative label is none, and an example without any is left out of the loss's mean.
     """
 
     name = "cross_entropy"

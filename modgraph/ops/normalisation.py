@@ -11,7 +11,7 @@ from modgraph.types import Axes, Axis, Misfit
 
 
 class LayerNorm(Op):
-    """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `affine`."""
+    """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `learned`."""
 
     name = "layer_norm"
     synonyms = ("ln",)
@@ -53,7 +53,10 @@ class RMSNorm(Op):
 
 
 class BatchNorm(Op):
-    """Normalise each channel of an image over the batch in training, by running statistics afterwards."""
+    """Normalise each channel of an image over the batch in training, by running statistics afterwards.
+
+    In a module of a pool the batch are the messages that the module gets.
+    """
 
     name = "batch_norm"
     synonyms = ("bn", "batch_norm2d")
@@ -67,6 +70,7 @@ class BatchNorm(Op):
         Weight("running_var", "C", ONES, buffer=True),
     )
     module = TorchModule("modgraph.nn.BatchNorm2d", "C", "eps", "momentum")
+    over_batch = True
 
     eps: float = setting(1e-5, min=0, doc="added to the variance")
     momentum: float = setting(0.1, min=0, max=1, doc="share of a batch in the running statistics")

@@ -38,6 +38,7 @@ class Op(Declaration):
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
+    `over_batch` says that what it gives an example depends on the others of the batch, in training at least.
     `constant_for` says for each operand which setting a number in its place is, where it may be one: `maximum(x, 0)`.
     `keeps` says what autograd keeps of an op that is a function of its operands and no more.
     `tokenizes` says that it makes tokens of raw data, or completes such tokens before anything reads them.
@@ -64,6 +65,7 @@ class Op(Declaration):
     masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
     compares: ClassVar[Comparison | None] = None
+    over_batch: ClassVar[bool] = False
     tokenizes: ClassVar[bool] = False
     objective: ClassVar[bool] = False
     keeps: ClassVar[Literal["operand", "result", "nothing"]] = "operand"

@@ -23,9 +23,10 @@ def choice_forms(pool: PoolFacts) -> tuple[Lowering, ...]:
     every = "every module runs and is masked, selection saves nothing"
     masked = Lowering(MASKED, "modgraph.nn.SelectedMasked", every, exportable=False)
     reference = definition(SELECTED)
+    every_module = () if pool.over_batch else (masked,)  # a module that looks at its other messages gets those alone
     if not pool.in_scan:
-        return grouped, per_module, masked, reference
-    rest = (masked, *(replace(form, exportable=False) for form in (per_module, reference)))
+        return grouped, per_module, *every_module, reference
+    rest = (*every_module, *(replace(form, exportable=False) for form in (per_module, reference)))
     if not pool.gathers:
         return (grouped, *rest)
     by_index = "the weights of the chosen modules are taken by index, at each step of the scan"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, setting
 from modgraph.routers.on_tape import TapedPool
-from modgraph.routers.router import Lowering, PoolTypes, Router
+from modgraph.routers.router import Lowering, PoolTypes, Router, check_padding
 from modgraph.tape import Value
 from modgraph.types import Axes, Misfit, TensorType, once_each
 
@@ -31,6 +31,7 @@ class EveryModule(Router):
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
         split = len(self.outer(pool, tokens))
+        check_padding(pool, tokens.shape[:split])
         axes = Axes(self)
         axes.bound["N"] = 1
         if self.rows and (not split or tokens.shape[split - 1] != pool.axis):

@@ -26,6 +26,7 @@ class PoolFacts:
     weights: int = 0  # of one module
     routes: int = 1  # that send one value through all of its modules, the one that asks among them
     in_scan: bool = False  # used once for each step of a sequence, where nothing may depend on how many chose a module
+    over_batch: bool = False  # what a module makes of a message depends on the others that it gets
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,20 @@ class PoolTypes:
     axis: Axis  # that of its modules
     message: TensorType
     result: TensorType
+    over_batch: bool = False  # what a module makes of a message depends on the others that it gets
 
     @property
     def size(self) -> int:
         assert self.axis.size is not None, "a pool has a number of modules"
         return self.axis.size
+
+
+def check_padding(pool: PoolTypes, outer: Shape) -> None:
+    """Raises `Misfit` where every module gets padding for messages, and makes other things of the rest for it."""
+    padded = next((axis for axis in outer if axis.is_padded), None)
+    if pool.over_batch and padded is not None:
+        reason = f'what the modules of "{pool.name}" make of a message depends on the others, padding of "{padded}" too'
+        raise Misfit(reason, "take layer_norm or group_norm in it, or give the axis a number in the input's type", 0)
 
 
 @dataclass(frozen=True)

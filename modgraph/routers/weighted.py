@@ -10,7 +10,7 @@ from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, sizes
 from modgraph.routers.on_tape import TapedPool
-from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
+from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, check_padding
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each, shown
 
@@ -63,6 +63,7 @@ class Weighted(Router):
             raise Misfit("it takes two float values, what is routed and its weights", "write x -> pool by w")
         (weights,) = others
         axes, outer = Axes(self), self.outer(pool, tokens)
+        check_padding(pool, outer)
         rows = outer[-1:] == (pool.axis,)
         axes.lead, axes.bound["N"], axes.bound["rows_"] = outer[: len(outer) - rows], 1, rows
         letters = self._letters(pool, axes.lead, weights)

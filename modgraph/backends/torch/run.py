@@ -11,10 +11,12 @@ from torch import Tensor
 from modgraph.backends.torch.padding import Padding
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode, free_draws, is_free_draw, told
+from modgraph.nn.labels import both
 from modgraph.nn.parameter import for_each
 from modgraph.ops.shape import Flatten, Rename
 
 Values = dict[str, tuple[Tensor, ...]]
+THERE = "which are there"  # under what name values hold which examples [B] have a step; no node is called so
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class Step:
 
     `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
     others is kept under this name by the first of them that runs. `told` is under what name the values may hold what a
-    draw is to take, `told_inside` of the draws within a scan. What computes nothing `shows` other results as its own.
+    draw is to take, `told_inside` of the draws within a scan. `there` says that it leaves out examples which are not
+    there, as those that have ended at a step of a scan. What computes nothing `shows` other results as its own.
     `alone` says that it takes its operands and no more.
     """
 
@@ -36,6 +39,7 @@ class Step:
     common: str = ""
     told: str = ""
     told_inside: tuple[str, ...] = ()
+    there: bool = False
     shows: tuple[Result, ...] = ()
     alone: bool = False
 
@@ -47,7 +51,8 @@ class Step:
     @property
     def takes_more(self) -> bool:
         """Whether it takes more than its operands."""
-        return bool(self.padding or self.length is not None or self.common or self.told or self.told_inside)
+        asks = (self.padding, self.length is not None, self.common, self.told, self.told_inside, self.there)
+        return any(map(bool, asks))
 
     def given(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
         """What it takes beside its operands."""
@@ -63,9 +68,13 @@ class Step:
         """The arguments that say what is padding: masks of what is real, or of a scan the length."""
         if self.length is not None:
             return {"length": values[self.length.node][self.length.index]}
-        if not self.padding:
+        there = values[THERE][0] if self.there and THERE in values else None
+        if not self.padding and there is None:
             return {}
-        masks = tuple(each.mask(x, values) for each, x in zip(self.padding, operands, strict=False))
+        padding = self.padding or (Padding({}),) * len(operands)
+        masks = tuple(each.mask(x, values) for each, x in zip(padding, operands, strict=False))
+        if there is not None:
+            masks = tuple(both(mask, _beside(there, x)) for mask, x in zip(masks, operands, strict=True))
         return {"real": masks if self.each else masks[0]}
 
     def said(self, values: Values) -> dict[str, Any]:
@@ -117,6 +126,8 @@ def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[.
         common=compute.common_name(operands[0]) if isinstance(compute, CompiledRoute) else "",
         told=told(node.name) if is_free_draw(node, graph) else "",
     )
+    if isinstance(node, OpNode) and node.op.over_batch:
+        step = replace(step, there=True, each=node.op.masks_each)
     if not lengths:
         return replace(step, shows=_shown(graph, node, operands))
     each = graph.signature(node).declaration.masks_each
@@ -129,6 +140,11 @@ def _step_once(graph: Graph, node: OpNode, compute: Callable[..., Any], operands
         return Step(node.name, operands, compute)
     first = next(iter(graph.inputs(node.name).values()))
     return Step(node.name, (first, *operands), Once(compute, len(graph.type_of(first).shape)))
+
+
+def _beside(there: Tensor, x: Tensor) -> Tensor:
+    """A mask of examples [B] that broadcasts against x [B, ...]."""
+    return there.reshape(-1, *[1] * (x.dim() - 1))
 
 
 def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:

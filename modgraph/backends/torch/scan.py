@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.plan import needed
-from modgraph.backends.torch.run import Step, Values
+from modgraph.backends.torch.run import THERE, Step, Values
 from modgraph.declare import sizes
 from modgraph.ir import ScanNode
 from modgraph.nn import scan
@@ -23,6 +23,7 @@ class CompiledScan:
         self.slots = [*slots]
         self.shapes = {state: sizes(node.region.graph[state].types[0].shape) for state in node.states}
         self.model = model
+        self.over_batch = any(step.there for step in self.plan.steps)
 
     def __call__(
         self, *operands: Tensor, length: Tensor | None = None, told: Mapping[str, Tensor] | None = None
@@ -38,7 +39,9 @@ class CompiledScan:
         ]
         constant: Values = {name: (value,) for name, value in given.items()}
         plan = self.plan.begun()
-        told = told or {}
+        told = dict(told or {})
+        if length is not None and self.over_batch and not torch.compiler.is_exporting():
+            told[THERE] = torch.arange(sequence.shape[1], device=sequence.device) < length.to(sequence.device)[:, None]
 
         def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             x, *taken = slices

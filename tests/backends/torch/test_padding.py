@@ -10,6 +10,7 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.torch import Model
+from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
 
 LENGTHS = {"time": torch.tensor([4, 2, 0]), "chars": torch.tensor([1, 3, 2])}
@@ -107,6 +108,47 @@ def test_frames_of_padding_count_for_nothing_in_batch_norm() -> None:
     torch.testing.assert_close(found[0], expected[:3])  # type: ignore[index]
     torch.testing.assert_close(found[1, 0], expected[3])  # type: ignore[index, call-overload]
     torch.testing.assert_close(model.state_dict()["y.batch_norm.running_mean"], alone.running_mean)
+
+
+OVER_BATCH = {
+    "batch_mean": "m = v -> batch_mean([]) y = m + v",
+    "batch_variance": "m = v -> batch_variance([]) y = m * v",
+    "batch_norm": "y = v -> unmerge([1, 2, 3]) -> batch_norm -> flatten",
+    "within_capacity": "y = (v, v -> top_k(2)) -> within_capacity(0.5)",
+}
+
+
+@pytest.mark.parametrize("name", OVER_BATCH)
+def test_an_example_that_has_ended_counts_for_nothing_at_a_step_of_a_scan(name: str) -> None:
+    text = f"model m() {{ input x: float[time, 6] scan x as v {{ {OVER_BATCH[name]} yield y }} as s output s }}"
+    model, x, length = modgraph.loads(text).build().train(), torch.randn(4, 5, 6), torch.tensor([5, 3, 0, 1])
+    found = model(x, time_length=length)
+    for time in range(5):
+        there = length > time
+        alone = modgraph.loads(text).build().train()(x[there, time : time + 1])
+        torch.testing.assert_close(found[there, time : time + 1], alone)  # type: ignore[index]
+
+
+POOL_OF_NORMS = (
+    'model m() { input x: float[%s, 3, 4, 4] pool p[2] = conv(3, padding="same") -> batch_norm %s output y }'
+)
+
+
+@pytest.mark.parametrize("use", ["x -> p", "x -> p by (x -> flatten(3) -> linear(p) -> softmax)"])
+def test_padding_is_no_message_to_modules_that_look_at_all_of_theirs(use: str) -> None:
+    modgraph.loads(POOL_OF_NORMS % (5, f"y = {use}"))
+    with pytest.raises(ModgraphError, match='depends on the others, padding of "time" too'):
+        modgraph.loads(POOL_OF_NORMS % ("time", f"y = {use}"))
+
+
+def test_modules_that_look_at_all_of_their_messages_get_those_that_chose_them_alone() -> None:
+    program = modgraph.loads(POOL_OF_NORMS % (5, "y = x -> p by (x -> flatten(3) -> linear(p) -> top_k(1))"))
+    x, found = torch.randn(4, 5, 3, 4, 4), list[Tensor]()
+    for form in ("grouped", "per_module", "masked", "message_passing"):
+        model = program.build(seed=1, lowering=form).train()
+        found.append(torch.cat([model(x).flatten(), *(each.flatten() for each in model.state_dict().values())]))
+    for each in found[1:]:
+        torch.testing.assert_close(each, found[0])
 
 
 def test_an_input_of_the_name_of_a_length_is_none() -> None:

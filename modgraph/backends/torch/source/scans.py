@@ -6,6 +6,7 @@ from functools import partial
 
 from torch import nn
 
+from modgraph.backends.errors import NoSource
 from modgraph.backends.torch.plan import needed
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Step
@@ -16,6 +17,7 @@ from modgraph.backends.torch.source.pools import function
 from modgraph.backends.torch.source.routes import pool_of
 from modgraph.backends.torch.source.steps import ALONE, Writer, reads
 from modgraph.declare import sizes
+from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Result
 from modgraph.nn import selected
 
@@ -23,6 +25,9 @@ from modgraph.nn import selected
 def scan_of(writer: Writer, step: Step, scan: CompiledScan) -> None:
     """The lines of one scan."""
     outer, node = writer.body, scan.node
+    if scan.over_batch and step.length is not None:
+        reason = "what it takes over the batch at a step leaves out examples that have ended"
+        raise ModgraphError([NoSource(path=f'scan "{node.name}"', reason=reason)])
     given = dict(zip(scan.slots, outer.variables(step.operands), strict=True))
     sequence = given.pop(node.variable)
     zeros = partial(_zeros, scan, sequence, writer.home)
