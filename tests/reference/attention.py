@@ -29,7 +29,7 @@ def _attended(call: Call, x: Array, memory: Array, mask: Array | None) -> Array:
     queries, keys, values = _heads(call, x, memory)
     seen = np.ones((len(x), len(memory)), np.bool_) if mask is None else np.broadcast_to(mask, (len(x), len(memory)))
     if call.setting("causal", False):
-        seen = seen & np.array([[m <= n for m in range(len(memory))] for n in range(len(x))]).reshape(seen.shape)
+        seen = seen & np.tri(len(x), len(memory), dtype=np.bool_)
     heads, width = queries.shape[1:]
     of_kv = heads // keys.shape[1]  # so many heads of queries share one of keys
     joined = np.zeros((len(x), heads, width))

@@ -119,28 +119,24 @@ def _chosen(route: Route, values: list[Value]) -> list[Value]:
     A straight-through gate sends, while a model learns, along all that it weights.
     """
     tokens, weights, scores, choice = values
-    straight = route.training and route.settings.get("straight", False)
-    found, gates, selected = list[Array](), list[Array](), list[Array]()
-    for at, senders in enumerate(tokens.arrays):
-        w, chosen = weights.of(at), choice.of(at)
-        edges = w != 0 if straight else chosen != 0
-        gates.append(w * edges)
-        selected.append(chosen)
-        found.append(_sent(route, senders, gates[-1], edges, at))
-    shown = (tuple(gates), tuple(map(scores.of, range(len(found)))), tuple(selected))
-    records = shown if route.settings.get("shows", True) else ()
-    return [Value(type_, arrays) for type_, arrays in zip(route.gives, (tuple(found), *records), strict=True)]
-
-
-def _sent(route: Route, senders: Array, weights: Array, edges: Array, example: int) -> Array:
-    """Σ_j w_ij f_j(s_i) of one example, along the edges from its senders i to modules j."""
-    found = np.zeros((*weights.shape[:-1], *route.nothing(example).shape))
+    straight, examples = route.training and route.settings.get("straight", False), range(len(tokens.arrays))
+    edges = [(weights.of(at) if straight else choice.of(at)) != 0 for at in examples]
+    gates = [weights.of(at) * edges[at] for at in examples]
+    found = [np.zeros((*each.shape[:-1], *route.nothing(at).shape)) for at, each in enumerate(gates)]
     for module in route.modules:
-        sending = [index for index in np.ndindex(weights.shape[:-1]) if edges[(*index, module)]]
-        results = route.apply(module, [senders[index] for index in sending], [example] * len(sending))
-        for index, result in zip(sending, results, strict=True):
-            found[index] += weights[(*index, module)] * result
-    return found
+        sending = [(at, tuple(sender)) for at in examples for sender in np.argwhere(edges[at][..., module])]
+        messages = [tokens.arrays[at][sender] for at, sender in sending]
+        results = route.apply(module, messages, [at for at, _ in sending])
+        for (at, sender), result in zip(sending, results, strict=True):
+            found[at][sender] += gates[at][(*sender, module)] * result
+    records = [gates, [*map(scores.of, examples)], [*map(choice.of, examples)]]
+    shown = [_of_senders(route, tokens.type, each) for each in records if route.settings.get("shows", True)]
+    return [Value(type_, tuple(arrays)) for type_, arrays in zip(route.gives, [found, *shown], strict=True)]
+
+
+def _of_senders(route: Route, tokens: Type, records: list[Array]) -> list[Array]:
+    """Records, with an axis of one sender where the value has none."""
+    return records if route.outer(tokens) else [each[None] for each in records]
 
 
 def _defined(route: Route, values: list[Value]) -> list[Value]:
