@@ -37,7 +37,9 @@ block autoencoder(dim, hidden) {
 }
 
 # How far an image lies from what each descriptor was trained on: |error − mean| / deviation of the errors that it made
-# last, and 0 while it has made two or fewer.
+# last, and 0 while it has made two or fewer. Where the errors of one batch fill a record, it keeps the last of them, and
+# it moves in the phases that train descriptors. That of the authors' code keeps the first that fit, and moves in the
+# functional phase too.
 block surprise(descriptor, keeps=500) {
   input features: float[dim]
   state errors: float[descriptor, keeps] = zeros

@@ -19,9 +19,12 @@ from modgraph.backends.onnx import exportable
 from modgraph.backends.torch import Model, build
 from modgraph.cli import main
 from modgraph.inspect.cost import cost_of
-from modgraph.ir import Grow, moved_states, weights_of
+from modgraph.ir import Grow, moved_states, weights_of, with_losses
+from modgraph.ir.edit import Freeze, replayed
 from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
 from modgraph.store.opened import opened
+from modgraph.training.continual.masking import learnt_from, losses_called
+from modgraph.training.loss_weights import weighing_losses
 from modgraph.training.start.weight_map import read_map
 from tests.papers.sema_in_numpy import Sema
 from tests.training.timm_vit import PARAMETERS, SIZE, timm_forward, timm_tensors
@@ -83,7 +86,8 @@ def model_of(**parameters: Any) -> Model:
 
 def in_numpy(model: Model, **settings: Any) -> Sema:
     weights = {name: weight.numpy().copy() for name, weight in model.state_dict().items()}
-    return Sema(weights, TINY["adapters"], TINY["expands"], TINY["heads"], TINY["patch"], **settings)
+    given = {"adapters": TINY["adapters"], **settings}
+    return Sema(weights, expands=TINY["expands"], heads=TINY["heads"], patch=TINY["patch"], **given)
 
 
 def images_of(count: int, seed: int = 0) -> Tensor:
@@ -174,6 +178,33 @@ def test_only_descriptors_are_taught_by_their_losses() -> None:
     own.backward()
     taught = {name for name, weight in model.named_parameters() if weight.grad is not None}
     assert taught == {name for name, _ in model.named_parameters() if ".descriptor." in name}
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.25])
+def test_a_descriptors_loss_is_that_of_the_newest_and_its_gradient_that_of_all(weight: float) -> None:
+    """Block 1 has grown, so that its first descriptor is frozen; all of block 2 is. Compared with numpy."""
+    began = modgraph.load(SPEC, **{**TINY, "adapters": [1, 1, 1]}).ir
+    graph = replayed(began, [Freeze(()), Grow("blocks.1.adapter")])
+    plain = weighing_losses(with_losses(graph, losses_called(graph, ["novelty.*"])), {"novelty.1": weight})
+    reported = learnt_from(weighing_losses(graph, {"novelty.1": weight}), plain.losses, {})
+    images, models = images_of(3), [build(each, seed=1).double().train() for each in (plain, reported)]
+    name = "loss.novelty.1"
+    assert [*reported.losses] == [name], "a loss from which nothing learns is not reported"
+    found = [model.results({"image": images}, (model.graph.losses[name],))[0] for model in models]
+    reference = in_numpy(models[0], adapters=[1, 2, 1])
+    errors = np.array([reference(image)[1][1] for image in images.numpy()])
+    for loss, expected in zip(found, (errors.sum(-1), errors[:, 1]), strict=True):
+        np.testing.assert_allclose(loss.detach(), weight * expected, rtol=1e-10)
+        loss.mean().backward()
+    taught = [{n: each.grad for n, each in model.named_parameters() if each.grad is not None} for model in models]
+    assert "blocks.1.descriptor.1.autoencoder.encoder.weight" in taught[1]
+    assert all(taught[0][each].equal(gradient) for each, gradient in taught[1].items()), "to the bit"
+    assert all(".descriptor.0." in each for each in taught[0].keys() - taught[1].keys()), "which are frozen"
+
+
+def test_all_descriptors_of_the_first_task_are_reported() -> None:
+    graph = modgraph.load(SPEC, **TINY).ir
+    assert learnt_from(graph, graph.losses, {}) == graph, "nothing is frozen yet"
 
 
 # ---------------------------------------------------------------- real images
