@@ -8,7 +8,7 @@ from string import ascii_letters
 import numpy as np
 
 from tests.reference.call import Call, op
-from tests.reference.values import Array
+from tests.reference.values import Array, Unsupported
 
 
 def each_line(x: Array, at: int, function: Callable[[Array], Array]) -> Array:
@@ -80,9 +80,16 @@ def cumulative_sum(call: Call, x: Array) -> Array:
     return np.cumsum(x, axis=call.place())
 
 
-def ranking(line: Array) -> Array:
+def ranking(line: Array, sign: int = -1) -> Array:
     """The places of a line from the largest value to the least, of equal ones the first in front."""
-    return np.argsort(-line, kind="stable")
+    return np.argsort(sign * ordered(line), kind="stable")
+
+
+def ordered(x: Array) -> Array:
+    """x, whose values can be put in an order."""
+    if np.isnan(x).any():
+        raise Unsupported("an order of what is no number")
+    return x
 
 
 @op("sort_order")
@@ -91,7 +98,7 @@ def sort_order(call: Call, x: Array) -> Array:
 
     def ranks(line: Array) -> Array:
         found = np.empty(len(line))
-        found[np.argsort(sign * line, kind="stable")] = np.arange(len(line))
+        found[ranking(line, sign)] = np.arange(len(line))
         return found
 
     return each_line(x, call.place(), ranks)
@@ -103,7 +110,7 @@ def kth_largest(call: Call, x: Array) -> Array:
     at = call.place()
     if x.shape[at] == 0:
         return np.zeros((*x.shape[:at], *x.shape[at + 1 :]))
-    return np.asarray(np.sort(x, axis=at).take(-min(call.settings["k"], x.shape[at]), axis=at))
+    return np.asarray(np.sort(ordered(x), axis=at).take(-min(call.settings["k"], x.shape[at]), axis=at))
 
 
 @op("top_k")
@@ -124,7 +131,7 @@ def draw(call: Call, x: Array, *told: Array) -> Array:
     at, chosen = call.place(), np.zeros_like(x)
     if x.size == 0:
         return chosen
-    places = x.argmax(at)  # of equal ones the first
+    places = ordered(x).argmax(at)  # of equal ones the first
     if call.training:
         places = told[0] if told else call.chance()
         if (places < 0).any():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.reference.call import OPS, Call, op
-from tests.reference.values import Array, laid_over
+from tests.reference.values import Array, Unsupported, laid_over
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -37,7 +37,6 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "sin": np.sin,
     "cos": np.cos,
     "abs": np.abs,
-    "sign": np.sign,
     "erf": erf,
     "stop_gradient": lambda x: x,
 }
@@ -57,6 +56,13 @@ OF_TWO: dict[str, Callable[[Any, Any], Array]] = {
     "not_equal": np.not_equal,
 }
 OPS.update({name: lambda call, x, function=function: function(x) for name, function in FUNCTIONS.items()})
+
+
+@op("sign")
+def sign(call: Call, x: Array) -> Array:
+    if np.isnan(x).any():
+        raise Unsupported("a sign of what is no number")
+    return np.sign(x)
 
 
 @op("leaky_relu")
