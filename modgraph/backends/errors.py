@@ -128,6 +128,18 @@ class TooLarge(Diagnostic):
     size: float
 
 
+class WeightsBeyondMemory(Diagnostic):
+    """The weights of a model lie in memory as a whole, in float32; a training takes several times as much."""
+
+    code = "MG715"
+    message = "the weights take {needed}, and {free} of memory are free; the largest is {name}, {shape}"
+    help = "make the model smaller, or take a machine with more memory: modgraph cost tells what each part takes"
+    needed: str
+    free: str
+    name: str
+    shape: str
+
+
 class NothingToRound(Diagnostic):
     """`--int8` rounds the weights of linear maps to eight bits. Those of routers and convolutions stay as they are."""
 

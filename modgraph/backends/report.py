@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from math import prod
 
 import torch
+from modgraph_runtime.memory import refuse_beyond_memory
 from torch import Tensor
 
 from modgraph.backends.torch import Model, generator_for
@@ -16,6 +18,7 @@ from modgraph.passes import INFERENCE, apply_passes, choices, images
 from modgraph.types import TensorType
 
 BATCH = 2
+NUMBER = 4  # bytes, at least
 SYMBOLIC_LENGTH = 8
 MANY = 4  # routes of which the same is said are one line
 
@@ -23,6 +26,7 @@ MANY = 4  # routes of which the same is said are one line
 def compile_report(graph: Graph, model: Model) -> str:
     """Run one random batch through a model, and say in a few lines what it is made of."""
     cost = cost_of(graph)
+    refuse_beyond_memory(NUMBER * BATCH * sum(map(_numbers, graph.input_types.values())))
     with torch.no_grad():
         computed = model.compute(random_batch(model))
     lines = [
@@ -35,6 +39,10 @@ def compile_report(graph: Graph, model: Model) -> str:
         lines.append(f"{name}: {loss.item():.6g}")
     lines += [f"op {image.last.name}: {image.reason}" for image in images(model.graph)]
     return "\n".join([*lines, *_routes(model.graph)])
+
+
+def _numbers(type_: TensorType) -> int:
+    return prod(SYMBOLIC_LENGTH if axis.size is None else axis.size for axis in type_.shape)
 
 
 def told_of_routes(facts: Mapping[str, str], about: Mapping[str, str] | None = None, when: str = "") -> list[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from modgraph_runtime.memory import free_memory, in_words
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import reason_of
@@ -13,12 +17,16 @@ from modgraph.files import reason_of
 OF_ALLOCATORS = ("can't allocate memory", "not enough memory", "out of memory")  # as torch's say it
 
 
+BYTES = re.compile(r"tried to allocate (\d+) bytes")  # what torch says of the processor's memory
+
+
 class OutOfMemory(Diagnostic):
     """The machine, or the device that was asked for, has less memory than this takes."""
 
     code = "MG130"
-    message = "there is not enough memory"
+    message = "there is not enough memory{reason}"
     help = "take smaller batches (-s train.batch=…), a smaller model or less data, or a machine with more memory"
+    reason: str = ""
 
 
 class SystemRefuses(Diagnostic):
@@ -43,10 +51,20 @@ def message_of(error: Exception) -> Diagnostic | None:
     """The message of a failure that the surroundings of a command caused; None for any other."""
     allocator = isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OF_ALLOCATORS)
     if isinstance(error, MemoryError) or allocator:
-        return OutOfMemory()
+        return OutOfMemory(reason=_asked_for(str(error)))
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return OutOfMemory(reason=f": {reason_of(error)}")
     if isinstance(error, OSError):
         return SystemRefuses(what="" if error.filename is None else f' "{error.filename}"', reason=reason_of(error))
     return None
+
+
+def _asked_for(words: str) -> str:
+    """How much was asked for and is free, as far as an allocator tells it."""
+    asked, free = BYTES.search(words), free_memory()
+    if asked is None or free is None:
+        return ""
+    return f": {in_words(int(asked[1]))} are needed at once, and {in_words(free)} are free"
 
 
 def check_folder() -> None:

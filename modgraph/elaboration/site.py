@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Note, Span
@@ -31,6 +32,7 @@ from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
 MOST_AXES = 16
+MOST_NUMBERS = 2**50  # of a value of one example, so that no batch of them goes beyond what can be counted
 KEPT_BY = {  # how a value that a body binds is reached behind it
     "repeat": "bind {name} before the repeat too: then it has the value of the last round",
     "for": "bind {name} before the loop too: then it has the last value",
@@ -234,6 +236,9 @@ class Site:
             return False
         if any(len(type_.shape) > MOST_AXES for type_ in node.types):
             self.tell(TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES))
+            return False
+        if any(prod(axis.size or 1 for axis in type_.shape) > MOST_NUMBERS for type_ in node.types):
+            self.tell(TooLarge(span=span, what="this value has too many numbers", limit=MOST_NUMBERS))
             return False
         self.context.count_node(span)
         self.context.spend(len(node.name), span)

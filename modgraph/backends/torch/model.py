@@ -11,6 +11,7 @@ from torch import Tensor
 from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.initial import initialise
 from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
+from modgraph.backends.torch.memory import refuse_beyond_memory
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.plan import Plan, needed
@@ -139,7 +140,11 @@ def _padded_inputs(graph: Graph) -> list[tuple[str, int, str]]:
 
 
 def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:
-    """A model with fresh weights. `lowering` asks for one form of all routes that may have it."""
+    """A model with fresh weights. `lowering` asks for one form of all routes that may have it.
+
+    Raises `ModgraphError` where memory does not hold them.
+    """
+    refuse_beyond_memory(graph)
     with torch.device("meta"):
         model = Model(Lower(lowering)(graph))
     weights = weights_of(graph)
