@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from importlib.util import find_spec
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
@@ -27,5 +29,6 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([NeedsExtra(package="pygls", extra="lsp")])
     from modgraph.lsp.server import server
 
-    server.start_io()
+    with open(os.dup(sys.stdout.fileno()), "wb") as out:  # noqa: PTH123 - pygls closes what it writes to
+        server.start_io(sys.stdin.buffer, out)
     return 0
