@@ -3,50 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
 
 from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
-from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode, moved_states
+from modgraph.elaboration.learning import find_unlearned
+from modgraph.elaboration.logits import find_probabilities
+from modgraph.elaboration.needs import Needed, needed_by, needed_in
+from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, RouterNode, moved_states
 from modgraph.routers.prelude import is_prelude
 
 
-@dataclass(frozen=True)
-class Needed:
-    """What some ends depend on, in one graph: its nodes, and the results that these read or that are ends."""
-
-    graph: Graph
-    nodes: set[str]
-    results: set[Result]
-
-
 def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
-    """Warn of weights that no output and no loss depends on, and of routers that may come to use few modules.
+    """Warn of weights that no output and no loss depends on, or that nothing teaches, of probabilities in the place of
+    logits, and of routers that may come to use few modules.
 
     `declared` says where routers are declared, by path. Modules along the `growing` axes, by name, come one after
     another, each to be learned alone: they compete with none.
     """
     outputs, losses = set(graph.outputs.values()), set(graph.losses.values())
-    for name, span in _dead(_needed_by(outputs | losses, graph)).items():
+    dead = _dead(needed_by(outputs | losses, graph))
+    for name, span in dead.items():
         report.add(errors.Dead(span=span, name=name))
+    find_probabilities(graph, report)
+    find_unlearned(graph, dead, report)
     if graph.losses:
         _find_unbalanced(graph, declared, growing, report)
-
-
-def _needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
-    """What some results depend on, in the graph and in the regions of its scans."""
-    whole = _needed_in(graph, ends)
-    found = [whole]
-    for scan in graph.of_kind(ScanNode):
-        stacked = {scan.stacked[result.index] for result in whole.results if result.node == scan.name}
-        found.append(_needed_in(scan.region.graph, stacked | set(scan.following) if stacked else set()))
-    return found
-
-
-def _needed_in(graph: Graph, ends: set[Result]) -> Needed:
-    nodes = graph.ancestors({result.node for result in ends})
-    return Needed(graph, nodes, ends | {result for name in nodes for result in graph.inputs(name).values()})
 
 
 def _dead(parts: list[Needed]) -> dict[str, Span | None]:
@@ -88,7 +70,7 @@ def _has_weights(pool: PoolNode) -> bool:
 
 def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
     """Warn of routers that want a balance loss and have none: no loss depends on what they record."""
-    balanced = {*_recorded(_needed_by(set(graph.losses.values()), graph)), *_ruled(graph), *_along(growing, graph)}
+    balanced = {*_recorded(needed_by(set(graph.losses.values()), graph)), *_ruled(graph), *_along(growing, graph)}
     routers = {router.name: router for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
     wanting: dict[Declared, list[str]] = {}
     for router in routers.values():
@@ -111,7 +93,7 @@ def _recorded(parts: list[Needed]) -> Iterator[str]:
 def _ruled(graph: Graph) -> Iterator[str]:
     """The routers that a state decides on which moves by what they decided."""
     rules = moved_states(graph)
-    needed = _needed_in(graph, set(rules.values())).results
+    needed = needed_in(graph, set(rules.values())).results
     states = {graph.inputs(rule.node)["state"].node for rule in rules.values()}
     for route in graph.of_kind(RouteNode) if rules else ():
         decided = {result for slot, result in graph.inputs(route.name).items() if slot != "tokens"}

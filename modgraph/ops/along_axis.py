@@ -45,6 +45,8 @@ class Softmax(_Normalisation):
     """exp(x) / Σ exp(x) along an axis; zero in padding."""
 
     name = "softmax"
+    takes_logits = "x"
+    normalises = True
     example = "input x: float[5, 6] y = x -> softmax output y"
     module = TorchModule("modgraph.nn.Softmax", "position")
 
@@ -53,6 +55,7 @@ class LogSoftmax(_Normalisation):
     """x − log Σ exp(x) along an axis; zero in padding."""
 
     name = "log_softmax"
+    takes_logits = "x"
     example = "input x: float[5, 6] y = x -> log_softmax output y"
     module = TorchModule("modgraph.nn.LogSoftmax", "position")
 

@@ -181,6 +181,7 @@ class Expand(Op):
 
     name = "expand"
     synonyms = ("expand_as", "broadcast_like")
+    without_gradient = ("like",)
     example = "input x: float[5, 6] input y: float[6] z = (y, x) -> expand(-2) output z"
     operands = (Operand("x", "..."), Operand("like", "..."))
     module = TorchModule("modgraph.nn.Expand", "place", "position")

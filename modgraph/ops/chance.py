@@ -24,6 +24,7 @@ class NormalNoise(Op):
 
     name = "normal_noise"
     synonyms = ("gaussian_noise", "jitter")
+    without_gradient = ("x",)
     example = "input x: float[5, 6] y = x + (x -> normal_noise(0.1)) output y"
     operands = (Operand("x", "..."), Operand("deviation", "..."))
     module = TorchModule("modgraph.nn.NormalNoise", "deviation")
@@ -65,6 +66,7 @@ class GumbelNoise(Op):
     """
 
     name = "gumbel_noise"
+    without_gradient = ("x",)
     example = "input x: float[5, 6] y = x + (x -> gumbel_noise) output y"
     module = TorchModule("modgraph.nn.GumbelNoise")
     zero_outside_training = True
@@ -87,6 +89,7 @@ class Draw(Op):
 
     name = "draw"
     synonyms = ("multinomial", "sample_categorical", "gumbel_max", "random_choice")
+    takes_logits = "x"
     example = "input x: float[5, 6] y = x -> log_softmax -> draw output y"
     operands = (Operand("x", "..."), Operand("told", "..."))
     module = TorchModule("modgraph.nn.Draw", "position")

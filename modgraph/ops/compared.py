@@ -166,6 +166,7 @@ class Where(Op):
 
     name = "where"
     synonyms = ("if_else", "switch_case")
+    without_gradient = ("condition",)
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
     module = TorchModule("modgraph.nn.Where", "lacks", chosen="then", otherwise="otherwise")

@@ -62,6 +62,7 @@ class CrossEntropy(_Likelihood):
 
     name = "cross_entropy"
     synonyms = ("softmax_cross_entropy", "categorical_cross_entropy", "cross_entropy_loss", "nll", "nll_loss", "ce")
+    takes_logits = "logits"
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
     results = ("",)
@@ -170,6 +171,7 @@ class Entropy(_Objective):
     """Entropy of softmax(logits) over the last axis, −Σ p log p, averaged over an example's positions."""
 
     name = "entropy"
+    takes_logits = "logits"
     example = "input x: float[5, 6] y = x -> relu loss entropy(x) output y"
     operands = (Operand("logits", "... C"),)
     results = ("",)

@@ -31,6 +31,9 @@ class Op(Declaration):
     first operand becomes.
     `narrows` is the operand, by its name, of which it leaves a part, or all, as it is.
     `keeps_zeros` says that it works on each number by itself, and that zero stays zero.
+    `without_gradient` are the operands, by name, that no gradient of its result reaches, as those of a choice.
+    `takes_logits` is the operand, by name, whose softmax it is of; `bounds` says that it squeezes each number between
+    zero and one, and `normalises` that its result is such a softmax, so that it is no logits any more.
     `taken_as_is` are the operands, by place, that are no choices where choices stand for the others.
     `straight` says that its gradient is not that of its value, and reaches what is zero.
     `stops_gradient` says that no gradient flows to what it is made of.
@@ -59,6 +62,10 @@ class Op(Declaration):
     narrows: ClassVar[str] = ""
     keeps_zeros: ClassVar[bool] = False
     taken_as_is: ClassVar[tuple[int, ...]] = ()
+    without_gradient: ClassVar[tuple[str, ...]] = ()
+    takes_logits: ClassVar[str] = ""
+    normalises: ClassVar[bool] = False
+    bounds: ClassVar[bool] = False
     straight: ClassVar[bool] = False
     stops_gradient: ClassVar[bool] = False
     unchanged_by_zero: ClassVar[tuple[str, ...]] = ()

@@ -39,6 +39,7 @@ class SortOrder(AlongAxis):
 
     name = "sort_order"
     synonyms = ("rank", "ranks")
+    without_gradient = ("x",)
     example = "input x: float[5, 6] y = x -> sort_order(descending=true) output y"
     module = TorchModule("modgraph.nn.SortOrder", "position", "descending")
 
@@ -85,6 +86,7 @@ class Positions(AlongAxis):
 
     name = "positions"
     synonyms = ("arange", "iota", "position_ids")
+    without_gradient = ("x",)
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"
     module = TorchModule("modgraph.nn.Positions", "position", "rank")
 

@@ -35,6 +35,7 @@ class TrainingOrInference(Op):
 
     name = "training_or_inference"
     synonyms = ("train_or_eval", "in_train_phase", "is_training")
+    without_gradient = ("inference",)
     example = "input x: float[5, 6] y = (x -> relu, x) -> training_or_inference output y"
     operands = (Operand("training", "..."), Operand("inference", "..."))
     module = TorchModule("modgraph.nn.TrainingOrInference")

@@ -57,7 +57,7 @@ def test_of_a_misspelt_op_nothing_else_is_told(path: Path) -> None:
         assert len(set(codes(each)) - set(codes(text))) <= 1, each
 
 
-ROUTED = "model m() {{ input x: float[5, 4] pool p[2] = linear(4) router r = noisy_top_k(k=1) {} output x }}"
+ROUTED = "model m() {{ input x: float[5, 4] pool p[2] = linear(4) router r = noisy_top_k(k=2) {} output x }}"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_mistakes_that_do_not_follow_are_all_told() -> None:
 # ---------------------------------------------------------------- balance
 
 BALANCED = (
-    "model m() {{ input x: float[5, 4] target t: float[5, 4] pool p[3] = linear(4) router r = noisy_top_k(k=1) "
+    "model m() {{ input x: float[5, 4] target t: float[5, 4] pool p[3] = linear(4) router r = noisy_top_k(k=2) "
     "y = x -> p by r output y loss mse(y, t) {} }}"
 )
 
@@ -109,7 +109,7 @@ def test_a_loss_of_what_was_routed_alone_is_no_balance() -> None:
 def test_a_balance_inside_a_scan_is_one() -> None:
     text = (
         "model m() {{ input x: float[6, 5, 4] target t: float[6, 5, 4] pool p[3] = linear(4) "
-        "router r = noisy_top_k(k=1) scan x as v {{ w = v -> p by r {} }} as {} output y loss mse(y, t) {} }}"
+        "router r = noisy_top_k(k=2) scan x as v {{ w = v -> p by r {} }} as {} output y loss mse(y, t) {} }}"
     )
     assert codes(text.format("yield w", "y", "")) == ["MG407"]
     assert codes(text.format("yield w", "y", "loss 0.01 * load(r)")) == []
@@ -117,7 +117,7 @@ def test_a_balance_inside_a_scan_is_one() -> None:
     assert codes(text.format(use, "y, even", "loss 0.01 * (even -> mean(axis=-1))")) == []
 
 
-ROUTING = "pool p[3] = linear(4) router gate = noisy_top_k(k=1) x = x -> p by gate"
+ROUTING = "pool p[3] = linear(4) router gate = noisy_top_k(k=2) x = x -> p by gate"
 MODEL = "model m() {{ input x: float[5, 4] target t: float[5, 4] {} output x loss mse(x, t)\n}}"
 UNBALANCED = {
     "model": MODEL.format(ROUTING),

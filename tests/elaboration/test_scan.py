@@ -161,7 +161,7 @@ def test_weights_of_a_scan_that_reach_nothing_are_warned_of() -> None:
 
 def test_a_router_used_in_a_scan_alone_wants_a_balance_loss() -> None:
     scan = "scan x as v { yield v -> p by r } as s output s loss s -> last -> mean(axis=-1)"
-    pool = "pool p[2] = linear(4) router r = noisy_top_k(1)"
+    pool = "pool p[2] = linear(4) router r = linear(1)"
     assert codes(f"{pool} {scan}") == ["MG407"]
     assert codes(f"{pool} {scan} loss importance(r)") == []
 

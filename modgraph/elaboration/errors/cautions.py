@@ -125,3 +125,54 @@ class ChoiceLost(Caution):
     )
     op: str
     way_out: str
+
+
+class NoLogits(Caution):
+    """An op takes a softmax of its operand, or its loss, and gets probabilities. A softmax of probabilities is nearly
+    the same for all classes: what learns from it learns slowly, and never becomes certain. Logits are any numbers, such
+    as a `linear` gives; what `log_softmax` gives are logits still."""
+
+    code = "MG412"
+    message = '"{op}" takes logits, and "{made}" has made numbers between zero and one of them'
+    help = "{way_out}"
+    example = (
+        "model m() { input x: float[4] target label: class[3] p = x -> linear(3) -> softmax output p "
+        "loss cross_entropy(p, label) }"
+    )
+    op: str
+    made: str
+    way_out: str
+
+
+class NotLearned(Caution):
+    """Weights that are not frozen stay as they start, since no gradient of a loss reaches them: none passes a choice or
+    a comparison, and a softmax among a single chosen module is one whatever its score. An algorithm of the recipe
+    (`em`, `reinforce`) teaches a router that draws and records what it drew by."""
+
+    code = "MG413"
+    message = "no gradient of a loss reaches {what}{why}"
+    help = "{way_out}"
+    example = (
+        "model m() { input x: float[4] target y: float[3] z = x -> linear(3) loss mse(z, y) output z "
+        "output aside = x -> linear(2) }"
+    )
+    what: str
+    why: str
+    way_out: str
+
+
+class NotTaught(Caution):
+    """The task depends on weights, but no gradient of it reaches them, only that of other losses, such as one that
+    balances the use of modules. A router among them does not learn which module suits a token. The task are the losses
+    that depend on a target or compare two values."""
+
+    code = "MG414"
+    message = "no gradient of the task reaches {what}, only that of other losses{why}"
+    help = "{way_out}"
+    example = (
+        "model m() { input x: float[5, 4] target y: float[5, 4] pool p[3] = linear(4) router r = noisy_top_k(1) "
+        "z = x -> p by r output z loss mse(z, y) loss 0.01 * load(r) }"
+    )
+    what: str
+    why: str
+    way_out: str

@@ -1,0 +1,66 @@
+"""Probabilities where logits are expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modgraph.diagnostics import Note, Report
+from modgraph.elaboration import errors
+from modgraph.ir import Graph, OpNode, PoolNode, Result
+from modgraph.ops.zeros import ANYWHERE
+from modgraph.routers.prelude import is_prelude
+from modgraph.types import Axis
+
+
+def find_probabilities(graph: Graph, report: Report) -> None:
+    """Warn of ops that take a softmax of what is one already, or the loss of numbers between zero and one."""
+    for each in _graphs(graph):
+        for node in each.of_kind(OpNode):
+            made = _made_of(node, each)
+            if made is not None and not (node.span is not None and is_prelude(node.span.source)):
+                notes = (Note(text="made here", span=made.span),)
+                way_out = f"leave {made.op.name} out" + (", or write log_softmax" if made.op.normalises else "")
+                facts = {"op": node.op.name, "made": made.op.name, "way_out": way_out}
+                report.add(errors.NoLogits(span=node.span, notes=notes, **facts))
+
+
+def _graphs(graph: Graph) -> Iterator[Graph]:
+    """A graph, and those of its scans and pools."""
+    for part in graph.parts():
+        yield part.graph
+        for pool in part.graph.of_kind(PoolNode):
+            yield from (region.graph for region in pool.regions)
+
+
+def _made_of(node: OpNode, graph: Graph) -> OpNode | None:
+    """The op that has made probabilities, or numbers between zero and one, of what another takes for logits."""
+    inputs = graph.inputs(node.name)
+    if not node.op.takes_logits or node.op.takes_logits not in inputs:
+        return None
+    result = inputs[node.op.takes_logits]
+    axis = graph.type_of(result).shape[_position(node, graph)]
+    made = _maker(result, graph)
+    if made is None:
+        return None
+    if made.op.normalises:
+        return made if graph.type_of(Result(made.name)).shape[_position(made, graph)] == axis else None
+    return made if node.op.objective else None
+
+
+def _position(node: OpNode, graph: Graph) -> int:
+    """The place of the axis that an op takes a softmax over."""
+    bound: dict[str, int | Axis] = graph.signature(node).axes.bound
+    place = bound.get("position", -1)
+    return place if isinstance(place, int) else -1
+
+
+def _maker(result: Result, graph: Graph) -> OpNode | None:
+    """The op that made a value, past those that only move, join or thin what they are given."""
+    node = graph[result.node]
+    while isinstance(node, OpNode) and not (node.op.normalises or node.op.bounds):
+        inputs = [*graph.inputs(node.name).values()]
+        moves = len(inputs) == 1 and node.op.over_choices(graph.signature(node), (ANYWHERE,)) is not None
+        if not (moves or node.op.narrows or node.op.name in ("identity", "dropout")):
+            return None
+        node = graph[inputs[0].node]
+    return node if isinstance(node, OpNode) else None
