@@ -10,6 +10,14 @@ from modgraph.tape import INDEX, Tape, Value
 from modgraph.types import Axes, Axis, Misfit
 
 
+def refuse_padding(axes: Axes, *letters: str) -> None:
+    """Raises `Misfit` where an axis that is normalised along has no fixed length."""
+    for letter in letters:
+        if axes[letter].is_padded:
+            reason = f'the axis "{axes[letter]}" has no fixed length, and its padding would count'
+            raise Misfit(reason, "normalise along an axis with a number in the input's type")
+
+
 class LayerNorm(Op):
     """Subtract the mean of the last axis and divide by its standard deviation; then scale and shift, if `learned`."""
 
@@ -29,9 +37,7 @@ class LayerNorm(Op):
         return (normalised(use, x, 2 * use.lead),)
 
     def check(self, axes: Axes) -> None:
-        if axes["D"].is_padded:
-            reason = f'the axis "{axes["D"]}" has no fixed length, and its padding would count'
-            raise Misfit(reason, "normalise along an axis with a number in the input's type")
+        refuse_padding(axes, "D")
 
 
 class RMSNorm(Op):
@@ -82,6 +88,9 @@ class BatchNorm(Op):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return signature.axes.lead or ()
 
+    def check(self, axes: Axes) -> None:
+        refuse_padding(axes, "C", "H", "W")
+
 
 class GroupNorm(Op):
     """Normalise groups of an image's channels, then scale and shift each channel."""
@@ -101,6 +110,7 @@ class GroupNorm(Op):
         return (normalised(use, x, 2 * use.lead * self.groups),)
 
     def check(self, axes: Axes) -> None:
+        refuse_padding(axes, "C", "H", "W")
         if axes.fixed("C") % self.groups:
             raise Misfit(f"{self.groups} groups do not divide {axes.fixed('C')} channels", "choose groups that do")
 

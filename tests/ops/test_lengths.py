@@ -69,3 +69,9 @@ def test_an_index_reads_no_further_than_every_example_goes() -> None:
     modgraph.loads("model m() { input x: float[time, 4] y = x -> select(0) output y }")
     with pytest.raises(ModgraphError, match=r'"time" has no fixed length(.|\n)*select\(0\)(.|\n)*last'):
         modgraph.loads("model m() { input x: float[time, 4] y = x -> select(1) output y }")
+
+
+@pytest.mark.parametrize("op", ["batch_norm", "group_norm(2)", "layer_norm(learned=false)"])
+def test_nothing_is_normalised_along_an_axis_of_any_length(op: str) -> None:
+    with pytest.raises(ModgraphError, match="its padding would count"):
+        modgraph.loads(f"model m() {{ input x: float[4, 3, time] y = x -> {op} output y }}")
