@@ -58,7 +58,8 @@ class _Positional(Namespace):
     def __init__(self, model: Model) -> None:
         super().__init__()
         self._computed = (model,)  # in a tuple, so that its weights are not registered under a second name
-        self._modules.update(model._modules)  # among which is none of this name, since a model has it too
+        for held in ("_modules", "_parameters", "_buffers"):  # the very same: what torch puts in there, the model reads
+            self.__dict__[held] = getattr(model, held)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         (model,) = self._computed

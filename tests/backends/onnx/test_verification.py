@@ -323,3 +323,11 @@ def test_an_export_is_a_function_of_the_model(tmp_path: Path) -> None:
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
     assert torch.equal(torch.random.get_rng_state(), state)
     assert model.training
+
+
+def test_an_array_beside_a_router_is_turned_as_torch_turns_it(tmp_path: Path) -> None:
+    text = """model m() { input x: float[5, 4] pool p[4] = linear(4) router r = noisy_top_k(k=1)
+      weight w: float[5, p] = normal(0.5) y = x -> p by r u = (x, w -> unit) -> contract output y output u }"""
+    report = modgraph.export(modgraph.loads(text).build(), tmp_path / "m.onnx")
+    assert {tensor.name for tensor in onnx.load(tmp_path / "m.onnx").graph.initializer} >= {"w"}
+    assert report.verified.worst < 1e-5
