@@ -1,0 +1,133 @@
+"""Small programs for what the vocabulary's examples do not show: settings together, padding, scans, states."""
+
+from __future__ import annotations
+
+HEAD = """input x: float[time, 8] input m: float[place, 8] input e: float[place, 6] input k: float[place]
+  input xo: float[3, time, 8] input mo: float[3, place, 8] pool p[3] = linear(8) -> gelu"""
+ATTENTION = [
+    "(x, m) -> attention(2)",
+    "(x, m, k) -> attention(2)",
+    "(x, m, k > 0) -> attention(2, causal=true)",
+    "(x, e) -> attention(4, kv_heads=2)",
+    "(x, e) -> attention(4, kv_heads=2, head_width=6, rotary=100.0, bias=false, out_bias=false)",
+    "x -> attention(4, kv_heads=1, qk_norm=true, rotary=10.0, causal=true)",
+    "x -> attention(2, relative=8)",
+    "(x, m) -> attention(2, relative=6, causal=true, head_width=3)",
+    "(x, m, ((x, m) -> contract) > 0) -> attention(2)",
+    "(xo, mo) -> attention(2)",
+]
+ROUTES = [
+    "x -> p by (x -> linear(p) -> softmax) over time",
+    "x by (x -> linear(3)) over time",
+    "x -> linear(8) by (x -> linear(5)) over time",
+    "xo -> p by (xo -> linear(p)) over time",
+    "xo by (xo -> linear(1)) over -3",
+    "(x -> p) -> p by (x -> linear(p))",
+    "(x -> p) -> p by (x -> linear(p)) over time",
+    "x -> p by ((x -> linear(p)) -> above(0.0))",
+    'xo -> p by ((xo -> linear(p)) -> top_k(2, axis="time"))',
+    "x -> p by ((x -> linear(p) -> softmax, x -> linear(p) -> top_k(2)) -> straight_through)",
+    "x -> p by ((x -> linear(p) -> softmax, x -> linear(p) -> draw) -> straight_through)",
+    "x -> p by ((x -> linear(p), (x -> linear(p)) -> above) -> masked_softmax)",
+    'x -> p by (x -> linear(6) -> unmerge([2, 3], into=["slot", "p"]))',
+    'x by (x -> linear(1) -> top_k(2, axis="time") -> dispatch(2, axis="time", into="slot")) over time',
+    "m by ((x, m) -> contract) over place",
+    "(x -> new_axis(p, at=-2)) -> p by (x -> linear(p))",
+]
+AXES = [
+    '(x -> mean, x) -> expand("time")',
+    "where((x -> sum(axis=-1)) > 0, x, 0.1)",
+    '(x, xo -> mean(axis=-1)) -> contract(axis="time")',
+    'x -> sort_order(axis="time", descending=true)',
+    '(x -> linear(p)) -> kth_largest(2, axis="time")',
+    "xo -> lstm(3, reverse=true, bias=false) -> last",
+    "(x -> unmerge([2, 4]), 3.0 * x -> unmerge([2, 4])) -> concat -> transpose -> flatten(2)",
+    'x -> gru(3, bias=false) -> cumulative_sum(axis="time")',
+]
+IN_SCANS = [
+    "h = h + (v -> p) yield h -> mean(axis=p)",
+    "m = v -> batch_mean([]) h = tanh(h + (v -> p) - m) yield h -> mean(axis=p)",
+    "s = v -> linear(p) c = (s, s -> top_k(1)) -> within_capacity(0.5) h = h + (v -> p by (c * s)) yield h -> last",
+    "g = (h -> other, v) -> contract -> softmax h = 0.5 * h + (h -> p by g over p) yield g",
+    'h = h + (x -> p -> mean(axis="time")) * v yield h -> max(axis=p)',
+    "h = (h -> attention(2)) -> rms_norm yield (h, v) -> contract",
+]
+SCAN = """model m() {{ input x: float[time, 8] pool p[3] = linear(8) pool other[p] = linear(8)
+  scan x as v with h: float[p, 8] {{ {} }} as a output a output b = a -> last }}"""
+ROUTERS = [
+    'agreement(2, bias=true, update="normalised", residual=true)',
+    "agreement(0)",
+    'categorical(slots=2, combine="concat")',
+    "categorical(slots=2, dedupe=true)",
+    'fixed(slots=2, combine="concat")',
+    'noisy_top_k(2, softmax="before_top_k", noise=false)',
+    'linear(k=2, load="kth_of_others", noise=0.5, capacity=0.5, priority="first_choice")',
+    'linear(k=1, load="code", noise=0.5, capacity=1.0)',
+    "cosine(k=2, width=3)",
+    "truncated_kernel(1.0)",
+]
+LOSSES = [
+    "mse(x, t, missing=true)",
+    'gaussian(x, t, variance=0.3, reduce="sum")',
+    "gaussian(x, t, variance=0.3, missing=true)",
+    "0.5 * cross_entropy(x, c, missing=true, class_weights=[1, 2, 3, 4])",
+    "cross_entropy(x, c, ignore=2, missing=true)",
+    'cross_entropy(x, c, since=2, reduce="sum")',
+    "entropy(x) ** 2",
+]
+ROUTED = """model m() {{ input x: float[time, 2, 8] pool p[3] = linear(8) -> tanh router r = {}
+  y = x -> p by r output y output z = r.gates loss importance(r) loss importance(r, over="example") }}"""
+LOST = "model m() {{ input x: float[time, 4] target t: float[time, 4] target c: class[time, 4] output x loss {} }}"
+MIXED = [
+    """model m() { input x: float[time, 4] state s: float[4] = normal(1.0)
+      frozen { state f: float[4] = ones next f = f * 2 }
+      next s = 0.9 * s + 0.1 * (x -> batch_mean) y = x + s + f output y }""",
+    """model m() { input x: float[6] state recent: float[6, 2] = zeros next recent = (recent, x) -> keep_recent
+      y = x + (recent -> mean(axis=-1)) output y }""",
+    """model m() { input x: float[time, 6] pool p[3] = linear(6) state b: float[p] = normal(1.0)
+      scan x as v with h: float[6] {
+        s = v -> linear(p) c = s + b -> top_k(1) h = tanh(h + (v -> p by (c * s))) yield (h, c)
+      } as hs, cs
+      next b = b + 0.1 * (cs -> batch_mean("time")) output hs }""",
+    """model m() { input x: float[time, other, 6] y = x -> attention(2) -> mean(axis="time") -> max(axis="other")
+      output y output z = x -> linear(4) -> transpose("other", "time") -> gru(3) -> last(axis="time") }""",
+    """model m() { input x: token[time, 9] target y: class[time, 3] h = x -> embedding(4) -> position(length=6)
+      pool p = [linear(4), linear(6) -> relu -> linear(4), identity]
+      s[0] = h -> p by (h -> linear(p) -> softmax) s[1] = h all = s -> stack z = all -> mean(axis="s") -> linear(3)
+      loss cross_entropy(z, y) output z output all }""",
+    """block g(w) { input x: float[d] input h: float[w] z, r = (x, h) -> concat -> linear(2 * w) -> sigmoid -> split(2)
+      output n = z * h + (1 - z) * ((x, r * h) -> concat -> linear(w) -> tanh) output c = r }
+    model m() { input words: float[time, 6] pool cell[4] = g(5)
+      scan words as x with h: float[cell, 5] {
+        s = (x, h -> mean(axis=cell)) -> concat -> linear(cell) a = (s, s -> top_k(2)) -> masked_softmax
+        n, c = (x, h) -> cell h = h + a * (n - h) yield (h -> mean(axis=cell), c -> sum(axis=cell))
+      } as states, cs output states output cs }""",
+    """block g(w) { input x: float[d] input h: float[w] output n = (x, h) -> concat -> linear(w) -> tanh output c = x }
+    model m() { input a: float[time, 6] input b: float[time, 5] pool cell[4] = g(5)
+      router r = noisy_top_k(2, noise=false) n, c = (a, b) -> cell by r output n output c }""",
+    """block enc(h) { input x: float[time, w] y = x -> layer_norm -> lstm(h) output y }
+    model m() { input x: float[time, 10] pool cell[3] = enc(5) u = x -> cell v = u -> transpose("time", "cell")
+      output u output v output w = v -> select(0, axis=cell) -> last }""",
+    """model m() { input image: float[3, 8, 8] pool p[3] = conv(4, padding="same", kernel=2) -> group_norm(2)
+      router r = categorical(slots=2, combine="concat", controller="conv", channels=3) y = image -> p by r
+      output y output z = image -> p by r -> max_pool(3, stride=2) -> patch_embed(1, 5) -> class_token }""",
+    """model m() { input x: float[time, 6] weight w: float[2, 6] = normal(1.0)
+      constant c: float[2, 3] = [[1, 2, 3], [4, 5, 6]] y = (x, w) -> contract u = (y -> linear(3), c) -> contract
+      v = w -> exp -> mean output u output v output k = x * v }""",
+    """model m() { input x: float[time, 3] input z: float[3]
+      scan x as v with h: float[3] = z, g: float[3] { h = h * 0.5 + v g = g + h yield (h, g) } as a, b
+      output a output b }""",
+    """model m() { input x: float[5, time, 3]
+      scan x as v with h: float[3] { h = h * 0.5 + (v -> mean) yield (h, v) } as a, b output a output b }""",
+]
+PROGRAMS = [
+    *(f"model m() {{ {HEAD} y = {use} output y }}" for use in (*ATTENTION, *ROUTES, *AXES)),
+    *map(SCAN.format, IN_SCANS),
+    *map(ROUTED.format, ROUTERS),
+    *map(LOST.format, LOSSES),
+    *MIXED,
+    "model m() { input x: float[time, 3, 4, 4] module b = batch_norm y = x -> b z = 2 * x -> b output y output z }",
+    'model m() { input x: float[5, 3, 4, 4] pool p[2] = conv(3, padding="same") -> batch_norm y = x -> p output y }',
+    "model m() { input x: float[5, 3, 4, 4] pool p[2] = conv(3, kernel=2) -> batch_norm "
+    "y = x -> p by (x -> flatten(3) -> linear(p) -> top_k(1)) output y }",
+]
