@@ -177,6 +177,17 @@ class OfAnotherRun(Diagnostic):
     what: str
 
 
+class ProcessLost(Diagnostic):
+    """The processes of a training wait for one another at every step: where one ends, so do all. It says itself why,
+    unless the system killed it, for the memory that it took, say."""
+
+    code = "MG622"
+    message = "another process of this training has ended, or cannot be reached: {reason}"
+    help = "look at what it said, then go on from the last checkpoint: modgraph train --resume {path}"
+    reason: str
+    path: str
+
+
 class TooLargeForMemory(Diagnostic):
     """A training asked for more memory than there is.
 
