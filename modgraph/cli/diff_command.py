@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
+from modgraph_runtime.streams import let_colours_through
+
 from modgraph.cli.common import add_force, add_overrides, overrides, read_overrides, warn
 from modgraph.cli.diff_git import Versions
 from modgraph.cli.diff_values import as_in_bundle, left_out_of, values_of
@@ -127,4 +129,7 @@ def _told_to_git(versions: Versions) -> str:
 
 def _paint(in_pager: bool = False) -> Paint:
     """Colours on a terminal, but for who wants none (https://no-color.org)."""
-    return coloured if (sys.stdout.isatty() or in_pager) and not os.environ.get("NO_COLOR") else plain
+    if not (sys.stdout.isatty() or in_pager) or os.environ.get("NO_COLOR"):
+        return plain
+    let_colours_through()
+    return coloured

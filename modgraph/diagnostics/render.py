@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from modgraph_runtime.streams import printable
+
 from modgraph.diagnostics.diagnostic import Diagnostic
 from modgraph.diagnostics.source import Span
 
@@ -12,15 +14,15 @@ WIDEST_LINE = 160
 
 def render(diagnostic: Diagnostic) -> str:
     """One message, several lines, no trailing newline."""
-    lines = [f"{diagnostic.severity}[{diagnostic.code}]: {_printable(diagnostic.text())}"]
+    lines = [f"{diagnostic.severity}[{diagnostic.code}]: {printable(diagnostic.text())}"]
     if diagnostic.span is not None:
         lines += _excerpt(diagnostic.span)
     for note in diagnostic.notes:
-        lines.append(f"  note: {_printable(note.text)}")
+        lines.append(f"  note: {printable(note.text)}")
         if note.span is not None:
             lines += _excerpt(note.span)
     if advice := diagnostic.advice():
-        lines.append(f"  help: {_printable(advice)}")
+        lines.append(f"  help: {printable(advice)}")
     return "\n".join(lines)
 
 
@@ -46,15 +48,13 @@ def _excerpt(span: Span) -> list[str]:
     carets = "^" * max(1, min(end - (column - 1), WIDEST_LINE))
     gutter = " " * len(str(number))
     return [
-        f"{gutter}--> {_printable(str(span), '')}",
+        f"{gutter}--> {_on_one_line(str(span))}",
         f"{gutter} |",
-        f"{number} | {_printable(shown)}",
+        f"{number} | {printable(shown)}",
         f"{gutter} | {before}{carets}",
     ]
 
 
-def _printable(text: str, kept: str = "\t\n") -> str:
-    """A text without signs that a terminal would obey: names of files may have any."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in kept else "\ufffd" for char in text)
+def _on_one_line(text: str) -> str:
+    """A name that stands among others on a line: that of a file may have any characters."""
+    return printable(text).replace("\n", "\ufffd").replace("\t", "\ufffd")

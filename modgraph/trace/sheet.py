@@ -13,13 +13,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from modgraph.inspect.quote import in_xml
 from modgraph.version import VERSION
 
 CELL, GAP = 1.15, 0.08  # inches
 LONGEST_NAME = 12
 LETTER = 0.079  # inches that a bold letter takes
 WORDS: dict[str, Any] = {"parse_math": False, "fontsize": 9}
-SETTINGS: Any = {"svg.hashsalt": "modgraph", "font.family": "DejaVu Sans"}
+SETTINGS: Any = {"svg.hashsalt": "modgraph", "font.family": "DejaVu Sans", "text.parse_math": False}
 MAKER = f"modgraph {VERSION}"  # by which a picture is known to be ours
 METADATA: dict[str, dict[str, Any]] = {  # without a date
     ".png": {"Software": MAKER},
@@ -74,7 +75,8 @@ def file_of(draw: Callable[[], Sheet], suffix: str) -> bytes:
     buffer = io.BytesIO()
     with rc_context(SETTINGS):
         draw().figure.savefig(buffer, format=suffix.removeprefix("."), dpi=110, metadata=METADATA[suffix])
-    return buffer.getvalue()
+    content = buffer.getvalue()  # where matplotlib quotes texts, but for what XML has no way to say
+    return in_xml(content.decode()).encode() if suffix == ".svg" else content
 
 
 def pixels_of(image: NDArray[Any]) -> NDArray[Any]:

@@ -1,15 +1,52 @@
-"""Standard streams for a command: whatever becomes of them, the command does all of its work."""
+"""Standard streams for a command: whatever becomes of them, the command does all of its work; and what is written to
+them gives a terminal no orders, whoever chose the names in it."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 STDOUT, STDERR = 1, 2
+ORDERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+COLOUR = re.compile(r"(\x1b\[[0-9]{1,2}m)")
+
+
+def printable(text: str) -> str:
+    """A text without characters that a terminal obeys, or that change the order or the lines of others: U+FFFD in place
+    of each. Line feeds and tabs stay."""
+    return ORDERS.sub("\ufffd", text)
+
+
+class _Printable:
+    """A stream that is given printable text alone. `colours` lets colours through."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.colours = False
+
+    def write(self, text: str) -> int:
+        parts = COLOUR.split(text) if self.colours else [text]
+        self.stream.write("".join(part if at % 2 else printable(part) for at, part in enumerate(parts)))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def let_colours_through() -> None:
+    """Standard output takes colours from here on, until the command ends."""
+    stream: Any = sys.stdout
+    if isinstance(stream, _Printable):
+        stream.colours = True
 
 
 class _Lasting(io.RawIOBase):
@@ -43,17 +80,18 @@ class _Lasting(io.RawIOBase):
 
 @contextmanager
 def lasting_streams() -> Iterator[None]:
-    """Standard output and error that never end a command half way, and print any character in any encoding.
+    """Standard output and error that never end a command half way, and print any text in any encoding, but nothing that
+    a terminal obeys.
 
-    Streams that someone has put in the place of the interpreter's own stay as they are.
+    Streams that someone has put in the place of the interpreter's own are written to as they are.
     """
-    own = sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__
-    if not own:
-        yield
-        return
-    _open_closed()
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (_stream(STDOUT, sys.stdout, needed=True), _stream(STDERR, sys.stderr, needed=False))
+    before: Any = sys.stdout, sys.stderr
+    streams = before
+    if sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__:
+        _open_closed()
+        streams = (_stream(STDOUT, sys.stdout, needed=True), _stream(STDERR, sys.stderr, needed=False))
+    out, err = (_Printable(stream) for stream in streams)
+    sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
     try:
         yield
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modgraph.inspect.drawing.outline import Outline, drawn_children, title_of
+from modgraph.inspect.quote import in_mermaid
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION
 
@@ -43,20 +44,14 @@ def _drawn(boxes: tuple[Box, ...]) -> Iterator[Box]:
 def _box(box: Box, ids: dict[str, str]) -> Iterator[str]:
     if not any(drawn_children(box)):
         begin, end = SHAPES.get(box.kind, ("[", "]"))
-        yield f"{ids[box.id]}{begin}{_quoted(title_of(box))}{end}"
+        yield f"{ids[box.id]}{begin}{in_mermaid(title_of(box))}{end}"
         return
-    yield f"subgraph {ids[box.id]} [{_quoted(title_of(box))}]"
+    yield f"subgraph {ids[box.id]} [{in_mermaid(title_of(box))}]"
     for child in drawn_children(box):
         yield from (f"  {line}" for line in _box(child, ids))
     yield "end"
 
 
 def _edge(edge: Edge, ids: dict[str, str]) -> str:
-    label = f"|{_quoted(edge.short)}|" if edge.short else ""
+    label = f"|{in_mermaid(edge.short)}|" if edge.short else ""
     return f"{ids[edge.source]} {ARROWS[edge.kind]}{label} {ids[edge.target]}"
-
-
-def _quoted(text: str) -> str:
-    """Text in quotes, with Mermaid's entities for what ends them or begins markup."""
-    codes = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "`": "#96;", "\n": " "}
-    return '"' + "".join(codes.get(mark, mark) for mark in text) + '"'

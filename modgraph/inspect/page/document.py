@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from modgraph.inspect.page.content import Section
 from modgraph.inspect.page.engine import ELK_NOTICE, elk, packed_elk, rendered, text_of
 from modgraph.inspect.page.pane import Pane
+from modgraph.inspect.quote import in_html, in_script
 from modgraph.version import VERSION
 
 SCRIPTS = (
@@ -72,9 +70,9 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         each |= {"state": drawn["state"], "laid": drawn["laid"]}
     script, style = "(() => {\n" + "\n".join(map(text_of, SCRIPTS)) + "})();\n", style_of_page()
     return PAGE.format(
-        policy=html.escape(_policy(script, style)),
+        policy=in_html(_policy(script, style)),
         version=VERSION,
-        title=html.escape(title),
+        title=in_html(title),
         style=style,
         count="two" if len(panes) > 1 else "one",
         wide=" wide" if sections else "",
@@ -82,7 +80,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         panes="".join(
             _pane(pane, drawn["svg"], at) for at, (pane, drawn) in enumerate(zip(panes, drawings, strict=True))
         ),
-        data=_inside_script({"panes": data, "sections": [section.as_json() for section in sections]}),
+        data=in_script({"panes": data, "sections": [section.as_json() for section in sections]}),
         elk=base64.b64encode(packed_elk()).decode(),
         notice=ELK_NOTICE,
         script=script,
@@ -110,13 +108,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _inside_script(value: Any) -> str:
-    """JSON that no element of HTML begins or ends in."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-
-
 def _pane(pane: Pane, svg: str, at: int) -> str:
-    heading = f"<h2>{html.escape(pane.label)}</h2>" if pane.label else ""
+    heading = f"<h2>{in_html(pane.label)}</h2>" if pane.label else ""
     sourceless = "" if pane.sources() else " sourceless"
     return PANE.format(sourceless=sourceless, heading=heading, svg=svg, legend=LEGEND if at == 0 else "")
 

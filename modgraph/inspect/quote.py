@@ -1,0 +1,44 @@
+"""How texts stand in what is written for people: each language has one function, through which every text goes.
+
+That of Python source is in `backends/torch/source/quote.py`, that of drawings in `page/svg_text.js`, that of terminals
+in `modgraph_runtime.streams`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any
+
+UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+OF_MERMAID = {'"': "quot", "&": "amp", "<": "lt", ">": "gt", "#": "35", "%": "37", "\\": "92", "`": "96"}
+
+
+def in_html(text: str) -> str:
+    """A text between tags, or in the quotes of an attribute."""
+    return html.escape(in_xml(text))
+
+
+def in_xml(text: str) -> str:
+    """A text that holds nothing but what XML has a way to say; its marks stay."""
+    return UNSEEN.sub("\ufffd", text)
+
+
+def in_script(value: Any) -> str:
+    """JSON within `<script>`: no element of HTML begins or ends in it."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def in_dot(text: str) -> str:
+    """A text in quotes, for graphviz, which knows HTML's entities in them."""
+    seen = in_xml(text.replace("\r", "\ufffd"))
+    escaped = seen.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def in_mermaid(text: str) -> str:
+    """A text in quotes, with Mermaid's entities for what ends them, begins markup, or gives Mermaid orders."""
+    seen = in_xml(re.sub(r"\s", " ", text))
+    marks = "".join(f"#{OF_MERMAID[mark]};" if mark in OF_MERMAID else mark for mark in seen)
+    return f'"{marks}"'
