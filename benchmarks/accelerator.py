@@ -1,6 +1,6 @@
 """Steps of a training on an accelerator: what each thing that is done for it is worth.
 
-    python benchmarks/accelerator.py [--device cuda] [--steps 50] [--batch 16] [--spec specs/gmoe_digits.mod]
+    python benchmarks/accelerator.py [--quick] [--device cuda] [--steps 50] [--batch 16] [--spec specs/gmoe_digits.mod]
 
 By turns in one process, per step: milliseconds until the device is done, and of the processor. A look at every loss and
 gradient, where there would be one every 50 steps; modules of a sparse pool one after another, where they would be one
@@ -19,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from options import parsed
 
 from modgraph.nn import selected
 from modgraph.training.divergence import FiniteCheck
@@ -93,7 +94,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--spec", default="specs/gmoe_digits.mod")
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    given = parsed(parser, device="cpu", steps=2, rounds=1)
     print(f"{given.spec}, {torch.__version__}, {given.device}")
     print(f"{'precision':10} {'':26} {'ms':>8} {'processor':>10}")
     for precision in ("float32", "bfloat16"):

@@ -1,24 +1,25 @@
 """Compiled agreement routing against the plain einsum form of Algorithm 1: forward and backward, ratios in one run.
 
-    python benchmarks/agreement.py
+    python benchmarks/agreement.py [--quick] [--rounds 15]
 
 B 64 examples, N 64 tokens of width 64, M modules of width D 384, T 4 rounds. Goal: at most 0.5 of the plain form.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from options import parsed
 from torch import Tensor
 
 import modgraph
 
 B, N, WIDTH, D, T = 64, 64, 64, 384, 4
-ROUNDS = 15
 
 SPEC = """
 model route(modules=2) {
@@ -54,7 +55,7 @@ def step(model: Any, function: Callable[[], Tensor]) -> float:
     return time.perf_counter() - start
 
 
-def compare(modules: int) -> None:
+def compare(modules: int, rounds: int) -> None:
     program = modgraph.loads(SPEC, modules=modules)
     tokens = torch.randn(B, N, WIDTH)
     forms: dict[str, tuple[Any, Callable[[], Tensor]]] = {}
@@ -67,7 +68,7 @@ def compare(modules: int) -> None:
     torch.testing.assert_close(forms["compiled"][1](), forms["plain einsum"][1](), atol=1e-4, rtol=1e-4)
 
     times: dict[str, list[float]] = {name: [] for name in forms}
-    for round_ in range(ROUNDS + 2):
+    for round_ in range(rounds + 2):
         for name, (model, function) in forms.items():
             seconds = step(model, function)
             if round_ >= 2:
@@ -78,7 +79,15 @@ def compare(modules: int) -> None:
         print(f"M {modules}: {name:16} {1000 * statistics.median(seconds_all):8.1f} ms   {ratio:5.2f} of plain einsum")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--modules", type=int, nargs="+", default=[2, 8])
+    options = parsed(parser, rounds=1, modules=[2])
     torch.manual_seed(0)
-    for modules in (2, 8):
-        compare(modules)
+    for modules in options.modules:
+        compare(modules, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 import torch._inductor.config
+from options import parsed
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -38,7 +39,6 @@ SPECS = {
     "zoo/soft_moe": {},
     "zoo/switch": {},
 }
-QUICK = ("sema_backbone", "gmoe_digits")
 
 
 class Loss(nn.Module):
@@ -59,21 +59,19 @@ class Outputs(Loss):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="two specs, few rounds")
     parser.add_argument("--specs", nargs="+", default=None, choices=SPECS, metavar="SPEC")
     parser.add_argument("--lowering", default=None)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = parsed(parser, specs=["smn"], rounds=1, batch=4)
     torch.set_num_threads(options.threads)
     torch._inductor.config.layout_optimization = False  # see docs/architecture.md
-    rounds = 3 if options.quick else options.rounds
     print("| spec | graphs | compiling forward | forward | compiling a step | step |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # kernels of an earlier run are made again
-        for name in options.specs or (QUICK if options.quick else SPECS):
-            print(row(name, options.lowering, options.batch, rounds), flush=True)
+        for name in options.specs or SPECS:
+            print(row(name, options.lowering, options.batch, options.rounds), flush=True)
 
 
 def row(name: str, lowering: str | None, size: int, rounds: int) -> str:

@@ -1,4 +1,4 @@
-"""How long it takes to compare graphs of 10,000 and 20,000 nodes: `python benchmarks/diff.py`.
+"""How long it takes to compare graphs of 10,000 and 20,000 nodes: `python benchmarks/diff.py [--quick]`.
 
 A stack of blocks is compared with one that has another setting in the middle, with one whose names are all others, and
 with one that has one block more in front. The ratio of the two sizes says whether the work grows as the graph does.
@@ -6,14 +6,16 @@ with one that has one block more in front. The ratio of the two sizes says wheth
 
 from __future__ import annotations
 
+import argparse
 import time
+
+from options import parsed
 
 from modgraph import loads
 from modgraph.inspect.diff import compare
 from modgraph.ir import Graph
 
 NODES_OF_A_BLOCK = 5
-SIZES = (10_000, 20_000)
 
 
 def stack(blocks: int, name: str = "blocks", width: int = 8, first: int = 0) -> Graph:
@@ -38,14 +40,18 @@ def seconds(before: Graph, after: Graph) -> float:
 
 
 def main() -> None:
-    graphs = {size: stack(size // NODES_OF_A_BLOCK) for size in SIZES}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=10_000, help="of the smaller graph")
+    options = parsed(parser, nodes=500)
+    sizes = (options.nodes, 2 * options.nodes)
+    graphs = {size: stack(size // NODES_OF_A_BLOCK) for size in sizes}
     for what, other in {
         "the same": lambda blocks: stack(blocks),
         "one setting": lambda blocks: stack(blocks, width=16),
         "all names": lambda blocks: stack(blocks, "layers"),
         "one block less": lambda blocks: stack(blocks, first=1),
     }.items():
-        taken = [seconds(graphs[size], other(size // NODES_OF_A_BLOCK)) for size in SIZES]
+        taken = [seconds(graphs[size], other(size // NODES_OF_A_BLOCK)) for size in sizes]
         print(f"{what:15} {taken[0]:6.2f} s {taken[1]:6.2f} s, ratio {taken[1] / taken[0]:.2f}")
 
 

@@ -1,6 +1,6 @@
 """How long exports take, phase by phase, every spec with fresh weights in a process of its own.
 
-    python benchmarks/exports.py [--before REV] [--rounds 1] [SPEC[:SETTING=VALUE,…] …]
+    python benchmarks/exports.py [--quick] [--before REV] [--rounds 1] [SPEC[:SETTING=VALUE,…] …]
 
 Without specs these are all of `specs` and `specs/zoo` in their default sizes. Each phase is told in seconds of
 processor time (`cpu`) and of the clock; `permute` is the comparison with modules in other orders, the rest of it
@@ -24,6 +24,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from options import parsed
 
 HERE = Path(__file__).resolve().parent.parent
 PHASES = ("passes", "capture", "translate", "optimise", "verify", "permute", "write", "rest")
@@ -164,7 +166,7 @@ def main() -> None:
     parser.add_argument("--before", metavar="REV", help="a revision to compare with")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parsed(parser, specs=["specs/modular_networks.mod"])
     if options.child:
         print(json.dumps(export(options.specs[0])))
         return

@@ -1,6 +1,6 @@
 """GMoE against the vision transformer that it comes from, whole: what mixtures add to a step and to inference.
 
-    python benchmarks/gmoe_step.py [--batch 8] [--rounds 9] [--threads 1] [-s k=2]
+    python benchmarks/gmoe_step.py [--quick] [--batch 8] [--rounds 9] [--threads 1] [-s k=2]
 
 A step is forward, backward and Adam; inference is the model in ONNX Runtime. The two models take turns within one run,
 and a ratio is the median over rounds. Goals for GMoE-S/16 at batch 8: 1.12 for a step, 1.10 in ONNX Runtime.
@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from modgraph_runtime import Bundle
+from options import parsed
 from torch import Tensor
 
 import modgraph
@@ -86,7 +87,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = parsed(parser, batch=1, rounds=1, set=["depth=2", "sparse=[1]", "dim=24", "heads=2"])
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     batch = {"image": torch.randn(options.batch, 3, 224, 224), "label": torch.randint(345, (options.batch,))}

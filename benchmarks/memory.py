@@ -1,6 +1,6 @@
 """What `cost` tells of the memory of a training step, against what the step takes.
 
-    PYTHONPATH=. python benchmarks/memory.py [--batch 8] [--threads 2]
+    python benchmarks/memory.py [--quick] [--specs smn gmoe] [--batch 8] [--threads 2]
 
 Every spec at its full size, a batch of random examples, two steps of Adam. "kept" are the bytes that autograd keeps
 for the backward pass, each storage once and without weights and batch; "at once" is the most that tensors hold in the
@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import argparse
 import gc
+import sys
+from pathlib import Path
 
 import torch
 from modgraph_runtime.memory import in_words
+from options import parsed
 
 import modgraph
 from modgraph.backends.report import SYMBOLIC_LENGTH, random_batch
 from modgraph.inspect.memory import TrainingStep, memory_of
+
+sys.path.append(str(Path(__file__).parents[1]))  # the checkout, for its tests
 from tests.measured_memory import MeasuredStep
 
 SPECS = (
@@ -45,13 +50,14 @@ def row(name: str, batch: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--specs", nargs="+", default=SPECS, choices=SPECS, metavar="SPEC")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
+    options = parsed(parser, specs=["smn_parity"], batch=2)
     torch.set_num_threads(options.threads)
     print("| spec | batch | kept: told | measured | ratio | at once: told | measured | ratio |")
     print("|---|---|---|---|---|---|---|---|")
-    for name in SPECS:
+    for name in options.specs:
         for batch in (1, options.batch):
             print(row(name, batch), flush=True)
             gc.collect()

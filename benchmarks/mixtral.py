@@ -1,6 +1,6 @@
 """Mixtral in the language against transformers' eager one, with the same weights: ratios of times in one run.
 
-    python benchmarks/mixtral.py [--tokens 16 512 2048] [--rounds 9]
+    python benchmarks/mixtral.py [--quick] [--tokens 16 512 2048] [--rounds 9]
 
 "block" is the mixture alone, forward and backward in training, down to the tokens: 8 experts of which 2 are chosen,
 256 → 1024 → 256, as specs/zoo/mixtral.mod has it; "bare" is our time over that of the experts alone, on even slices and
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from options import parsed
 from torch import Tensor, nn
 
 import modgraph
@@ -164,7 +165,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 512, 2048])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
+    options = parsed(parser, tokens=[16], rounds=1)
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     print(f"{'':8} {'tokens':>6} {'ours ms':>8} {'ratio':>6} {'bare':>6}")

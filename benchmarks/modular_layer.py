@@ -1,6 +1,6 @@
 """Hard selection against a dense layer of the same active FLOPs, and an E-step against its samples one by one.
 
-    python benchmarks/modular_layer.py
+    python benchmarks/modular_layer.py [--quick] [--rounds 15]
 
 A layer of 15 modules of which one is chosen, 256 numbers to 256, against one linear map: for 1,024 tokens at once, and
 in a scan over 32 steps of 64 examples, in torch (forward and backward) and in ONNX Runtime. The E-step is that of the
@@ -11,6 +11,7 @@ sorted tokens are both shown.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import tempfile
 import time
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import torch
+from options import parsed
 
 import modgraph
 from modgraph.data import Arrays
@@ -28,7 +30,7 @@ from modgraph.nn import DRAW
 from modgraph.training.algorithms import EM
 from modgraph.training.algorithms.algorithm import LearnerSetup
 
-ROUNDS, WIDTH, MODULES = 15, 256, 15
+WIDTH, MODULES = 256, 15
 TOKENS, STEPS, EXAMPLES = 1024, 32, 64
 
 SELECTED = "pool p[modules] = linear(width) router r = categorical(1)"
@@ -37,10 +39,10 @@ SCAN = """model layer(width={width}, modules={modules}) {{ input xs: float[time,
   scan xs as x with h: float[width] {{ h = tanh(x + (h -> {term})) yield h }} as y output y }}"""
 
 
-def ratio(ours: Callable[[], Any], theirs: Callable[[], Any]) -> str:
+def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> str:
     """Medians of both, taken in turn."""
     times: dict[str, list[float]] = {"ours": [], "theirs": []}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, function in (("ours", ours), ("theirs", theirs)):
             start = time.perf_counter()
             function()
@@ -71,7 +73,7 @@ def runtime(model: Any, x: torch.Tensor, folder: Path, name: str) -> Callable[[]
     return lambda: session.run(None, feed)
 
 
-def layers(folder: Path) -> None:
+def layers(folder: Path, rounds: int) -> None:
     sizes = {"width": WIDTH, "modules": MODULES}
     for what, spec, shape, forms in (
         ("layer", LAYER, (TOKENS, WIDTH), ("grouped", "per_module")),
@@ -82,13 +84,14 @@ def layers(folder: Path) -> None:
         chosen = modgraph.loads(spec.format(declared=SELECTED, term="p by r", **sizes))
         for form in forms:
             model = chosen.build(lowering=form)
-            print(f"{what:6} torch, {form:10} {ratio(training(model, x), training(dense.build(), x))}")
+            print(f"{what:6} torch, {form:10} {ratio(training(model, x), training(dense.build(), x), rounds)}")
         with torch.no_grad():
             ours = runtime(chosen.build(), x, folder, f"{what}.onnx")
-            print(f"{what:6} ONNX Runtime      {ratio(ours, runtime(dense.build(), x, folder, f'{what}0.onnx'))}")
+            theirs = runtime(dense.build(), x, folder, f"{what}0.onnx")
+            print(f"{what:6} ONNX Runtime      {ratio(ours, theirs, rounds)}")
 
 
-def expectation(modules: int) -> None:
+def expectation(modules: int, rounds: int) -> None:
     """The E-step of the language model."""
     program = modgraph.load("specs/modular_networks_lm.mod", modules=modules)
     rng = np.random.default_rng(0)
@@ -97,22 +100,27 @@ def expectation(modules: int) -> None:
     learner: Any = EM(samples=10).learner(LearnerSetup(program.ir, data, 0, 20, 1))
     model = modgraph.backends.torch.build(learner.graph)  # type: ignore[attr-defined]
     batch = {name: torch.from_numpy(array) for name, array in data.values.items()}
-    drawn = {name: torch.full_like(table, DRAW) for name, table in learner.told(torch.arange(20)).items()}
+    drawn = {name: torch.full_like(table, DRAW) for name, table in learner.told(torch.arange(20), batch).items()}
 
     @torch.no_grad()
     def one_by_one() -> None:
         for _ in range(10):
             model.eval().results({**batch, **drawn}, learner.wanted)
 
-    print(f"E-step, M = {modules:2}, against 10 passes: {ratio(lambda: learner.expectation(model, 0), one_by_one)}")
+    taken = ratio(lambda: learner.expectation(model, 0), one_by_one, rounds)
+    print(f"E-step, M = {modules:2}, against 10 passes: {taken}")
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--modules", type=int, nargs="+", default=[5, 15], help="of the language model")
+    options = parsed(parser, rounds=1, modules=[2])
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        layers(Path(folder))
-    for modules in (5, 15):
-        expectation(modules)
+        layers(Path(folder), options.rounds)
+    for modules in options.modules:
+        expectation(modules, options.rounds)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from options import parsed
 from runs import add_settings, settings_of, train
 
 TOY, LANGUAGE = Path("specs/modular_networks.mod"), Path("specs/modular_networks_lm.mod")
@@ -111,7 +112,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--restarts", type=int, default=3, help="starts of the regression, for each seed")
     add_settings(parser)
-    options = parser.parse_args()
+    quick = {"train.epochs": 1, "train.steps_per_epoch": 2}
+    options = parsed(parser, seeds=1, restarts=1, settings=[f"{k}={v}" for k, v in quick.items()])
     options.out.mkdir(parents=True, exist_ok=True)
     given = settings_of(options)
     lines = (

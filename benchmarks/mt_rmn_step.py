@@ -1,6 +1,6 @@
 """A training step of MT-RMN against the same networks in plain torch, without policies and without routing.
 
-    python benchmarks/mt_rmn_step.py [--rounds 60] [--batch 32] [--threads 1] [--profile]
+    python benchmarks/mt_rmn_step.py [--quick] [--rounds 60] [--batch 32] [--threads 1] [--profile]
 
 The three architectures of the paper's table, each attached to an LSTM that its tasks share. In the plain model each
 layer runs on the mean of the layer below, and each task's decoders on the mean of each layer; recurrent layers and MLPs
@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
+from options import parsed
 from torch import Tensor, nn
 
 import modgraph
@@ -228,7 +229,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--spec", default=SPEC)
     parser.add_argument("--profile", action="store_true", help="what a step of ours is made of")
-    options = parser.parse_args()
+    options = parsed(parser, names=["clinical"], rounds=1, batch=2)
     torch.set_num_threads(options.threads)
     print(f"batch {options.batch}, ms       ours    plain unrouted  by hand   ours to each of these")
     for name in options.names:

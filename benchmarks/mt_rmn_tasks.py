@@ -1,7 +1,7 @@
 """MT-RMN beside a multi-task LSTM, next to that LSTM without it, an LSTM for each task, and rrn-RMN; and what its
 encoder is worth to a task that it has not seen.
 
-    python benchmarks/mt_rmn_tasks.py --out runs/weather                         # three seeds of each method
+    python benchmarks/mt_rmn_tasks.py --out runs/weather [--quick]               # three seeds of each method
     python benchmarks/mt_rmn_tasks.py --out runs/tags --recipe specs/mt_rmn_tagging.yaml -s data.train=it.conllu
     python benchmarks/mt_rmn_tasks.py --out runs/weather --unseen wind --examples data.stride=364,91,28,7
 
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from options import parsed
 from runs import add_settings, settings_of, train
 
 from modgraph.cli import main as main_of_modgraph
@@ -210,7 +211,7 @@ def main() -> None:
     parser.add_argument("--unseen", metavar="TASK", help="a task that the encoder is trained without")
     parser.add_argument("--examples", default="data.stride=364,91,28,7", metavar="KEY=VALUES", help="how many")
     add_settings(parser)
-    options = parser.parse_args()
+    options = parsed(parser, seeds=[0], settings=["train.epochs=1", "data.stride=364"])
     options.out.mkdir(parents=True, exist_ok=True)
     benchmark = Benchmark(options.recipe, settings_of(options), options.out)
     if options.unseen is None:

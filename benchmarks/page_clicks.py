@@ -1,18 +1,20 @@
 """How long the page of GMoE-B/16 takes to answer: to open, to unfold all, to fold one box, to find and select.
 
-    python benchmarks/page_clicks.py
+    python benchmarks/page_clicks.py [--quick]
 
 Needs Debian's Chromium and the package playwright. Times are medians of five in milliseconds, until all is drawn.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from options import parsed
 from playwright.sync_api import Page, sync_playwright
 
 from modgraph.inspect.page import Pane, page_of
@@ -20,7 +22,6 @@ from modgraph.inspect.scene import scene_of
 from modgraph.program import load
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-TIMES = 5
 
 
 def timed(act: Callable[[], object]) -> float:
@@ -29,16 +30,19 @@ def timed(act: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - start)
 
 
-def median(page: Page, acts: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The acts one after the other, five times."""
+def median(page: Page, acts: dict[str, Callable[[], object]], times: int) -> dict[str, float]:
+    """The acts one after the other, so many times."""
     found: dict[str, list[float]] = {name: [] for name in acts}
-    for _ in range(TIMES):
+    for _ in range(times):
         for name, act in acts.items():
             found[name].append(timed(act))
-    return {name: statistics.median(times) for name, times in found.items()}
+    return {name: statistics.median(taken) for name, taken in found.items()}
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=5)
+    options = parsed(parser, times=1)
     program = load("specs/gmoe.mod", dim=768, heads=12, sparse=(1, 3, 5, 7, 9, 11))
     start = time.perf_counter()
     text = page_of("GMoE-B/16", [Pane(scene_of(program.ir), program.source)])
@@ -66,7 +70,7 @@ def main() -> None:
             "unfold one": click('[data-fold="blocks.0.mlp"]', '.box[data-id="blocks.0.mlp"][aria-expanded=true]'),
             "select": click('.box[data-id="blocks.11.gate"] .title', '.selected[data-id="blocks.11.gate"]'),
         }
-        for name, milliseconds in median(page, acts).items():
+        for name, milliseconds in median(page, acts, options.times).items():
             print(f"{name:14}{milliseconds:6.0f}")
         browser.close()
 

@@ -1,6 +1,6 @@
 """Compiled top-k routing against a dense MLP of the same active FLOPs, and against other libraries: ratios in one run.
 
-    python benchmarks/routing.py [--tokens 16 512 2048 8192] [--experts 8 64] [--k 1 2] [--onnx]
+    python benchmarks/routing.py [--quick] [--tokens 16 512 2048 8192] [--experts 8 64] [--k 1 2] [--onnx]
 
 T tokens of width 256, experts 256 → 1024 → 256, k of them for each token; the floor is one MLP 256 → 1024 k → 256.
 Ratios are per FLOP: the router's count too, which is 13 % more for cosine with k = 1.
@@ -27,6 +27,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
+from options import parsed
 from torch import Tensor, nn
 
 import modgraph
@@ -301,7 +302,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--no-peers", action="store_true", help="leave other libraries out")
     parser.add_argument("--onnx", action="store_true", help="ONNX Runtime too; an export of 64 experts takes a minute")
-    options = parser.parse_args()
+    options = parsed(parser, tokens=[16], experts=[2, 4], k=[1], rounds=1, no_peers=True, onnx=True)
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     peers = [] if options.no_peers else [*PEERS]

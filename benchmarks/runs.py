@@ -38,4 +38,9 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """What `-s` has set."""
-    return {name: read_value(text) for name, _, text in (each.partition("=") for each in options.settings)}
+    return read_settings(options.settings)
+
+
+def read_settings(texts: list[str]) -> dict[str, Any]:
+    """Settings from texts such as `train.epochs=1`."""
+    return {name: read_value(text) for name, _, text in (each.partition("=") for each in texts)}

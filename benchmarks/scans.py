@@ -1,22 +1,25 @@
 """Forms of a choice in a scan, in ONNX Runtime, against the scan of one dense module.
 
-    python benchmarks/scans.py
+    python benchmarks/scans.py [--quick]
 
 A scan of 32 steps, h = tanh(x + f(h)), f one of some modules chosen at each step: one linear map, or two with four
-times the width between. Each form is timed in turn with the dense scan, one thread, medians of 15. `direct` is ONNX
-written by hand, tokens sorted by module and each module's cut out, as a floor: it has no lengths and gives no gates.
+times the width between. Each form is timed in turn with the dense scan, one thread, medians over rounds. `direct` is
+ONNX written by hand, as a floor: tokens sorted by module, each module's cut out, without lengths and gates.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
+from itertools import product
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from options import parsed
 
 import modgraph
 from modgraph.backends.onnx.examples import Examples
@@ -24,7 +27,7 @@ from modgraph.backends.onnx.trace import trace
 from modgraph.backends.torch import Model
 from modgraph.passes import Determinize, InferenceOnly, Lower, apply_passes, choices
 
-ROUNDS, STEPS = 15, 32
+STEPS = 32
 FORMS = ("gathered", "grouped", "masked")
 BODIES = {1: "linear(width)", 2: "linear(4 * width) -> relu -> linear(width)"}
 SCAN = """model layer(width={width}, modules={modules}) {{ input xs: float[time, width] {declared}
@@ -114,7 +117,7 @@ def session(model: onnx.ModelProto) -> ort.InferenceSession:
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def row(sessions: dict[str, ort.InferenceSession], batch: int, width: int) -> dict[str, float]:
+def row(sessions: dict[str, ort.InferenceSession], batch: int, width: int, rounds: int) -> dict[str, float]:
     """Medians in ms, taken in turn; all but the dense one must give the same."""
     xs = np.random.default_rng(0).standard_normal((batch, STEPS, width)).astype(np.float32)
     given = {"xs": xs, "time_length": np.full(batch, STEPS)}
@@ -123,7 +126,7 @@ def row(sessions: dict[str, ort.InferenceSession], batch: int, width: int) -> di
     for name in found:
         assert name == "dense" or np.allclose(found[name], found["direct"], atol=1e-4), name
     times: dict[str, list[float]] = {name: [] for name in sessions}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, one in sessions.items():
             start = time.perf_counter()
             one.run(None, feeds[name])
@@ -132,20 +135,27 @@ def row(sessions: dict[str, ort.InferenceSession], batch: int, width: int) -> di
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--layers", type=int, nargs="+", default=[*BODIES], choices=BODIES)
+    parser.add_argument("--widths", type=int, nargs="+", default=[32, 128, 256])
+    parser.add_argument("--modules", type=int, nargs="+", default=[4, 16])
+    options = parsed(parser, rounds=1, layers=[1], widths=[32], modules=[4])
     torch.set_num_threads(1)
     print(
         f"| layers | width | modules | examples | dense ms | {' | '.join((*FORMS, 'direct'))} | picked | to the best |"
     )
     print("|" + "---|" * (len(FORMS) + 8))
-    for layers, width, modules in ((a, b, c) for a in BODIES for b in (32, 128, 256) for c in (4, 16)):
+    for layers, width, modules in product(options.layers, options.widths, options.modules):
         chosen = program(width, modules, layers, chosen=True)
-        (picked,) = choices(apply_passes(chosen.ir, (InferenceOnly(), Determinize(), Lower(exportable=True)))).values()
+        forms = choices(apply_passes(chosen.ir, (InferenceOnly(), Determinize(), Lower(exportable=True)))).values()
+        (picked,) = (each for each in forms if each.form in FORMS)  # the router's text has a form of its own
         weights = {name: value.numpy() for name, value in chosen.build(seed=0).state_dict().items()}
         sessions = {"dense": session(traced(program(width, modules, layers, chosen=False), None))}
         sessions |= {form: session(traced(chosen, form)) for form in FORMS}
         sessions["direct"] = session(direct(weights, width, modules, layers))
         for batch in (1, 8, 64):
-            ms = row(sessions, batch, width)
+            ms = row(sessions, batch, width, options.rounds)
             ratios = [f"{ms[name] / ms['dense']:.1f}" for name in (*FORMS, "direct")]
             best = ms[picked.form] / min(ms[form] for form in FORMS)
             cells = (layers, width, modules, batch, f"{ms['dense']:.2f}", *ratios, picked.form, f"{best:.2f}")

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from runs import add_settings, percent, settings_of, train
+from options import parsed
+from runs import add_settings, percent, read_settings, settings_of, train
 
 from modgraph.data.batches import batch_of
 from modgraph.inspect.cost import cost_of
@@ -41,14 +42,17 @@ METHODS: dict[str, dict[str, Any]] = {
 MEASURED = {"Ā": "average_accuracy", "A_N": "last_accuracy", "forgetting": "forgetting"}
 
 
-def trained(out: Path, seed: int, method: str, recipes: tuple[Path, Path], given: dict[str, Any]) -> dict[str, float]:
-    """The metrics of a method's run from the backbone of a seed; what is not there yet is trained."""
-    backbone = out / f"backbone-{seed}"
-    train(BACKBONE, recipes[1], {"train.seed": seed}, backbone)
-    settings = {**METHODS[method], "start.run": str(backbone.absolute()), "train.seed": seed, **given}
-    found = train(SPEC, recipes[0], settings, run_of(out, method, seed))
+def trained(out: Path, seed: int, method: str, recipe: Path, given: dict[str, Any]) -> dict[str, float]:
+    """The metrics of a method's run from the backbone of a seed, trained where it is not there yet."""
+    backbone = backbone_of(out, seed).absolute()
+    settings = {**METHODS[method], "start.run": str(backbone), "train.seed": seed, **given}
+    found = train(SPEC, recipe, settings, run_of(out, method, seed))
     print(f"{method}, seed {seed}: A_N {found['last_accuracy']:.3f}", file=sys.stderr, flush=True)
     return found
+
+
+def backbone_of(out: Path, seed: int) -> Path:
+    return out / f"backbone-{seed}"
 
 
 def run_of(out: Path, method: str, seed: int) -> Path:
@@ -103,13 +107,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/sema"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="which seeds, as 0 1 2")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--backbone", action="append", default=[], metavar="KEY=VALUE", help="for the backbone's run")
     parser.add_argument("--recipes", choices=RECIPES, default="digits", help="of the backbone and of the sequence")
     add_settings(parser)
-    options = parser.parse_args()
+    phases = [f"train.algorithm.phases.{name}.epochs=1" for name in ("functional", "descriptors")]
+    options = parsed(parser, seeds=[0], methods=["SEMA"], settings=phases, backbone=["train.epochs=1"])
     options.out.mkdir(parents=True, exist_ok=True)
-    recipes, given = RECIPES[options.recipes], settings_of(options)
+    recipe, of_backbone = RECIPES[options.recipes]
+    for seed in options.seeds:
+        settings = {"train.seed": seed, **read_settings(options.backbone)}
+        train(BACKBONE, of_backbone, settings, backbone_of(options.out, seed))
     runs = {
-        method: [trained(options.out, seed, method, recipes, given) for seed in options.seeds]
+        method: [trained(options.out, seed, method, recipe, settings_of(options)) for seed in options.seeds]
         for method in options.methods
     }
     for table in (accuracies, sizes):

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from options import parsed
 from torch import Tensor
 
 from modgraph.training.run import started
@@ -68,10 +69,11 @@ def step_times(width: int, folder: Path) -> list[list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--widths", type=int, nargs="+", default=[*STEPS], choices=STEPS)
+    options = parsed(parser, rounds=1, widths=[56])
     print("width  without ms  with ms  ratio")
-    for width in STEPS:
-        for _ in range(rounds):
+    for width in options.widths:
+        for _ in range(options.rounds):
             with tempfile.TemporaryDirectory() as folder:
                 pairs = list(zip(*step_times(width, Path(folder)), strict=False))[WARM:]
             without, with_check = (statistics.median(column) * 1000 for column in zip(*pairs, strict=True))

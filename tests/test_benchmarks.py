@@ -1,0 +1,48 @@
+"""Every benchmark runs: `--quick` shows that it ends and prints numbers, not what they are."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+SHARED = {"options", "runs"}  # what benchmarks have in common
+MODES = {"modular_networks": ("toy", "language")}
+NEEDS = {"mixtral": "transformers", "page_clicks": "playwright"}
+NAMES = sorted({path.stem for path in (CHECKOUT / "benchmarks").glob("*.py")} - SHARED)
+COMMANDS = [(name, *([mode] if mode else [])) for name in NAMES for mode in MODES.get(name, ("",))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_benchmark_runs_quickly_and_prints_numbers(command: tuple[str, ...], tmp_path: Path) -> None:
+    name, *mode = command
+    if name in NEEDS and find_spec(NEEDS[name]) is None:
+        pytest.skip(f"needs {NEEDS[name]}")
+    before = _files()
+    done = subprocess.run(
+        [sys.executable, f"benchmarks/{name}.py", *mode, "--quick"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=1800,  # a guard: they take seconds, compilers of torch a minute
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\d", done.stdout), "it prints no number"
+    assert _files() == before, "it leaves files in the checkout"
+
+
+def _files() -> str:
+    return subprocess.run(["git", "status", "--porcelain"], cwd=CHECKOUT, capture_output=True, text=True).stdout
+
+
+def test_every_benchmark_takes_its_options_as_the_others_do() -> None:
+    without = [name for name in NAMES if "parsed(" not in (CHECKOUT / f"benchmarks/{name}.py").read_text()]
+    assert without == [], "they have no --quick"
