@@ -1,37 +1,45 @@
-"""How close the calls are of routers that record gates of zeros and ones and choose among no modules: each of their
-ops that chooses, by what it compares.
+"""How close the calls are of ops that choose where no route ranks what it chooses from: each by what it compares.
+
+These are the ops in the bodies of routers that record gates of zeros and ones and choose among no modules, and those
+behind a choice that a route takes: thresholds, of any number, and choices of k without scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from modgraph.ir import Graph, OpNode, Padding, Result, RouteNode, padding_of
+from modgraph.nn import Arithmetic
 from modgraph.nn.padding import valid_along
+from modgraph.ops import Op
 from modgraph.ops.choice import Above, TopK
+from modgraph.ops.compared import Comparison, Greater, GreaterEqual, Less, LessEqual
+from modgraph.routers.chosen import Chosen
 
 
 @dataclass(frozen=True)
 class GateCall:
-    """An op that chooses along an axis of `compared` (counted from the last): what is above a threshold, or the k
-    largest. `padding` has the axes that hold padding, from 1, and the inputs that tell their lengths."""
+    """An op that chooses along an axis of what is `compared` (counted from the last): what is above a threshold, or the
+    k largest; or one that compares values. `margin` subtracts these. `padding` has the axes that hold padding, from 1,
+    and the inputs that tell their lengths."""
 
-    compared: Result
-    op: Above | TopK
+    compared: tuple[Result, ...]
+    op: Above | TopK | Comparison
     along: int
     padding: Padding
+    margin: Arithmetic
 
-    def gap(self, x: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
+    def gap(self, values: tuple[Tensor, ...], inputs: Mapping[str, Tensor]) -> Tensor:
         """How far the closest call of each example is from being another: [B] from [B, ...]."""
-        if isinstance(self.op, Above):
-            gaps = (x - self.op.threshold).abs()
+        if isinstance(self.op, TopK):
+            largest = values[0].movedim(self.along, -1).topk(self.op.k + 1).values
+            gaps = (largest[..., -2] - largest[..., -1]).unsqueeze(-1).movedim(-1, self.along)
         else:
-            values = x.movedim(self.along, -1).topk(self.op.k + 1).values
-            gaps = (values[..., -2] - values[..., -1]).unsqueeze(-1).movedim(-1, self.along)
+            gaps = self.margin(*values).abs()
         real = valid_along(gaps, {axis: inputs[name] for axis, name in self.padding if name in inputs})
         return (gaps if real is None else gaps.masked_fill(~real, torch.inf)).flatten(1).amin(1)
 
@@ -40,19 +48,57 @@ def gate_calls(graph: Graph) -> list[GateCall]:
     """Those of a graph, but for what a scan does in its steps."""
     routes = [route for route in graph.of_kind(RouteNode) if graph.router_of(route).router.chooses_along is None]
     bodies = tuple(f"{route.name}." for route in routes)
-    inside = [node for node in graph.of_kind(OpNode) if node.name.startswith(bodies)]
-    return [found for node in inside if (found := _call(graph, node)) is not None]
+    nodes = {node.name: node for node in graph.of_kind(OpNode) if node.name.startswith(bodies)}
+    nodes = {name: node for name, node in nodes.items() if isinstance(node.op, Above | TopK)}
+    for route in graph.of_kind(RouteNode):
+        nodes |= {node.name: node for node in _behind(route, graph)}
+    return [found for node in nodes.values() if (found := _call(graph, node)) is not None]
+
+
+def _behind(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
+    """The ops that made the choice of a route, where that is all it ranks by; else those that compare."""
+    if not isinstance(graph.router_of(route).router, Chosen):
+        return
+    inputs = graph.inputs(route.name)
+    kinds = Above | TopK | Comparison if inputs["scores"] == inputs["choice"] else Above | Comparison
+    pending = [inputs["choice"]]
+    for result in pending:
+        node = graph[result.node]
+        if not isinstance(node, OpNode):
+            continue
+        before = [*graph.inputs(node.name).values()]
+        if isinstance(node.op, kinds):
+            yield node
+        if isinstance(node.op, Comparison) and not any(_is_exact(each, graph) for each in before):
+            continue
+        if isinstance(node.op, Comparison) or type(node.op).over_choices is not Op.over_choices or node.op.zero_with():
+            as_is = {before[at] for at in node.op.taken_as_is if at < len(before)}
+            pending += [each for each in dict.fromkeys(before) if each not in {*as_is, *pending}]
 
 
 def _call(graph: Graph, node: OpNode) -> GateCall | None:
-    if not isinstance(node.op, Above | TopK):
+    op, signature = node.op, graph.signature(node)
+    compared = tuple(graph.inputs(node.name).values())
+    type_ = node.types[0]
+    if isinstance(op, Comparison):
+        measured = isinstance(op, Less | LessEqual | Greater | GreaterEqual)
+        if not measured or type_.per == "batch" or any(_is_exact(each, graph) for each in compared):
+            return None
+        lacks = signature.axes["left_lacks"], signature.axes["right_lacks"]
+        return GateCall(compared, op, -1, padding_of(graph, type_), Arithmetic("-", *lacks, right=op.right))
+    assert isinstance(op, Above | TopK)
+    made = op.chosen(signature)
+    size = type_.shape[made.place].size if made.place is not None else None
+    if made.place is None or (isinstance(op, TopK) and (size is None or op.k >= size)):
         return None
-    (compared,) = graph.inputs(node.name).values()
-    type_ = graph.type_of(compared)
-    made = node.op.chosen(graph.signature(node))
-    assert made is not None and made.place is not None
-    chosen = made.place
-    size = type_.shape[chosen].size
-    if size is None or (isinstance(node.op, TopK) and node.op.k >= size):
-        return None
-    return GateCall(compared, node.op, chosen, padding_of(graph, type_))
+    threshold = op.threshold if isinstance(op, Above) else 0.0
+    return GateCall(compared, op, made.place, padding_of(graph, type_), Arithmetic("-", right=threshold))
+
+
+def _is_exact(result: Result, graph: Graph) -> bool:
+    """Whether a value is of whole numbers: a choice, or ranks."""
+    node = graph[result.node]
+    if not isinstance(node, OpNode):
+        return False
+    signature = graph.signature(node)
+    return node.op.chosen(signature) is not None or node.op.ranked(signature) is not None

@@ -123,8 +123,9 @@ class Decisions:
             if route.ranking is not None
         ]
         gaps = [gap(routing[choice], routing[ranking], AXES[along]) for choice, ranking, along in ranked]
-        gates = self.model.results(batch, tuple(call.compared for call in self.gates)) if self.gates else []
-        gaps += [call.gap(values, batch) for call, values in zip(self.gates, gates, strict=True)]
+        compared = tuple(dict.fromkeys(each for call in self.gates for each in call.compared))
+        found = dict(zip(compared, self.model.results(batch, compared), strict=True)) if compared else {}
+        gaps += [call.gap(tuple(found[each] for each in call.compared), batch) for call in self.gates]
         size = len(next(iter(batch.values())))
         return smallest(gaps, size) < CLOSE
 

@@ -49,3 +49,35 @@ def test_examples_with_a_close_call_are_replaced_unless_it_is_in_padding(kind: s
         batch, _ = decisions.clear_calls(examples, 4, {"time": 4})
     assert decisions.replaced == 1
     np.testing.assert_array_equal(batch["x"].numpy(), x[[0, 4, 2, 3]])
+
+
+WEIGHTS = {
+    "comparison": "(s > 0) * (s -> sigmoid)",
+    "of two values": "(s > (s -> cos) - 1) * (s -> sigmoid)",
+    "threshold": "(s -> above) * (s -> sigmoid)",
+    "relu": "s -> relu",
+    "clamp": "clamp(s, max=0)",
+    "where": "where(s <= 0, 0, s -> exp)",
+    "sum": "(s -> above) + ((s -> cos) -> top_k)",
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_a_close_call_of_any_number_of_modules_is_one(weights: str) -> None:
+    text = f"""model m() {{ input x: float[6] pool p[4] = linear(3) -> tanh s = x -> linear(p, bias=false)
+      y = x -> p by ({WEIGHTS[weights]}) output y }}"""
+    model = deterministic(modgraph.loads(text).build(seed=0))
+    x = torch.randn(5, 6, generator=torch.Generator().manual_seed(1))
+    row = model.get_submodule("s.linear").weight[2].detach()
+    x[3] += (1e-7 - x[3] @ row) / (row @ row) * row  # whose score of module 2 is nearly zero
+    decisions = Decisions(model)
+    with torch.no_grad():
+        batch, _ = decisions.clear_calls(Examples.of(model.graph, {"x": x.numpy()}), 4, {})
+    assert decisions.replaced == 1
+    assert torch.equal(batch["x"], x[[0, 1, 2, 4]])
+
+
+def test_no_call_is_looked_at_that_no_choice_hangs_on() -> None:
+    text = """model m() { input x: float[6] pool p[4] = linear(3) h = (x > 0) * x s = h -> linear(p)
+      y = x -> p by ((s -> softmax) * (s -> top_k)) output y }"""
+    assert not gate_calls(modgraph.loads(text).ir)
