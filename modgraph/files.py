@@ -19,6 +19,7 @@ __all__ = [
     "CannotWrite",
     "exists",
     "files_of_bundle",
+    "is_not_utf8",
     "is_partial",
     "open_file",
     "read_file",
@@ -70,6 +71,11 @@ def exists(path: str | Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def is_not_utf8(name: str | Path) -> bool:
+    """Whether the name of a file, as Python has it, stands for bytes that are not UTF-8."""
+    return any("\ud800" <= letter <= "\udfff" for letter in str(name))
 
 
 def read_file(path: str | Path) -> bytes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
 from modgraph.data.errors import BadImageFolder
 from modgraph.diagnostics import ModgraphError
-from modgraph.files import reason_of
+from modgraph.files import is_not_utf8, reason_of
 
 SUFFIXES = (".jpg", ".jpeg", ".png")
 
@@ -26,8 +27,12 @@ class Layout:
 
 
 def folders_in(path: Path, what: str, layout: Layout) -> list[Path]:
-    """The folders in one, at least one; hidden ones do not count. Raises `ModgraphError`."""
+    """The folders in one, at least one; hidden ones do not count. Raises `ModgraphError`, also where a name is no text:
+    it goes into metrics, bundles and pages."""
     found = [each for each in _entries(path, layout) if _is_folder(each, layout) and not each.name.startswith(".")]
+    if wrong := {each: reason for each in found if (reason := _no_text(each.name))}:
+        faults = (layout.fault(each, reason, f"rename the folder of the {what}") for each, reason in wrong.items())
+        raise ModgraphError([diagnostic for fault in faults for diagnostic in fault.diagnostics])
     if not found:
         raise layout.fault(path, f"there is no folder in it, one for each {what}")
     return found
@@ -40,6 +45,15 @@ def images_in(path: Path, layout: Layout) -> list[Path]:
         reason = f"there is no image in it ({', '.join(SUFFIXES)})"
         raise layout.fault(path, reason, "add images or take the class out")
     return found
+
+
+def _no_text(name: str) -> str | None:
+    """Why the name of a folder cannot be that of a class or a group, or None."""
+    if is_not_utf8(name):
+        return "its name is not UTF-8"
+    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in name):
+        return "its name has signs that end a line or control a terminal"
+    return None
 
 
 def _entries(path: Path, layout: Layout) -> list[Path]:

@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 from modgraph.diagnostics import ModgraphError, listed
 from modgraph.elaboration import kept_texts, stored_graph
 from modgraph.elaboration.imports import KEPT, RECORD, SPEC
-from modgraph.files import exists, is_partial, read_file, reason_of, write_atomically, writing
+from modgraph.files import CannotWrite, exists, is_not_utf8, is_partial, read_file, reason_of, write_atomically, writing
 from modgraph.ir import Graph, UnreadableGraph, hash_of_stored, stored_form
 from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
 from modgraph.store.errors import (
@@ -126,7 +126,11 @@ class RunDirectory:
     # ------------------------------------------------------------ making a run
 
     def refuse_existing(self) -> None:
-        """Raises `ModgraphError` unless the folder is missing or empty, or a start was cut off in it."""
+        """Raises `ModgraphError` unless the folder is missing or empty, or a start was cut off in it, and its name can
+        be that of a run: TensorBoard's files stand below UTF-8 alone."""
+        if is_not_utf8(self.path):
+            reason = "the name of a run's folder is UTF-8: choose another with --out"
+            raise ModgraphError([CannotWrite(path=str(self.path), reason=reason)])
         with writing(self.path):
             _refuse_protected(self.path)
             names = _names(self.path) if self.path.exists() else []
