@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import keyword
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +20,7 @@ from modgraph.backends.report import random_batch
 from modgraph.backends.torch.pool import CompiledPool
 from modgraph.backends.torch.source.names import reserved
 from modgraph.syntax import keywords
+from modgraph.training.stages import staged, take_weights, trained_weights, whole_weights
 from tests.backends.torch.test_source import check
 
 PLAIN = "model m() { input x: float[4] pool p[2] = linear(4) router r = noisy_top_k(1) y = x -> p by r output y }"
@@ -183,3 +185,32 @@ def test_such_names_are_exported_and_trained(tmp_path: Path) -> None:
 
 def test_a_router_of_a_paper_whose_value_is_called_type_is_exported(tmp_path: Path) -> None:
     modgraph.export(modgraph.load("tests/papers/neural_interpreter.mod", steps=1).build(), tmp_path / "model.onnx")
+
+
+GROWN = """
+model m(hidden=4) {
+  input x: float[4]
+  target goal: float[2]
+  weight type: float[4] = normal(0.5)
+  pool half[3] = linear(hidden)
+  grow half[1]
+  frozen { weight eval: float[half, 4] = normal(0.5) }
+  h = x + type
+  y = h -> half by ((h, eval) -> contract) -> linear(2)
+  output y
+  loss mse(y, goal)
+}
+"""
+
+
+def test_weights_of_such_names_are_trained_and_kept_in_parts() -> None:
+    program = modgraph.loads(GROWN)
+    model = program.build(seed=1)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    cut = staged(model, program.ir)
+    assert {"type", "eval[3:4]", "half.3.linear.weight"} <= trained_weights(model, cut).keys()
+    take_weights(model, cut, {name: value + 1 for name, value in before.items()})
+    kept = whole_weights(model, cut)
+    assert kept.keys() == before.keys()
+    assert all(torch.equal(kept[name], value + 1) for name, value in before.items())
+    assert copy.deepcopy(program.build()).state_dict().keys() == before.keys()
