@@ -24,7 +24,7 @@ from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.site import ScanBody, Site
 from modgraph.elaboration.typing import elaborate_type
-from modgraph.ir import Graph, InputNode, Region, Result, RouteNode, ScanNode, weights_of
+from modgraph.ir import Graph, InputNode, PoolNode, Region, Result, RouteNode, ScanNode, weights_of
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType, repeated
 
@@ -237,6 +237,11 @@ def _finish(
     if any(repeated(type_.shape) for type_ in types):
         reason = f'a step gives a value that has the axis "{axis.name}" of the steps already'
         outer.tell(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out="reduce it over that axis first"))
+        return None
+    if axis.is_padded and (pool := next((each for each in graph.of_kind(PoolNode) if each.over_batch), None)):
+        reason = f'a module of "{pool.name}" looks at all of its messages, those of examples that have ended too'
+        way_out = "take layer_norm or group_norm in it, or give the axis a number in the input's type"
+        outer.tell(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out=way_out))
         return None
     node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried))
     inputs = {variable: sequence.result}

@@ -290,12 +290,8 @@ class Part:
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:
     """A router bound to a pool and to what it routes. Raises `Misfit`."""
-    types = PoolTypes(pool.name, pool.axis, pool.message, pool.result, _over_batch(pool))
+    types = PoolTypes(pool.name, pool.axis, pool.message, pool.result, pool.over_batch)
     return router.bind_pool(types, tokens, *others)
-
-
-def _over_batch(pool: PoolNode) -> bool:
-    return any(node.op.over_batch for region in pool.regions for node in region.graph.of_kind(OpNode))
 
 
 def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
@@ -310,7 +306,7 @@ def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
         gathers=gathers,
         weights=_weights(pool.region(0).graph),
         in_scan=in_scan,
-        over_batch=_over_batch(pool),
+        over_batch=pool.over_batch,
     )
 
 

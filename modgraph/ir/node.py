@@ -85,6 +85,11 @@ class PoolNode(Node):
         return self.regions[0 if self.alike else module]
 
     @property
+    def over_batch(self) -> bool:
+        """Whether what a module makes of a message depends on the others that it gets."""
+        return any(node.op.over_batch for region in self.regions for node in region.graph.of_kind(OpNode))
+
+    @property
     def message(self) -> TensorType:
         """The type that each module takes."""
         (message,) = self.regions[0].argument_types

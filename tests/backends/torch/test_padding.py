@@ -141,6 +141,14 @@ def test_padding_is_no_message_to_modules_that_look_at_all_of_theirs(use: str) -
         modgraph.loads(POOL_OF_NORMS % ("time", f"y = {use}"))
 
 
+def test_modules_that_look_at_all_of_their_messages_stand_in_no_scan_whose_examples_end() -> None:
+    text = """model m() { input x: float[%s, 3, 4, 4] pool p[2] = batch_norm
+      scan x as v { yield v -> p by (v -> flatten -> linear(p) -> top_k(1)) } as s output s }"""
+    modgraph.loads(text % 5)
+    with pytest.raises(ModgraphError, match="those of examples that have ended too"):
+        modgraph.loads(text % "time")
+
+
 def test_modules_that_look_at_all_of_their_messages_get_those_that_chose_them_alone() -> None:
     program = modgraph.loads(POOL_OF_NORMS % (5, "y = x -> p by (x -> flatten(3) -> linear(p) -> top_k(1))"))
     x, found = torch.randn(4, 5, 3, 4, 4), list[Tensor]()
