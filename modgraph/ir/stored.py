@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ T = TypeVar("T")
 NAME = re.compile(r"\w+(\.\w+)*")
 DEEPEST = 100  # lists and objects within each other
 MOST_LETTERS = 80  # of a stored value that a message shows
+LARGEST = sys.float_info.max
 MOST_MODULES = 65_536  # of a pool
 MISSING: Any = object()
 
@@ -148,7 +149,7 @@ def initial_of(value: Any) -> Initial:
 
 
 def _number(value: Any) -> float:
-    expect(type(value) in (int, float) and math.isfinite(value), value, "is no number")
+    expect(type(value) in (int, float) and -LARGEST <= value <= LARGEST, value, "is no number")
     return value  # type: ignore[no-any-return]
 
 

@@ -159,6 +159,13 @@ LIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "classes that are no text": lambda manifest: manifest["classes"]["logits"].__setitem__(0, None),
     "axes that are no object": lambda manifest: manifest.update(axes=[1]),
     "inputs that are no list": lambda manifest: manifest.update(inputs=5),
+    "a shape of text": lambda manifest: manifest["inputs"][0].update(shape="abc"),
+    "a shape of nothing": lambda manifest: manifest["outputs"][0].update(shape=[0]),
+    "a shape below nothing": lambda manifest: manifest["routing"][0].update(shape=[-1, 2]),
+    "an axis that no input has": lambda manifest: manifest["routing"][0].update(shape=["time", 2]),
+    "a bound that is no length": lambda manifest: manifest.update(axes={"time": {"longest": "long"}}),
+    "names left out that are none": lambda manifest: manifest.update(left_out={"inputs": "x"}),
+    "outputs left out that are none": lambda manifest: manifest.update(left_out={"outputs": [5]}),
     "a target that is no text": lambda manifest: manifest["outputs"][0].update(target=5),
 }
 

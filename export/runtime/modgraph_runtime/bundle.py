@@ -16,7 +16,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 from modgraph_runtime.files import open_file
 from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_in, damage_of
 from modgraph_runtime.model_file import model_of, stamp_of
-from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port
+from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, hold_axes
 
 FORMAT = 1
 MADE_BY = "check the path: modgraph export RUN -o model.onnx makes a bundle"
@@ -65,11 +65,12 @@ class Bundle:
                 {port.name: port for port in (Port.of(entry, classes) for entry in self.manifest[group])}
                 for group in ("inputs", "outputs", "routing")
             )
-            longest = {axis: int(axes[axis]["longest"]) for axis in axes if "longest" in axes[axis]}
+            longest = {axis: known["longest"] for axis, known in axes.items() if "longest" in known}
+            hold_axes(self.inputs, {**self.outputs, **self.routing}, longest)
             self._inputs = Inputs(self.inputs, longest)
             self.targets = frozenset(map(str, self.manifest.get("targets", ())))
-            without = self.manifest.get("left_out", {})
-            self.left_out = frozenset(map(str, (*without.get("inputs", ()), *without.get("targets", ()))))
+            self.left_out = frozenset((*_left_out(self.manifest, "inputs"), *_left_out(self.manifest, "targets")))
+            self.outputs_left_out = _left_out(self.manifest, "outputs")
             self._hold(self.inputs, self._session.get_inputs())
             self._hold({**self.outputs, **self.routing}, self._session.get_outputs())
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -84,7 +85,7 @@ class Bundle:
             text = self._session.get_modelmeta().custom_metadata_map.get(MANIFEST_KEY)
             if text is None:
                 raise BundleError(f'"{self.path}" is an ONNX model, but not a bundle: it has no manifest')
-            manifest = json.loads(text)
+            manifest = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise BundleError(f'the manifest of "{self.path}" is damaged: it is not JSON') from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
@@ -187,12 +188,28 @@ def _session_of(model: str | bytes, path: Path, threads: int) -> ort.InferenceSe
     return session
 
 
+def _refuse(number: str) -> float:
+    """JSON knows no number that is infinite or none. Raises `ValueError`."""
+    raise ValueError(f"{number} is no JSON")
+
+
 def _first_line(error: BaseException) -> str:
     """What onnxruntime says, without its codes."""
     return (str(error).splitlines() or [type(error).__name__])[0].rpartition(" : ")[2]
 
 
+def _left_out(manifest: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+    """The names of what an export left out. Raises `ValueError`."""
+    names = manifest.get("left_out", {}).get(kind, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("what it says to be left out are no names")
+    return tuple(names)
+
+
 def _empty(port: Port, lengths: Mapping[str, int]) -> Array:
-    """What a port gives for no examples."""
+    """What a port gives for no examples. Raises `BundleError`."""
     shape = (axis if isinstance(axis, int) else lengths[axis] for axis in port.shape)
-    return np.zeros((0, *shape), port.kind)
+    try:
+        return np.zeros((0, *shape), port.kind)
+    except ValueError as error:
+        raise BundleError(f'"{port.name}" has a shape that no array can have') from error

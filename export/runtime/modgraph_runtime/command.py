@@ -59,8 +59,8 @@ def describe(bundle: Bundle) -> str:
     lines = [f"model    {manifest.get('model')}, exported by modgraph {manifest.get('modgraph')}"]
     for title, ports in (("input", bundle.inputs), ("output", bundle.outputs), ("routing", bundle.routing)):
         lines += [f"{title:8} {name}: {port}{_meaning(port)}" for name, port in ports.items()]
-    if bundle.left_out:
-        lines.append(f"{'left out':8} {', '.join(bundle.manifest['left_out']['outputs'])}")
+    if bundle.outputs_left_out:
+        lines.append(f"{'left out':8} {', '.join(bundle.outputs_left_out)}")
     made, verified = manifest.get("preprocessing"), manifest.get("verified")
     if isinstance(made, dict):
         lines += [f"{'made':8} {name}: {_in_words(how)}" for name, how in made.items()]

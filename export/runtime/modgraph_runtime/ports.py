@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 LENGTH = "length"
+LONGEST = 2**53 - 1  # whole numbers that JavaScript has
 LENGTH_SUFFIX = "_length"
 BATCH = "the batch"  # a name that no axis of a spec can have
 
@@ -56,7 +57,7 @@ class Port:
             raise ValueError("a name is no text")
         if dtype not in ("float", "token", "class", LENGTH) or not (size is None or type(size) is int):
             raise ValueError(f'"{name}" has an unknown type')
-        if not all(type(axis) in (int, str) for axis in shape):
+        if not isinstance(shape, list) or not all(_is_axis(axis) for axis in shape) or (target and not shape):
             raise ValueError(f'"{name}" has an unknown shape')
         return cls(name, dtype, tuple(shape), size, tensor, target, tuple(names), along)
 
@@ -67,6 +68,26 @@ class Port:
     def __str__(self) -> str:
         axes = [*self.shape] if self.size is None else [*self.shape, self.size]
         return f"{self.dtype}[{', '.join(map(str, axes))}]" if axes else self.dtype
+
+
+def _is_axis(axis: Any) -> bool:
+    """Whether it is a length or the name of an axis."""
+    return _is_length(axis) or (isinstance(axis, str) and axis != "")
+
+
+def _is_length(axis: Any) -> bool:
+    return type(axis) is int and 1 <= axis <= LONGEST
+
+
+def hold_axes(inputs: Mapping[str, Port], outputs: Mapping[str, Port], longest: Mapping[str, Any]) -> None:
+    """Raises `ValueError` for an axis of any length that no input has, or a bound that is no length."""
+    known = {axis for port in inputs.values() for axis in port.shape if isinstance(axis, str)}
+    named = {axis for port in outputs.values() for axis in port.shape if isinstance(axis, str)}
+    named |= {port.along for port in inputs.values() if port.dtype == LENGTH}
+    if named - known:
+        raise ValueError(f'no input has the axis "{min(named - known)}"')
+    if not all(map(_is_length, longest.values())):
+        raise ValueError("the longest that an axis can be is no length")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import { BundleError } from "./errors.js";
 import { damageOf } from "./integrity.js";
 import { metadataOf } from "./manifest.js";
-import { BATCH, FLOAT, Inputs, Port } from "./ports.js";
+import { BATCH, FLOAT, holdAxes, Inputs, Port } from "./ports.js";
 import { contentOf, titleOf } from "./source.js";
 
 const FORMAT = 1;
@@ -47,9 +47,12 @@ export class Bundle {
       for (const group of ["inputs", "outputs", "routing"])
         this[group] = byName(required(manifest, group).map((entry) => Port.of(entry, classes)));
       const limits = Object.entries(axes).filter(([, axis]) => "longest" in axis);
-      this.#inputs = new Inputs(this.inputs, new Map(limits.map(([axis, { longest }]) => [axis, Number(longest)])));
+      const longest = new Map(limits.map(([axis, known]) => [axis, known.longest]));
+      holdAxes(this.inputs, { ...this.outputs, ...this.routing }, longest);
+      this.#inputs = new Inputs(this.inputs, longest);
       this.targets = new Set(Array.from(targets instanceof Array ? targets : Object.keys(targets), String));
-      this.leftOut = new Set([...(without.inputs ?? []), ...(without.targets ?? [])].map(String));
+      namesIn(without, "outputs");
+      this.leftOut = new Set([...namesIn(without, "inputs"), ...namesIn(without, "targets")]);
       hold(this.inputs, this.#session.inputMetadata);
       hold({ ...this.outputs, ...this.routing }, this.#session.outputMetadata);
     } catch (error) {
@@ -125,6 +128,14 @@ async function sessionOf(title, content, ort, wasmPaths, threads) {
   } catch (error) {
     throw new BundleError(`${title} is no ONNX model that can be loaded: ${told(error)}`, "", { cause: error });
   }
+}
+
+// The names of what an export left out. Throws `TypeError`.
+function namesIn(without, kind) {
+  const names = without[kind] ?? [];
+  if (!Array.isArray(names) || !names.every((name) => typeof name === "string"))
+    throw new TypeError("what it says to be left out are no names");
+  return names;
 }
 
 // The manifest in a bundle's bytes. Throws `BundleError`.

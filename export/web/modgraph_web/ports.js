@@ -26,7 +26,7 @@ export class Port {
       throw new TypeError("a name is no text");
     if (!["float", "token", "class", LENGTH].includes(dtype) || !(size === null || Number.isSafeInteger(size)))
       throw new TypeError(`"${name}" has an unknown type`);
-    if (!Array.isArray(shape) || !shape.every((axis) => Number.isSafeInteger(axis) || typeof axis === "string"))
+    if (!Array.isArray(shape) || !shape.every(isAxis) || (target && !shape.length))
       throw new TypeError(`"${name}" has an unknown shape`);
     return Object.freeze(Object.assign(new Port(), { name, dtype, shape: Object.freeze([...shape]), size, tensor, target,
       classes: Object.freeze([...names]), along }));
@@ -41,6 +41,23 @@ export class Port {
     const axes = this.size === null ? this.shape : [...this.shape, this.size];
     return axes.length ? `${this.dtype}[${axes.join(", ")}]` : this.dtype;
   }
+}
+
+function isAxis(axis) {
+  return isLength(axis) || (typeof axis === "string" && axis !== "");
+}
+
+function isLength(axis) {
+  return Number.isSafeInteger(axis) && axis >= 1;
+}
+
+// Throws `TypeError` for an axis of any length that no input has, or a bound that is no length.
+export function holdAxes(inputs, outputs, longest) {
+  const axesOf = (ports) => Object.values(ports).flatMap((port) => port.shape.filter((axis) => typeof axis === "string"));
+  const known = new Set(axesOf(inputs)), ends = Object.values(inputs).filter((port) => port.dtype === LENGTH);
+  const unknown = [...axesOf(outputs), ...ends.map((port) => port.along)].filter((axis) => !known.has(axis)).sort();
+  if (unknown.length) throw new TypeError(`no input has the axis "${unknown[0]}"`);
+  if (![...longest.values()].every(isLength)) throw new TypeError("the longest that an axis can be is no length");
 }
 
 // The inputs of a model. `longest` bounds axes that cannot have any length.
