@@ -27,8 +27,8 @@ class DataDoesNotFit(Diagnostic):
 
 
 class UnknownArray(Diagnostic):
-    """A file has an array that is neither an input nor a target of the spec. If its name is misspelt, what it tells
-    would be missing: without the lengths of examples, padding would be learnt from."""
+    """A file has an array that is neither an input nor a target of the spec, and lacks one that is. If its name is
+    misspelt, what it tells would be missing: without the lengths of examples, padding would be learnt from."""
 
     code = "MG521"
     message = '"{path}" has an array "{name}", and the spec has no input or target of that name'

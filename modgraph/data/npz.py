@@ -45,15 +45,14 @@ def _of_spec(path: str, graph: Graph) -> Arrays:
 
 
 def refuse_unknown(path: str, known: set[str]) -> None:
-    """Raises `ModgraphError` where a file has an array of another name: what is misspelt would not be read."""
+    """Raises `ModgraphError` where a file lacks an array that is known and has one that is not: it may be misspelt."""
     with _reading(path):
         found = array_names(path)
     left = sorted(known - {*found})
     unknown = [name for name in found if name not in known]
-    if unknown:
+    if left and unknown:  # where nothing is missing, nothing is misspelt: files are shared by specs
         raise ModgraphError(
-            UnknownArray(path=path, name=name, suggestion=did_you_mean(name, left, LEAVE_OUT) if left else LEAVE_OUT)
-            for name in unknown
+            UnknownArray(path=path, name=name, suggestion=did_you_mean(name, left, LEAVE_OUT)) for name in unknown
         )
 
 
