@@ -15,6 +15,7 @@ from modgraph.elaboration.entities import Family, ModuleEntity, PoolEntity, Rout
 from modgraph.elaboration.findings import find_weaknesses
 from modgraph.elaboration.imports import Imports
 from modgraph.elaboration.language import RULES
+from modgraph.elaboration.leaks import find_leaks
 from modgraph.elaboration.moves import check_moves, moves_in
 from modgraph.elaboration.parameters import bind_parameters
 from modgraph.elaboration.scope import Scope
@@ -87,6 +88,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
             report.add(errors.NoOutput(span=model.name_span, name=model.name))
         _warn_of_unused(scope, context)
         check_moves(model.body, graph, report)
+        find_leaks(graph, report)
         find_weaknesses(graph, context.declared, context.may_grow, report)
     return graph
 

@@ -30,6 +30,7 @@ from modgraph.ir.read_back import NotReadBack, stored_form
 from modgraph.ir.region import Region
 from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
+from modgraph.ir.targets import paths_from_targets
 from modgraph.ir.text_form import heading, to_text
 from modgraph.ir.verify import verify
 from modgraph.ir.weights import GraphWeight, below, weights_of
@@ -92,6 +93,7 @@ __all__ = [
     "moved_states",
     "padded_axes",
     "padding_of",
+    "paths_from_targets",
     "pruned",
     "replayed",
     "rewritten",

@@ -19,6 +19,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.targets import paths_from_targets
 from modgraph.ir.verify_growths import verify_growths
 from modgraph.ir.verify_names import verify_names
 from modgraph.ir.verify_regions import verify_lengths, verify_pool, verify_scan
@@ -36,6 +37,8 @@ def verify(graph: Graph) -> None:
         verify_node(Part(graph), node)
     verify_names(graph)
     verify_growths(graph)
+    for label, path in paths_from_targets(graph).items():
+        ask(False, f"the output {label} reads it in inference", path[0], "users")
 
 
 def verify_node(part: Part, node: Node) -> None:

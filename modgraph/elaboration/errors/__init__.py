@@ -80,6 +80,7 @@ from modgraph.elaboration.errors.values import (
     NoOutput,
     NotConstant,
     NotValue,
+    OutputReadsTarget,
     TooLarge,
 )
 
@@ -131,6 +132,7 @@ __all__ = [
     "NotTaught",
     "NotValue",
     "OneAxisForTwo",
+    "OutputReadsTarget",
     "OutsideProject",
     "ParameterWithoutValue",
     "PoolUsedOtherwise",

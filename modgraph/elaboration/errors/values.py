@@ -83,3 +83,18 @@ class NoOutput(Diagnostic):
     example = "model m() { input x: float[4] }"
     name: str
     kind: str = "model"
+
+
+class OutputReadsTarget(Diagnostic):
+    """A target flows into an output. A model in use is given no targets, and one that reads its own label learns
+    nothing else. What training alone may read stands first in `training_or_inference`, as what was right before does
+    where a network learns to go on (teacher forcing)."""
+
+    code = "MG264"
+    message = 'output "{output}" reads the target "{target}" in inference, where there is none: {path}'
+    help = "{way_out}"
+    example = "model m() { input x: float[4] target t: float[4] y = x + t -> linear(4) output y loss mse(y, t) }"
+    output: str
+    target: str
+    path: str
+    way_out: str = "give inference another value, (WITH_TARGET, WITHOUT) -> training_or_inference, or read it in a loss"

@@ -1,0 +1,67 @@
+"""Which outputs read a target in inference, where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import InputNode, OpNode, Result, ScanNode, TargetNode
+
+Value = tuple[str | None, Result]  # the scan in whose region a result is found, None for the graph itself
+
+
+def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
+    """The outputs that a target flows into in inference, by label, each with the nodes of a shortest way, target first.
+
+    What only training reads, such as the first operand of `training_or_inference`, is no way.
+    """
+    if not graph.of_kind(TargetNode):
+        return {}
+    found = {label: _path(graph, (None, result)) for label, result in graph.outputs.items()}
+    return {label: path for label, path in found.items() if path}
+
+
+def _path(graph: Graph, end: Value) -> list[str]:
+    """The nodes of a shortest way from a target to a value; none if there is no such way."""
+    readers: dict[Value, Value | None] = {end: None}
+    pending = [end]
+    for value in pending:
+        if value[0] is None and isinstance(graph[value[1].node], TargetNode):
+            return [*dict.fromkeys(_names(readers, value))]
+        for source in _read_in_inference(graph, value):
+            if source not in readers:
+                readers[source] = value
+                pending.append(source)
+    return []
+
+
+def _names(readers: dict[Value, Value | None], value: Value | None) -> Iterator[str]:
+    while value is not None:
+        yield value[1].node
+        value = readers[value]
+
+
+def _read_in_inference(graph: Graph, value: Value) -> list[Value]:
+    """What a value is computed from in inference; of a scan's result, within its region."""
+    inside, result = value
+    scan = None if inside is None else graph[inside]
+    assert scan is None or isinstance(scan, ScanNode), f"{inside} is no scan"
+    here = graph if scan is None else scan.region.graph
+    node = here[result.node]
+    match node:
+        case ScanNode():
+            return [(node.name, node.stacked[result.index])]
+        case InputNode() if scan is not None:
+            return _of_argument(graph, scan, node.name)
+        case OpNode() if node.op.outside_training:
+            return [(inside, here.inputs(node.name)[node.op.outside_training])]
+        case _:
+            return [(inside, source) for source in here.inputs(node.name).values()]
+
+
+def _of_argument(graph: Graph, scan: ScanNode, argument: str) -> list[Value]:
+    """What flows into a scan as an argument, and what a state becomes."""
+    outer = graph.inputs(scan.name).get(argument)
+    found: list[Value] = [] if outer is None else [(None, outer)]
+    following = dict(zip(scan.states, scan.following, strict=True))
+    return [*found, *([(scan.name, following[argument])] if argument in following else [])]
