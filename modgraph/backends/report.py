@@ -28,7 +28,7 @@ def compile_report(graph: Graph, model: Model) -> str:
     cost = cost_of(graph)
     refuse_beyond_memory(NUMBER * BATCH * sum(map(_numbers, graph.input_types.values())))
     with torch.no_grad():
-        computed = model.compute(random_batch(model))
+        computed = model.compute(random_batch(model), moves=False)
     lines = [
         f"model {graph.name}: {len(graph)} nodes, {cost.parameters:,} parameters "
         f"({cost.trainable:,} trainable), {cost.macs:,} MACs per example ({cost.active_macs:,} active)",

@@ -42,7 +42,8 @@ class State(nn.Module):
         self.register_buffer("value", torch.zeros(tuple(sizes)))
 
     def forward(self, like: Tensor) -> Tensor:
-        return self.value
+        """The array; while it learns, as a copy, with which gradients are found when a rule has moved the state."""
+        return self.value.clone() if self.training and torch.is_grad_enabled() else self.value
 
 
 class NextState(nn.Module):

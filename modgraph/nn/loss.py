@@ -57,14 +57,15 @@ class CrossEntropy(nn.Module):
     def forward(self, logits: Tensor, label: Tensor, real: Tensor | None = None) -> Tensor:
         label = label.long()
         counts = labelled(label, self.ignore, self.missing)
+        there = both(counts, _of_positions(real))
         weight = constant(self.weights, logits.dtype, logits.device) if self.weights else None
-        known = (label if counts is None else label * counts).clamp(min=self.since)
+        known = (label if there is None else label * there).clamp(min=self.since)
         logits = cleared(logits, real)
         if self.since:
             logits = F.pad(logits[..., self.since :], (self.since, 0), value=-math.inf)
         loss = F.cross_entropy(logits.movedim(-1, 1), known, weight, reduction="none")
         loss = loss if counts is None else loss * counts
-        return per_example(loss, both(counts, _of_positions(real)), self.reduce)
+        return per_example(loss, there, self.reduce)
 
 
 class Gaussian(nn.Module):

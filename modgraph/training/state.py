@@ -21,7 +21,7 @@ from modgraph.backends.torch.construct import resolve
 from modgraph.data.batches import Batch
 from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError, listed
-from modgraph.ir import Graph, ModuleAxis, Result, learnt_weights, module_axes, moved_states, weights_of
+from modgraph.ir import Graph, Result, learnt_weights
 from modgraph.metrics.evaluation import results_of
 from modgraph.metrics.metrics import Metrics
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
@@ -84,18 +84,14 @@ class TrainState:
         """The weights that are trained, by name, in the order of the optimizer; one that has grown in its parts."""
         return trained_weights(self.model, self.staged)
 
-    @cached_property
-    def moved(self) -> dict[str, Result]:
+    @property
+    def moved(self) -> Mapping[str, Result]:
         """What the states that a rule moves become, by the names of their weights."""
-        return moved_states(self.learner.graph)
+        return self.model.moved_states.results
 
-    @torch.no_grad()
     def move(self, values: Sequence[Tensor]) -> None:
-        """Give the states that a rule moves their next values, those that are frozen in their new places alone."""
-        for name, value in zip(self.moved, values, strict=True):
-            own, of = self.model.at(name), self._new_places.get(name)
-            place = ... if of is None else (*[slice(None)] * of.axis, slice(of.old, None))
-            own[place] = value[place]
+        """Give the states that a rule moves their next values."""
+        self.model.moved_states.move(self.model, dict(zip(self.moved, values, strict=True)))
 
     def schedule(self, step: int, steps: int, steps_per_epoch: int) -> None:
         """Give the states that the recipe moves their values at a step of a phase, of so many in all."""
@@ -105,12 +101,6 @@ class TrainState:
     def settings(self) -> dict[str, float]:
         """What the states that the recipe moves are now, by the names that metrics have."""
         return {f"state.{state.name}": state.value(self.model) for state in self.scheduled}
-
-    @cached_property
-    def _new_places(self) -> dict[str, ModuleAxis]:
-        """Of the states that are frozen but for new places, where these are."""
-        frozen = {weight.name for weight in weights_of(self.graph) if weight.frozen}
-        return {name: of for name, of in module_axes(self.graph).items() if name in frozen}
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -167,7 +157,7 @@ def train_state(
         )
         return found
 
-    wanted = [*metrics.wanted, *learner.wanted, *moved_states(learner.graph).values()]
+    wanted = [*metrics.wanted, *learner.wanted, *model.moved_states.results.values()]
     made = _objective(model, wanted, train.compile, processes)
     objective, optimizer, stepper = processes.setup(made, optimizer_of)
     state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper, cut, scheduled)

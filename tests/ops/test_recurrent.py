@@ -136,7 +136,11 @@ def test_a_fixed_number_of_steps_has_no_padding(kind: str) -> None:
 
 
 def test_no_steps_give_no_states() -> None:
-    assert model_of("input x: float[time, 3] y = x -> lstm(4) output y")(torch.ones(2, 0, 3)).shape == (2, 0, 4)
+    assert model_of("input x: float[time, 3] y = x -> lstm(4) output y")(torch.ones(2, 0, 3).double()).shape == (
+        2,
+        0,
+        4,
+    )
 
 
 def test_axes_further_out_are_sequences_apart() -> None:

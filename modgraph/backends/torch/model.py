@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from modgraph.backends.torch.construct import Namespace
+from modgraph.backends.torch.given import Given
 from modgraph.backends.torch.initial import initialise
 from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
 from modgraph.backends.torch.memory import refuse_beyond_memory
@@ -16,6 +18,8 @@ from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.plan import Plan, needed
 from modgraph.backends.torch.run import Step, Values
+from modgraph.backends.torch.states import MovedStates, is_recomputation
+from modgraph.backends.torch.whole_graph import eager, untraced, whole_graph
 from modgraph.ir import Graph, Part, Result, free_draws, padding_of, told, weights_of
 from modgraph.passes import Lower, reassociated
 
@@ -40,45 +44,59 @@ class Model(Namespace):
     Called with the model's inputs, batch first, positional or by name, it returns its output, or a dictionary of
     outputs if there are several. How long each example is along an axis of any length is an optional input, by default
     called `<axis>_length`, [B].
+
+    In training, a call computes what the states that a rule moves become, and leaves it to the next call in training,
+    to `eval()` or to `state_dict()`: so what is computed with a state can be differentiated, and a forward pass that
+    `torch.utils.checkpoint` does again moves nothing.
     """
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self.graph = graph
         self._computed = reassociated(graph)
-        self._plans: dict[tuple[Result, ...], Plan] = {}
+        self._plans: dict[bool, dict[tuple[Result, ...], tuple[Plan, tuple[str, ...]]]] = {True: {}, False: {}}
         self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
+        self._given = Given.of(graph, self._told)
+        self.moved_states = MovedStates.of(graph)
+        self._pending: dict[str, Tensor] = {}  # what states become with the next call
         self._inputs, self._targets = graph.input_types, graph.target_types  # a traced call looks into no graph
         self._groups = {"outputs": graph.outputs, "losses": graph.losses, "routing": graph.records()}
         self._padded = _padded_inputs(graph)
         self._labels = labels_of_losses(graph)
         self.steps: list[Step] = []
         self.steps.extend(Nodes(self).steps(Part(self._computed)))
-        self.prepare(tuple(graph.outputs.values()))
-        self.prepare((*graph.outputs.values(), *graph.losses.values()))
+        outputs = tuple(graph.outputs.values())
+        for ends, given in ((outputs, self._inputs), ((*outputs, *graph.losses.values()), self._targets)):
+            self.prepare(ends)
+            self.prepare((*ends, *self.moved_states.given([*given]).values()))
 
+    @untraced
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor | dict[str, Tensor]:
-        """The model's output, or its outputs by name if it has several. Raises `TypeError` for wrong inputs."""
-        outputs = self._groups["outputs"]
-        values = self._values(self._by_name(inputs, named))
-        results = self._run(tuple(outputs.values()), values)
-        return results[0] if len(results) == 1 else dict(zip(outputs, results, strict=True))
+        """The model's output, or its outputs by name if it has several; in training, states whose rules read no target
+        move. Raises `TypeError` and `ValueError` for wrong inputs."""
+        given, moving = self._begin(self._by_name(inputs, named))
+        outputs, moved = self._of_groups(given, ("outputs",), moving)
+        self._leave(moved)
+        (found,) = outputs.values()
+        return next(iter(found.values())) if len(found) == 1 else found
 
-    def compute(self, batch: Mapping[str, Tensor], losses: bool = True, routing: bool = False) -> Computed:
-        """Everything a batch of inputs (and targets, for the losses) gives; it may tell draws what to take."""
+    @untraced
+    def compute(
+        self, batch: Mapping[str, Tensor], losses: bool = True, routing: bool = False, moves: bool = True
+    ) -> Computed:
+        """Everything a batch of inputs (and targets, for the losses) gives; it may tell draws what to take. In
+        training, states move, unless `moves` is false. Raises `TypeError` and `ValueError` for what does not fit the
+        spec's types."""
+        given, moving = self._begin(batch, moves)
         asked = ("outputs", *(["losses"] if losses else []), *(["routing"] if routing else []))
-        wanted = {(group, name): result for group in asked for name, result in self._groups[group].items()}
-        results = self.results(batch, tuple(wanted.values()))
-        found: dict[str, dict[str, Tensor]] = {"outputs": {}, "losses": {}, "routing": {}}
-        for (group, name), value in zip(wanted, results, strict=True):
-            found[group][name] = value
-        here = labelled_examples(self._labels, batch) if losses else {}
-        means = {name: mean_of_loss(value, here.get(name)) for name, value in found["losses"].items()}
-        return Computed(**{**found, "losses": means})
+        found, moved = self._of_groups(given, asked, moving)
+        self._leave(moved)
+        return Computed(found["outputs"], found.get("losses", {}), found.get("routing", {}))
 
+    @untraced
     def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
-        """Any results of the graph, from a batch of inputs and targets."""
-        return self._run(wanted, self._values(dict(batch)))
+        """Any results of the graph, from a batch of inputs and targets that is taken as it is; nothing moves."""
+        return self._results(batch, wanted)
 
     def routing_results(self) -> dict[str, Result]:
         """The records that routers keep, by `route.record`; of a route in a scan, [time, …]."""
@@ -86,13 +104,85 @@ class Model(Namespace):
 
     def prepare(self, wanted: tuple[Result, ...]) -> None:
         """Find what has to be computed for some results, if that is not known: else the first call does it."""
-        if wanted not in self._plans:
-            self._plans[wanted] = needed(self.steps, wanted)
+        for training, plans in self._plans.items():
+            if wanted not in plans:
+                plan = needed(self.steps, wanted, training)
+                plans[wanted] = plan, tuple(sorted(plan.reads))
 
-    def _run(self, wanted: tuple[Result, ...], values: Values) -> list[Tensor]:
+    # ------------------------------------------------------------ states
+
+    def settle(self) -> None:
+        """Give states the values that the last call in training has left."""
+        self.moved_states.move(self, self._pending)
+        self._pending = {}
+
+    def train(self, mode: bool = True) -> Self:
+        """As of any module; where training ends, states take the values that were left to them."""
+        if not mode:
+            self.settle()
+        return super().train(mode)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """As of any module, states with the values that were left to them."""
+        self.settle()
+        return super().state_dict(*args, **kwargs)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self.settle()
+        super()._load_from_state_dict(*args, **kwargs)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        self.settle()
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
+
+    # ------------------------------------------------------------ one call
+
+    @eager
+    def _begin(self, batch: Mapping[str, Tensor], moves: bool = True) -> tuple[dict[str, Tensor], dict[str, Result]]:
+        """What the user gives, looked at, and what the states that move become."""
+        self._given.check(batch, self)
+        if not (self.training and moves and self.moved_states.results):
+            return dict(batch), {}
+        if not is_recomputation():
+            self.settle()
+        return dict(batch), self.moved_states.given([*batch])
+
+    @eager
+    def _leave(self, moved: Mapping[str, Tensor]) -> None:
+        """Leave to the next call what states become."""
+        if moved and not is_recomputation():
+            self._pending = {name: value.detach() for name, value in moved.items()}
+
+    @whole_graph
+    def _of_groups(
+        self, batch: dict[str, Tensor], asked: Sequence[str], moving: Mapping[str, Result]
+    ) -> tuple[dict[str, dict[str, Tensor]], dict[str, Tensor]]:
+        """The results of some groups by name, losses as means, and the next values of states."""
+        wanted = {(group, name): result for group in asked for name, result in self._groups[group].items()}
+        results = self._computed_of(batch, (*wanted.values(), *moving.values()))
+        found: dict[str, dict[str, Tensor]] = {group: {} for group in asked}
+        for (group, name), value in zip(wanted, results, strict=False):
+            found[group][name] = value
+        if "losses" in found:
+            here = labelled_examples(self._labels, batch)
+            found["losses"] = {name: mean_of_loss(value, here.get(name)) for name, value in found["losses"].items()}
+        return found, dict(zip(moving, results[len(wanted) :], strict=True))
+
+    @whole_graph
+    def _results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
+        return self._computed_of(dict(batch), wanted)
+
+    def _computed_of(self, batch: dict[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
         self.prepare(wanted)
-        return self._plans[wanted].run(values)
+        plan, reads = self._plans[self.training][wanted]
+        values = self._values(batch)
+        for name in reads:
+            if name not in values:
+                raise TypeError(self._given.needs(name))
+        return plan.run(values)
 
+    @eager
     def _by_name(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
         names = list(self._inputs)
         if len(inputs) > len(names):
@@ -107,7 +197,7 @@ class Model(Namespace):
     def _values(self, given: dict[str, Tensor]) -> Values:
         """Values of inputs and targets; lengths that are not given are those of full examples."""
         known = (self._inputs, self._targets, self._told)
-        values: Values = {name: (each,) for name, each in given.items() if any(name in names for names in known)}
+        values: Values = {name: (ids(each),) for name, each in given.items() if any(name in names for names in known)}
         for name, type_ in self._inputs.items():
             if name in values:
                 continue
@@ -132,6 +222,11 @@ class Model(Namespace):
                 (x,) = found.get(name, (given[name],))
                 found[name] = (refilled(x, axis, given[length]),)
         return found
+
+
+def ids(x: Tensor) -> Tensor:
+    """Whole numbers as torch's ops take them, whatever their width; floats as they are."""
+    return x if x.is_floating_point() or x.dtype == torch.int64 else x.long()
 
 
 def _padded_inputs(graph: Graph) -> list[tuple[str, int, str]]:

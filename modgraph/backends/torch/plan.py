@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -21,6 +21,12 @@ class Plan:
     steps: list[Step]
     wanted: tuple[Result, ...]
 
+    @property
+    def reads(self) -> set[str]:
+        """The names of the values that it must be given, lengths that a batch may leave out among them."""
+        read = {result.node for step in self.steps for result in (*step.operands, *step.lengths)}
+        return (read | {result.node for result in self.wanted}) - {step.node for step in self.steps}
+
     def run(self, values: Values) -> list[Tensor]:
         """The wanted results, given the values of the inputs."""
         return run(self.steps, values, self.wanted)
@@ -34,22 +40,42 @@ def _begun(compute: Callable[..., Any]) -> Callable[..., Any]:
     return compute.begun() if isinstance(compute, CompiledRoute) else compute
 
 
-def needed(steps: Sequence[Step], wanted: Iterable[Result]) -> Plan:
+class Narrows(Protocol):
+    """What a step computes that has several results: outside training only those that are read."""
+
+    def evaluated(self, read: Set[int]) -> tuple[Callable[..., Any], Sequence[int]]:
+        """What computes these results alone, and the places of the operands that it takes."""
+        ...
+
+
+def needed(steps: Sequence[Step], wanted: Iterable[Result], training: bool = True) -> Plan:
     """The steps that some results depend on, without those that compute nothing; an array that is learned is given for
-    each example where any reads it so."""
+    each example where any reads it so. Outside training, what only training reads is left out."""
+    if not training:
+        steps = [replace(step, shows=step.evaluated) if step.evaluated else step for step in steps]
     shown = {Result(step.node, at): result for step in steps for at, result in enumerate(step.shows)}
     sources = tuple(_source(result, shown) for result in wanted)
-    read, found = set(sources), list[Step]()
+    found: list[Step] = []
+    read = set(sources)
     nodes = {result.node for result in read}
     for step in reversed(steps):
         if step.shows or step.node not in nodes:
             continue
+        if not training and hasattr(type(step.compute), "evaluated"):
+            step = _narrowed(step, {result.index for result in read if result.node == step.node})
         step = replace(step, operands=tuple(_source(result, shown) for result in step.operands))
         read.update(step.operands, step.lengths)
         nodes.update(result.node for result in (*step.operands, *step.lengths))
         found.append(step)
     for_one = {result for step in found if isinstance(step.compute, Once) for result in step.operands}
     return Plan([_ready(step, read, for_one) for step in reversed(found)], sources)
+
+
+def _narrowed(step: Step, read: Set[int]) -> Step:
+    """A step outside training, with the results that are read and the operands that these need."""
+    narrow: Narrows = step.compute  # type: ignore[assignment]
+    compute, places = narrow.evaluated(read)
+    return replace(step, compute=compute, operands=tuple(step.operands[place] for place in places))
 
 
 def _source(result: Result, shown: Mapping[Result, Result]) -> Result:

@@ -26,8 +26,9 @@ class Step:
     `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
     others is kept under this name by the first of them that runs. `told` is under what name the values may hold what a
     draw is to take, `told_inside` of the draws within a scan. `there` says that it leaves out examples which are not
-    there, as those that have ended at a step of a scan. What computes nothing `shows` other results as its own.
-    `alone` says that it takes its operands and no more.
+    there, as those that have ended at a step of a scan. What computes nothing `shows` other results as its own;
+    `evaluated` is the operand that one of several shows outside training. `alone` says that it takes its operands and
+    no more.
     """
 
     node: str
@@ -41,6 +42,7 @@ class Step:
     told_inside: tuple[str, ...] = ()
     there: bool = False
     shows: tuple[Result, ...] = ()
+    evaluated: tuple[Result, ...] = ()
     alone: bool = False
 
     def run(self, values: Values) -> None:
@@ -125,6 +127,7 @@ def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[.
         compute,
         common=compute.common_name(operands[0]) if isinstance(compute, CompiledRoute) else "",
         told=told(node.name) if is_free_draw(node, graph) else "",
+        evaluated=_evaluated(graph, node, operands),
     )
     if isinstance(node, OpNode) and node.op.over_batch:
         step = replace(step, there=True, each=node.op.masks_each)
@@ -154,6 +157,13 @@ def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...])
         same = isinstance(node.op, Rename) or (isinstance(node.op, Flatten) and node.op.axes == 1)
         return operands if same else ()
     return () if graph.router_of(node).router.computes else operands[1:]
+
+
+def _evaluated(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:
+    """The operand that an op is outside training, where it has others, which are then not computed."""
+    if not isinstance(node, OpNode) or not node.op.outside_training or len(operands) == 1:
+        return ()
+    return (operands[list(graph.inputs(node.name)).index(node.op.outside_training)],)
 
 
 def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:

@@ -277,7 +277,8 @@ def _spoiled(model: modgraph.Model) -> modgraph.Model:
     from dataclasses import replace
 
     model.steps[:] = [replace(step, compute=Wrong()) for step in model.steps]
-    model._plans.clear()  # which were found when it was built
+    for plans in model._plans.values():
+        plans.clear()  # which were found when it was built
     return model
 
 

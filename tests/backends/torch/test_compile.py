@@ -120,6 +120,59 @@ def test_another_batch_size_compiles_once_more_and_no_size_after_it() -> None:
     assert counter.frame_count == 2
 
 
+def plain_compile(model: Model, train: bool, backend: str = "eager", seeds: int = 3) -> CompileCounterWithBackend:
+    """Hold `torch.compile(model)`, with no other setting, against the model; torch may compile nothing twice."""
+    counter = CompileCounterWithBackend(backend)
+    compiled: Any = torch.compile(model.train(train), backend=counter)
+    for seed in range(seeds):
+        batch = batch_of(model, seed)
+        given = {name: each for name, each in batch.items() if name in model.graph.input_types}
+        torch.manual_seed(seed)
+        expected = model(**given)
+        torch.manual_seed(seed)
+        torch.testing.assert_close(compiled(**given), expected, atol=1e-6, rtol=1e-5)
+    return counter
+
+
+def test_compiling_is_one_graph_without_any_setting_whatever_is_chosen() -> None:
+    for train in (False, True):
+        torch._dynamo.reset()
+        counter = plain_compile(small("modular_networks"), train)
+        assert counter.frame_count == 1, "the graph breaks, or a batch compiles anew"
+
+
+def test_what_calls_a_model_breaks_at_most_around_it() -> None:
+    """A function of the user's is a graph before the model, one of the model, and one behind it."""
+    model = small("modular_networks")
+    counter = CompileCounterWithBackend("aot_eager")
+
+    @torch.compile(backend=counter)
+    def loss_of(batch: dict[str, Tensor]) -> Tensor:
+        batch = {name: each * 1 for name, each in batch.items()}
+        return model.compute(batch).loss * 2
+
+    for seed in range(3):
+        loss = loss_of(batch_of(model, seed))
+        torch.manual_seed(seed)
+        loss.backward()
+    assert counter.frame_count <= 3
+
+
+def test_settings_of_torch_are_as_they_were() -> None:
+    config = torch._dynamo.config
+    plain_compile(small("modular_networks"), train=False, seeds=1)
+    assert not config.capture_scalar_outputs and not config.capture_dynamic_output_shape_ops
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("name", SPECS)
+def test_every_spec_compiles_to_one_graph_without_any_setting(name: str, train: bool) -> None:
+    with torch._dynamo.config.patch(error_on_recompile=False):  # of states that move: without and with what is left
+        counter = plain_compile(small(name), train)
+    assert counter.frame_count <= (2 if train and small(name).moved_states.results else 1)
+
+
 @pytest.mark.slow
 def test_padding_is_traced_too() -> None:
     model = small("mt_rmn").eval()

@@ -61,7 +61,7 @@ def computed(
     torch.manual_seed(0)
     model.zero_grad()
     if isinstance(model, Model):
-        given = model.compute(batch, losses=losses)
+        given = model.compute(batch, losses=losses, moves=False)
         outputs, found = given.outputs, given.losses
     else:
         result = model(**{argument(name): value for name, value in batch.items()})

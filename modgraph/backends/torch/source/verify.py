@@ -63,7 +63,7 @@ def _in_mode_of(model: Model) -> Iterator[None]:
 
 def _by_model(model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Outputs, and losses where targets are given."""
-    computed = model.compute(given, losses=model.graph.target_types.keys() <= given.keys())
+    computed = model.compute(given, losses=model.graph.target_types.keys() <= given.keys(), moves=False)
     return {**{f"output {name}": each for name, each in computed.outputs.items()}, **computed.losses}
 
 

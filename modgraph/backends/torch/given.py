@@ -1,0 +1,150 @@
+"""What a model is given, held against its types by name: shapes, dtypes and, on the processor, ids and lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from modgraph.diagnostics import did_you_mean
+from modgraph.ir import Graph, ignored_labels, length_name, longest, padding_of, with_missing_labels
+from modgraph.nn import valid_along
+from modgraph.types import Axis, TensorType
+
+Batch = Mapping[str, Tensor]
+Sizes = dict[str, tuple[int, str]]  # of axes of any length, each with the value where it was found
+BATCH = Axis(None, "the batch")  # no other axis is called so, since no name has a space
+
+
+@dataclass(frozen=True)
+class Given:
+    """The inputs and targets of a model. What it refuses raises `TypeError` for a name or a dtype, `ValueError` for a
+    shape or a number."""
+
+    model: str
+    inputs: Mapping[str, TensorType]
+    targets: Mapping[str, TensorType]
+    others: frozenset[str]  # what else a batch may hold: choices of draws, lengths that no node reads
+    padded: Mapping[str, tuple[tuple[int, str], ...]]  # the axes [B, …] that hold padding, and the inputs of lengths
+    longest: Mapping[str, int]
+    missing: frozenset[str]
+    ignored: Mapping[str, int]
+
+    @classmethod
+    def of(cls, graph: Graph, others: Iterable[str]) -> Given:
+        """What the model of a graph is given."""
+        types = {**graph.input_types, **graph.target_types}
+        lengths = {length_name(graph, axis) for type_ in types.values() for axis in type_.padded} - types.keys()
+        return cls(
+            model=graph.name,
+            inputs=graph.input_types,
+            targets=graph.target_types,
+            others=frozenset(others) | lengths,
+            padded={name: padding_of(graph, type_) for name, type_ in types.items()},
+            longest=longest(graph),
+            missing=frozenset(with_missing_labels(graph)),
+            ignored=ignored_labels(graph),
+        )
+
+    def check(self, batch: Batch, module: nn.Module) -> None:
+        """Raises for what does not fit. While a model is traced only shapes and dtypes are looked at, while it is
+        exported nothing is."""
+        if torch.compiler.is_exporting():
+            return
+        batch = {name: value for name, value in batch.items() if name not in self.others}
+        sizes: Sizes = {}
+        for name, value in batch.items():
+            type_ = self._type_of(name)
+            if not isinstance(value, Tensor):
+                raise TypeError(f"{self._called(name, type_)}: a tensor is expected, not {type(value).__name__}")
+            self._check_shape(name, type_, value, sizes)
+            self._check_dtype(name, type_, value)
+        if not torch.compiler.is_compiling():
+            self._check_precision(batch, module)
+            self._check_numbers(batch, sizes)
+
+    def needs(self, name: str) -> str:
+        """What is said of an input or a target that is not given."""
+        if name in self.inputs:
+            return f'{self.model} needs the input "{name}": {self.inputs[name]}'
+        of = f'{self.model} needs the target "{name}": {self.targets[name]}'
+        return f"{of}; in eval() outputs need none: compute(batch, losses=False)"
+
+    def _type_of(self, name: str) -> TensorType:
+        type_ = self.inputs.get(name) or self.targets.get(name)
+        if type_ is None:
+            known = [*self.inputs, *self.targets]
+            advice = did_you_mean(name, known, "they are {known}")
+            raise TypeError(f'{self.model} has no input and no target "{name}": {advice}')
+        return type_
+
+    def _called(self, name: str, type_: TensorType) -> str:
+        return f'{self.model}: the {"input" if name in self.inputs else "target"} "{name}" is {type_}'
+
+    def _check_shape(self, name: str, type_: TensorType, value: Tensor, sizes: Sizes) -> None:
+        problem = self._misfit(name, type_, value, sizes)
+        if problem is not None:
+            expected = ", ".join(["B", *(str(axis.size or axis.name) for axis in type_.shape)])
+            found = f"[{expected}] is expected, not {[*value.shape]}"
+            raise ValueError(f"{self._called(name, type_)}, batch first: {found}{problem}")
+
+    def _misfit(self, name: str, type_: TensorType, value: Tensor, sizes: Sizes) -> str | None:
+        """What is wrong with the axes of a value, beyond what is shown; None where they fit."""
+        if value.dim() != len(type_.shape) + 1:
+            one = [axis.size or length for axis, length in zip(type_.shape, value.shape, strict=False)]
+            return f"; for one example: {name}[None]" if one == [*value.shape] else ""
+        for length, axis in zip(value.shape, (BATCH, *type_.shape), strict=True):
+            if axis.size is not None and length != axis.size:
+                return ""
+            before, other = sizes.setdefault(axis.name, (length, name)) if axis.size is None else (length, name)
+            if length != before:
+                return f': {axis.name} is {before} in "{other}"'
+            if length > self.longest.get(axis.name, length):
+                return f": {axis.name} is at most {self.longest[axis.name]}"
+        return None
+
+    def _check_dtype(self, name: str, type_: TensorType, value: Tensor) -> None:
+        if type_.dtype == "float" and not value.is_floating_point():
+            raise TypeError(f"{self._called(name, type_)}: it takes floats, not {value.dtype}: {name}.float()")
+        if type_.dtype != "float" and (value.is_floating_point() or value.is_complex() or value.dtype == torch.bool):
+            raise TypeError(f"{self._called(name, type_)}: it takes whole numbers, not {value.dtype}: {name}.long()")
+
+    def _check_precision(self, batch: Batch, module: nn.Module) -> None:
+        """Inputs have the precision of the weights, unless torch casts them."""
+        weight = next(module.parameters(), None)
+        if weight is None or not weight.is_floating_point():
+            return
+        for name, type_ in self.inputs.items():
+            value = batch.get(name)
+            if value is None or type_.dtype != "float" or value.dtype == weight.dtype:
+                continue
+            if not torch.is_autocast_enabled(value.device.type):
+                of = f"{self._called(name, type_)}: the weights are {weight.dtype}, and this is {value.dtype}"
+                raise TypeError(f"{of}: {name}.to({weight.dtype})")
+
+    def _check_numbers(self, batch: Batch, sizes: Sizes) -> None:
+        """Ids are among those that there are, lengths no longer than what they are of; asking a device would wait."""
+        for name, value in batch.items():
+            type_ = self._type_of(name)
+            if type_.dtype == "float" or value.device.type != "cpu" or not value.numel():
+                continue
+            most = sizes[type_.of][0] if type_.dtype == "length" and type_.of in sizes else (type_.size or 0) - 1
+            least, largest = (int(each) for each in value.aminmax())
+            if (type_.dtype == "length" and type_.of not in sizes) or (least >= 0 and largest <= most):
+                continue
+            wrong = (value < 0) | (value > most)
+            if type_.dtype != "length":
+                wrong &= self._counts(name, value, batch)
+            if wrong.any():
+                first = int(value[wrong].flatten()[0])
+                raise ValueError(f"{self._called(name, type_)}: its numbers are 0 to {most}, and {first} is among them")
+
+    def _counts(self, name: str, value: Tensor, batch: Batch) -> Tensor:
+        """Where an id or a label counts: not in padding, and of labels those that are there and are not ignored."""
+        real = valid_along(value, {at: batch[length] for at, length in self.padded[name] if length in batch})
+        counts = torch.ones_like(value, dtype=torch.bool) if real is None else real.expand_as(value).clone()
+        if name in self.ignored:
+            counts &= value != self.ignored[name]
+        return counts & (value >= 0) if name in self.missing else counts

@@ -1,0 +1,50 @@
+"""The states that rules move: in a training of one's own, each call leaves what they become to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from modgraph.backends.torch.construct import Namespace
+from modgraph.ir import Graph, ModuleAxis, Result, TargetNode, module_axes, moved_states, weights_of
+
+
+@dataclass(frozen=True)
+class MovedStates:
+    """What each state that a rule moves becomes, by the name of its weight; the targets that each rule reads; and of
+    states that are frozen but for places that were added, where these are."""
+
+    results: Mapping[str, Result]
+    targets: Mapping[str, frozenset[str]]
+    new_places: Mapping[str, ModuleAxis]
+
+    @classmethod
+    def of(cls, graph: Graph) -> MovedStates:
+        """The moved states of a graph."""
+        results = moved_states(graph)
+        if not results:
+            return cls({}, {}, {})
+        targets = {node.name for node in graph.of_kind(TargetNode)}
+        read = {name: frozenset(targets & graph.ancestors([result.node])) for name, result in results.items()}
+        frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
+        return cls(results, read, {name: of for name, of in module_axes(graph).items() if name in frozen})
+
+    def given(self, names: Sequence[str]) -> dict[str, Result]:
+        """The states whose rules can be computed of a batch with these names."""
+        return {name: result for name, result in self.results.items() if self.targets[name] <= {*names}}
+
+    @torch.no_grad()
+    def move(self, model: Namespace, values: Mapping[str, Tensor]) -> None:
+        """Give states their next values, those that are frozen in their new places alone."""
+        for name, value in values.items():
+            own, of = model.at(name), self.new_places.get(name)
+            place = ... if of is None else (*[slice(None)] * of.axis, slice(of.old, None))
+            own[place] = value[place]
+
+
+def is_recomputation() -> bool:
+    """Whether a forward pass is done once more for a backward pass, as by `torch.utils.checkpoint`."""
+    return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
