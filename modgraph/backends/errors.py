@@ -129,11 +129,11 @@ class TooLarge(Diagnostic):
 
 
 class WeightsBeyondMemory(Diagnostic):
-    """The weights of a model lie in memory as a whole, in float32; a training takes several times as much."""
+    """All weights of a model must fit in memory at once, in float32; training takes several times as much."""
 
     code = "MG715"
     message = "the weights take {needed}, and {free} of memory are free; the largest is {name}, {shape}"
-    help = "make the model smaller, or take a machine with more memory: modgraph cost tells what each part takes"
+    help = "make the model smaller, or use a machine with more memory: modgraph cost counts the weights of each part"
     needed: str
     free: str
     name: str
@@ -161,7 +161,7 @@ class NoSource(Diagnostic):
 
 
 class WrongSource(Diagnostic):
-    """What `compile` writes as PyTorch source runs beside the model first: it must give the same outputs and losses."""
+    """`compile` runs the PyTorch source beside the model before it writes the file: outputs and losses must match."""
 
     code = "MG866"
     message = "the PyTorch source of this model {problem}"

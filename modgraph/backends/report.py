@@ -18,7 +18,7 @@ from modgraph.passes import INFERENCE, apply_passes, choices, images
 from modgraph.types import TensorType
 
 BATCH = 2
-NUMBER = 4  # bytes, at least
+NUMBER = 4  # bytes of a number, at least
 SYMBOLIC_LENGTH = 8
 MANY = 4  # routes of which the same is said are one line
 
@@ -26,7 +26,7 @@ MANY = 4  # routes of which the same is said are one line
 def compile_report(graph: Graph, model: Model) -> str:
     """Run one random batch through a model, and say in a few lines what it is made of."""
     cost = cost_of(graph)
-    refuse_beyond_memory(NUMBER * BATCH * sum(map(_numbers, graph.input_types.values())))
+    refuse_beyond_memory(NUMBER * BATCH * sum(map(_count_numbers, graph.input_types.values())))
     with torch.no_grad():
         computed = model.compute(random_batch(model), moves=False)
     lines = [
@@ -41,7 +41,7 @@ def compile_report(graph: Graph, model: Model) -> str:
     return "\n".join([*lines, *_routes(model.graph)])
 
 
-def _numbers(type_: TensorType) -> int:
+def _count_numbers(type_: TensorType) -> int:
     return prod(SYMBOLIC_LENGTH if axis.size is None else axis.size for axis in type_.shape)
 
 

@@ -92,7 +92,7 @@ class Where(nn.Module):
         condition, *rest = map(_widened, values, self.lacks)
         remaining = iter(rest)
         chosen, other = (next(remaining) if each is None else each for each in self.constants)
-        if not rest:  # two numbers would become one of torch's default precision
+        if not rest:  # two Python numbers would give torch's default dtype
             chosen = torch.full_like(condition, chosen)
         return torch.where(condition != 0, chosen, other)
 

@@ -73,7 +73,7 @@ class Attention(nn.Module):
         seen = self._seen(q, k, mask, real_keys)
         bias = seen if self.relative is None else self.relative(q.shape[-2], k.shape[-2], seen)
         alone = self.causal and bias is None
-        y = attended(q, k, v, bias, causal=alone, grouped=self.grouped)
+        y = attend(q, k, v, bias, causal=alone, grouped=self.grouped)
         if seen is not None:
             y = y.masked_fill(~seen.any(-1, keepdim=True), 0.0)  # of nothing; left open, it differs between backends
         result: Tensor = self.out(y.transpose(-3, -2).flatten(-2))
@@ -111,8 +111,8 @@ class Attention(nn.Module):
         return found
 
 
-def attended(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
-    """torch's fused attention for q [..., H, N, W]: its kernels and its exporter know one axis before the heads."""
+def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
+    """torch's fused attention for q [..., H, N, W], with outer axes merged: its kernels and its exporter take one."""
     outer = q.shape[:-3]
     if len(outer) > 1:
         q, k, v = (each.flatten(0, -4) for each in (q, k, v))

@@ -29,17 +29,17 @@ class ScheduledState:
     @torch.no_grad()
     def move(self, model: Model, step: int, steps: int, steps_per_epoch: int) -> None:
         """Give it its value at a step, from 0, of so many in all."""
-        model.at(self.weight).fill_(self.start * self.schedule.share(step, steps, steps_per_epoch))
+        model.lookup(self.weight).fill_(self.start * self.schedule.share(step, steps, steps_per_epoch))
 
     def value(self, model: Model) -> float:
-        return float(model.at(self.weight))
+        return float(model.lookup(self.weight))
 
 
 def scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> tuple[ScheduledState, ...]:
     """The states that a recipe moves, which start as in a fresh model of their graph."""
     weights = {name: below(name, node.op.all_weights()[0].name) for name, node in _states(graph).items()}
     found = ((name, weights[name], each) for name, each in scheduled(graph, schedules).items())
-    return tuple(ScheduledState(name, at, float(fresh.at(at)), each) for name, at, each in found)
+    return tuple(ScheduledState(name, at, float(fresh.lookup(at)), each) for name, at, each in found)
 
 
 def scheduled(graph: Graph, schedules: Mapping[str, Schedule]) -> dict[str, Schedule]:

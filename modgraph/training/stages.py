@@ -72,8 +72,8 @@ def staged(model: Model, graph: Graph, checkpoint: Checkpoint | None = None) -> 
         if name in states:
             continue
         old = of.old if name in frozen else 0
-        stages = [] if checkpoint is None else _stages(model.at(name), checkpoint, name, of.axis)
-        bounds = _bounds(model.at(name).shape[of.axis], old, stages)
+        stages = [] if checkpoint is None else _stages(model.lookup(name), checkpoint, name, of.axis)
+        bounds = _bounds(model.lookup(name).shape[of.axis], old, stages)
         if len(bounds) > 2:
             found[name] = _cut(model, name, of.axis, bounds, first_trained=old)
     return found
@@ -110,9 +110,9 @@ def _without(axis: int, tensor: Tensor) -> tuple[int, ...]:
 def _cut(model: Model, name: str, axis: int, bounds: tuple[int, ...], first_trained: int) -> StagedWeight:
     """Hold a weight in parts, of which those from a place on are trained."""
     path, _, local = name.rpartition(".")
-    module = model.at(path) if path else model
+    module = model.lookup(path) if path else model
     local = attribute(module, local)
-    whole = model.at(name).detach()
+    whole = model.lookup(name).detach()
     parts = nn.ParameterList(
         nn.Parameter(whole.narrow(axis, start, stop - start).clone(), requires_grad=start >= first_trained)
         for start, stop in pairwise(bounds)

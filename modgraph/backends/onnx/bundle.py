@@ -110,7 +110,7 @@ def export(
         raise ModgraphError([NoNovelty(model=model.graph.name)])
     inference = deterministic(model, export_pipeline(routing, novelty, others))
     _check_model(inference)
-    stored_form(inference.graph)  # before all work: what the bundle tells of itself must be read again
+    stored_form(inference.graph)  # first of all: every reader of the bundle needs this graph
     described = Description.of(description, model.graph)
     tried = Examples.of(inference.graph, examples)
     traced = trace(inference, tried)

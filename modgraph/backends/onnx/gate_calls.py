@@ -1,7 +1,7 @@
-"""How close the calls are of ops that choose where no route ranks what it chooses from: each by what it compares.
+"""How close the calls are of ops that choose without scores that a route ranks, by the values that they compare.
 
-These are the ops in the bodies of routers that record gates of zeros and ones and choose among no modules, and those
-behind a choice that a route takes: thresholds, of any number, and choices of k without scores.
+Such ops stand in the bodies of routers that record gates of zeros and ones and choose no modules, and behind the choice
+of a route: thresholds, and choices of k without scores.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from modgraph.routers.chosen import Chosen
 
 @dataclass(frozen=True)
 class GateCall:
-    """An op that chooses along an axis of what is `compared` (counted from the last): what is above a threshold, or the
-    k largest; or one that compares values. `margin` subtracts these. `padding` has the axes that hold padding, from 1,
-    and the inputs that tell their lengths."""
+    """An op that chooses values above a threshold or the k largest along an axis (counted from the last) of the values
+    `compared`, or that compares two of them. `margin` is the difference of both sides. `padding` has the axes that hold
+    padding, from 1, and the inputs with their lengths."""
 
     compared: tuple[Result, ...]
     op: Above | TopK | Comparison
@@ -51,12 +51,12 @@ def gate_calls(graph: Graph) -> list[GateCall]:
     nodes = {node.name: node for node in graph.of_kind(OpNode) if node.name.startswith(bodies)}
     nodes = {name: node for name, node in nodes.items() if isinstance(node.op, Above | TopK)}
     for route in graph.of_kind(RouteNode):
-        nodes |= {node.name: node for node in _behind(route, graph)}
+        nodes |= {node.name: node for node in _find_choosing(route, graph)}
     return [found for node in nodes.values() if (found := _call(graph, node)) is not None]
 
 
-def _behind(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
-    """The ops that made the choice of a route, where that is all it ranks by; else those that compare."""
+def _find_choosing(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
+    """The ops that compute the choice of a route without scores of its own; with such scores, comparisons alone."""
     if not isinstance(graph.router_of(route).router, Chosen):
         return
     inputs = graph.inputs(route.name)
@@ -87,16 +87,16 @@ def _call(graph: Graph, node: OpNode) -> GateCall | None:
         lacks = signature.axes["left_lacks"], signature.axes["right_lacks"]
         return GateCall(compared, op, -1, padding_of(graph, type_), Arithmetic("-", *lacks, right=op.right))
     assert isinstance(op, Above | TopK)
-    made = op.chosen(signature)
-    size = type_.shape[made.place].size if made.place is not None else None
-    if made.place is None or (isinstance(op, TopK) and (size is None or op.k >= size)):
+    place = op.chosen(signature).place
+    size = type_.shape[place].size if place is not None else None
+    if place is None or (isinstance(op, TopK) and (size is None or op.k >= size)):
         return None
     threshold = op.threshold if isinstance(op, Above) else 0.0
-    return GateCall(compared, op, made.place, padding_of(graph, type_), Arithmetic("-", right=threshold))
+    return GateCall(compared, op, place, padding_of(graph, type_), Arithmetic("-", right=threshold))
 
 
 def _is_exact(result: Result, graph: Graph) -> bool:
-    """Whether a value is of whole numbers: a choice, or ranks."""
+    """Whether a value holds whole numbers alone: a choice, or ranks."""
     node = graph[result.node]
     if not isinstance(node, OpNode):
         return False

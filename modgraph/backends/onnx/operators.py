@@ -29,21 +29,21 @@ def operators() -> ONNXRegistry:
 
 
 def _einsum(equation: str, operands: Sequence[Any], path: Any = None) -> Any:
-    """An einsum that names every axis. ONNX infers the axes under "..." from the first operand alone, which is wrong
-    where this has one place and another has more: such an axis is squeezed away."""
-    given, result = equation.split("->")
-    terms = [term.removeprefix("...") for term in given.split(",")]
+    """An einsum with a letter for every axis. ONNX infers the sizes of "..." from the first operand alone, which is
+    wrong where an axis has size 1 there and more elsewhere: this squeezes such axes."""
+    inputs, result = equation.split("->")
+    terms = [term.removeprefix("...") for term in inputs.split(",")]
     outer = [[*x.shape[: len(x.shape) - len(term)]] for x, term in zip(operands, terms, strict=True)]
-    names = [each for each in ascii_letters if each not in equation][: max(map(len, outer))]
-    known = [dict(zip(reversed(names), reversed(each), strict=False)) for each in outer]
-    wide = {name for sizes in known for name, size in sizes.items() if size != 1}
+    letters = [each for each in ascii_letters if each not in equation][: max(map(len, outer))]
+    sizes = [dict(zip(reversed(letters), reversed(each), strict=False)) for each in outer]
+    wide = {letter for own in sizes for letter, size in own.items() if size != 1}
     squeezed = []
-    for x, sizes in zip(operands, known, strict=True):
-        places = [place for place, name in enumerate(reversed(sizes)) if name in wide and sizes[name] == 1]
+    for x, own in zip(operands, sizes, strict=True):
+        places = [place for place, letter in enumerate(reversed(own)) if letter in wide and own[letter] == 1]
         squeezed.append(op.Squeeze(x, op.Constant(value_ints=places)) if places else x)
-    left = ["".join(n for n in names if n in each and (each[n] != 1 or n not in wide)) for each in known]
-    said = ",".join(lead + term for lead, term in zip(left, terms, strict=True))
-    return op.Einsum(*squeezed, equation=f"{said}->{result.replace('...', ''.join(names))}")
+    kept = ["".join(each for each in letters if each in own and (own[each] != 1 or each not in wide)) for own in sizes]
+    subscripts = ",".join(lead + term for lead, term in zip(kept, terms, strict=True))
+    return op.Einsum(*squeezed, equation=f"{subscripts}->{result.replace('...', ''.join(letters))}")
 
 
 def _slices(x: Any, counts: Any, parts: int) -> Any:

@@ -58,8 +58,8 @@ class _Positional(Namespace):
     def __init__(self, model: Model) -> None:
         super().__init__()
         self._computed = (model,)  # in a tuple, so that its weights are not registered under a second name
-        for held in ("_modules", "_parameters", "_buffers"):  # the very same: what torch puts in there, the model reads
-            self.__dict__[held] = getattr(model, held)
+        for name in ("_modules", "_parameters", "_buffers"):  # the same dictionaries: the model sees what torch changes
+            self.__dict__[name] = getattr(model, name)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         (model,) = self._computed
@@ -118,11 +118,11 @@ def _dynamic(types: Sequence[TensorType], axes: Sequence[str]) -> tuple[dict[int
 
 
 def _name_weights(graph: onnx_ir.Graph, model: Model) -> None:
-    """Give weights their names in the spec, where torch has another use for these."""
+    """Give weights the names of the spec, where torch keeps them under other attributes."""
     for name in model.state_dict():
-        called = attribute_path(model, name)
-        if called != name and called in graph.initializers:
-            graph.initializers[called].name = name
+        path = attribute_path(model, name)
+        if path != name and path in graph.initializers:
+            graph.initializers[path].name = name
 
 
 def _rename(graph: onnx_ir.Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:

@@ -39,13 +39,13 @@ def construct(signature: Signature) -> Any:
 class Namespace(nn.Module):
     """A name with modules and arrays below it, so that state dicts have hierarchical names.
 
-    What is called like an attribute of this module, such as `type`, stands under another one, `type_`. Subclasses set
-    their own attributes before they put anything here.
+    A name that torch uses for an attribute of its own, such as `type`, gets another attribute, `type_`. Subclasses set
+    their own attributes before they register anything here.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.renamed: dict[str, str] = {}  # attributes by names, where they differ
+        self.renamed: dict[str, str] = {}  # attributes by name, where the two differ
 
     def put(self, path: str, module: Any) -> Any:
         """Register a module below this one, or an array that is learnt, under a dotted path."""
@@ -60,15 +60,15 @@ class Namespace(nn.Module):
         assert isinstance(inner, Namespace), f"{path} lies below a module"
         return inner.put(rest, module)
 
-    def at(self, path: str) -> Any:
-        """What stands under a dotted path of names: a module, or a tensor."""
+    def lookup(self, path: str) -> Any:
+        """The module or tensor under a dotted path of names."""
         here: Any = self
         for name in attribute_path(self, path).split("."):
             here = getattr(here, name)
         return here
 
     def _attribute_for(self, name: str) -> str:
-        """The attribute of what is to be registered under a name."""
+        """The attribute under which to register a name."""
         is_known = name in self.renamed or (attribute(self, name) == name and _holds(self, name))
         if is_known or not hasattr(self, name):
             return attribute(self, name)
@@ -80,12 +80,12 @@ class Namespace(nn.Module):
 
 
 def attribute(module: nn.Module, name: str) -> str:
-    """The attribute under which a module has what a model calls so."""
+    """The attribute under which a module keeps a name."""
     return module.renamed.get(name, name) if isinstance(module, Namespace) else name
 
 
 def attribute_path(root: nn.Module, path: str) -> str:
-    """The attributes under which a module has what a model calls by a dotted path."""
+    """The attributes under which a module keeps a dotted path of names."""
     found, here = list[str](), root
     for name in path.split("."):
         found.append(attribute(here, name))
@@ -99,12 +99,12 @@ def _holds(module: Namespace, name: str) -> bool:
 
 
 def child(module: nn.Module, name: str) -> nn.Module | None:
-    """The module of a name that stands directly in another one."""
+    """The module that another one has directly under a name."""
     return module._modules.get(attribute(module, name))
 
 
 def paths_of(root: nn.Module) -> dict[int, str]:
-    """The path by which a model calls each module that stands in another one, by identity."""
+    """The dotted path of names of each module within a module, by identity."""
     found, waiting = dict[int, str](), [("", root)]
     while waiting:
         prefix, module = waiting.pop()
@@ -136,5 +136,5 @@ def expert_module(region: Graph, node: OpNode, shared: Namespace | None) -> Any:
     if shared is None or not any(weight.shared for weight in node.op.all_weights()):
         return construct(signature)
     own = resolve(node.op.module.path).Own
-    module: nn.Module = own(shared.at(node.owner), signature.axes["code_width"])
+    module: nn.Module = own(shared.lookup(node.owner), signature.axes["code_width"])
     return module

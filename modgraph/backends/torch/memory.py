@@ -1,4 +1,4 @@
-"""Weights are refused that memory does not hold, before any is made."""
+"""Refuses a model whose weights do not fit in memory, before any is allocated."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from modgraph.backends.errors import WeightsBeyondMemory
 from modgraph.diagnostics import ModgraphError, Span
 from modgraph.ir import Graph, GraphWeight, weights_of
 
-BYTES = 4  # of a number in float32
+BYTES = 4  # of a float32
 
 
-def refuse_beyond_memory(graph: Graph) -> None:
+def refuse_large_weights(graph: Graph) -> None:
     """Raises `ModgraphError` where the weights of a graph need more memory than is free."""
     weights = weights_of(graph)
     needed = BYTES * sum(weight.count for weight in weights)
@@ -19,18 +19,18 @@ def refuse_beyond_memory(graph: Graph) -> None:
     if free is None or needed <= free:
         return
     largest = max(weights, key=lambda weight: weight.count)
-    found = WeightsBeyondMemory(
-        span=_place_of(graph, largest),
+    fault = WeightsBeyondMemory(
+        span=_find_span(graph, largest),
         needed=in_words(needed),
         free=in_words(free),
         name=largest.name,
         shape=str([*largest.shape]),
     )
-    raise ModgraphError([found])
+    raise ModgraphError([fault])
 
 
-def _place_of(graph: Graph, weight: GraphWeight) -> Span | None:
-    """Where a spec writes the op of a weight, or the pool that has it."""
+def _find_span(graph: Graph, weight: GraphWeight) -> Span | None:
+    """Where a spec declares the op or the pool of a weight."""
     owners = {getattr(node, "owner", node.name): node.span for part in graph.parts() for node in part.graph}
     path = weight.owner.split(".")
     above = (".".join(path[:end]) for end in range(len(path), 0, -1))

@@ -13,7 +13,7 @@ from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.given import Given
 from modgraph.backends.torch.initial import initialise
 from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
-from modgraph.backends.torch.memory import refuse_beyond_memory
+from modgraph.backends.torch.memory import refuse_large_weights
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
 from modgraph.backends.torch.plan import Plan, needed
@@ -237,9 +237,9 @@ def _padded_inputs(graph: Graph) -> list[tuple[str, int, str]]:
 def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:
     """A model with fresh weights. `lowering` asks for one form of all routes that may have it.
 
-    Raises `ModgraphError` where memory does not hold them.
+    Raises `ModgraphError` where the weights do not fit in memory.
     """
-    refuse_beyond_memory(graph)
+    refuse_large_weights(graph)
     with torch.device("meta"):
         model = Model(Lower(lowering)(graph))
     weights = weights_of(graph)
@@ -249,5 +249,5 @@ def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str 
     initialise(model, weights, seed)
     for weight in weights:
         if weight.frozen and not weight.buffer:
-            model.at(weight.name).requires_grad_(False)
+            model.lookup(weight.name).requires_grad_(False)
     return model.to(device)

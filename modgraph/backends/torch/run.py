@@ -16,7 +16,7 @@ from modgraph.nn.parameter import for_each
 from modgraph.ops.shape import Flatten, Rename
 
 Values = dict[str, tuple[Tensor, ...]]
-THERE = "which are there"  # under what name values hold which examples [B] have a step; no node is called so
+ACTIVE = "active examples"  # the name of the mask [B] of examples that reach a step of a scan; no node has such a name
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,9 @@ class Step:
 
     `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
     others is kept under this name by the first of them that runs. `told` is under what name the values may hold what a
-    draw is to take, `told_inside` of the draws within a scan. `there` says that it leaves out examples which are not
-    there, as those that have ended at a step of a scan. What computes nothing `shows` other results as its own;
-    `evaluated` is the operand that one of several shows outside training. `alone` says that it takes its operands and
-    no more.
+    draw is to take, `told_inside` of the draws within a scan. `takes_active` says that it leaves out examples that have
+    ended before a step of a scan. What computes nothing `shows` other results as its own; `evaluated` is the operand
+    that one of several shows outside training. `alone` says that it takes its operands and no more.
     """
 
     node: str
@@ -40,7 +39,7 @@ class Step:
     common: str = ""
     told: str = ""
     told_inside: tuple[str, ...] = ()
-    there: bool = False
+    takes_active: bool = False
     shows: tuple[Result, ...] = ()
     evaluated: tuple[Result, ...] = ()
     alone: bool = False
@@ -53,7 +52,7 @@ class Step:
     @property
     def takes_more(self) -> bool:
         """Whether it takes more than its operands."""
-        asks = (self.padding, self.length is not None, self.common, self.told, self.told_inside, self.there)
+        asks = (self.padding, self.length is not None, self.common, self.told, self.told_inside, self.takes_active)
         return any(map(bool, asks))
 
     def given(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
@@ -70,13 +69,13 @@ class Step:
         """The arguments that say what is padding: masks of what is real, or of a scan the length."""
         if self.length is not None:
             return {"length": values[self.length.node][self.length.index]}
-        there = values[THERE][0] if self.there and THERE in values else None
-        if not self.padding and there is None:
+        active = values[ACTIVE][0] if self.takes_active and ACTIVE in values else None
+        if not self.padding and active is None:
             return {}
         padding = self.padding or (Padding({}),) * len(operands)
         masks = tuple(each.mask(x, values) for each, x in zip(padding, operands, strict=False))
-        if there is not None:
-            masks = tuple(both(mask, _beside(there, x)) for mask, x in zip(masks, operands, strict=True))
+        if active is not None:
+            masks = tuple(both(mask, _expand_mask(active, x)) for mask, x in zip(masks, operands, strict=True))
         return {"real": masks if self.each else masks[0]}
 
     def said(self, values: Values) -> dict[str, Any]:
@@ -130,7 +129,7 @@ def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[.
         evaluated=_evaluated(graph, node, operands),
     )
     if isinstance(node, OpNode) and node.op.over_batch:
-        step = replace(step, there=True, each=node.op.masks_each)
+        step = replace(step, takes_active=True, each=node.op.masks_each)
     if not lengths:
         return replace(step, shows=_shown(graph, node, operands))
     each = graph.signature(node).declaration.masks_each
@@ -145,9 +144,9 @@ def _step_once(graph: Graph, node: OpNode, compute: Callable[..., Any], operands
     return Step(node.name, (first, *operands), Once(compute, len(graph.type_of(first).shape)))
 
 
-def _beside(there: Tensor, x: Tensor) -> Tensor:
+def _expand_mask(active: Tensor, x: Tensor) -> Tensor:
     """A mask of examples [B] that broadcasts against x [B, ...]."""
-    return there.reshape(-1, *[1] * (x.dim() - 1))
+    return active.reshape(-1, *[1] * (x.dim() - 1))
 
 
 def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:
@@ -179,7 +178,7 @@ def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
 
 
 def _has_examples(graph: Graph, values: Iterable[Result], once: Set[str]) -> bool:
-    """Whether one of some values is there for each example in its own right."""
+    """Whether any of the values differs between examples."""
     return any(each.node not in once and graph.type_of(each).per == "example" for each in values)
 
 

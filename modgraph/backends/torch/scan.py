@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.plan import needed
-from modgraph.backends.torch.run import THERE, Step, Values
+from modgraph.backends.torch.run import ACTIVE, Step, Values
 from modgraph.declare import sizes
 from modgraph.ir import ScanNode
 from modgraph.nn import scan
@@ -27,7 +27,7 @@ class CompiledScan:
         self.plan = needed(steps, node.region.results)
         self.shapes = {state: sizes(node.region.graph[state].types[0].shape) for state in node.states}
         self.model = model
-        self.over_batch = any(step.there for step in self.plan.steps)
+        self.over_batch = any(step.takes_active for step in self.plan.steps)
 
     def evaluated(self, read: Set[int]) -> tuple[CompiledScan, list[int]]:
         """The scan outside training, where only some of its results are read, and the places of the operands it takes.
@@ -66,7 +66,7 @@ class CompiledScan:
         plan = self.plan.begun()
         told = dict(told or {})
         if length is not None and self.over_batch and not torch.compiler.is_exporting():
-            told[THERE] = torch.arange(sequence.shape[1], device=sequence.device) < length.to(sequence.device)[:, None]
+            told[ACTIVE] = torch.arange(sequence.shape[1], device=sequence.device) < length.to(sequence.device)[:, None]
 
         def step(slices: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             x, *taken = slices

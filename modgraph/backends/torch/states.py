@@ -40,7 +40,7 @@ class MovedStates:
     def move(self, model: Namespace, values: Mapping[str, Tensor]) -> None:
         """Give states their next values, those that are frozen in their new places alone."""
         for name, value in values.items():
-            own, of = model.at(name), self.new_places.get(name)
+            own, of = model.lookup(name), self.new_places.get(name)
             place = ... if of is None else (*[slice(None)] * of.axis, slice(of.old, None))
             own[place] = value[place]
 

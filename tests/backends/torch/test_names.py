@@ -35,7 +35,7 @@ OF_FILES = "x y slices step row_0 real sums messages common of_nothing gathered_
 def names() -> list[str]:
     """What has a meaning to torch, Python, ONNX, or to the classes that modgraph makes models of."""
     model = modgraph.loads(PLAIN).build()
-    pool = model.at("p")
+    pool = model.lookup("p")
     assert isinstance(pool, CompiledPool)
     ours = {*dir(model), *dir(pool), *dir(pool.expert(0)), *reserved()}
     others = [*OF_CAPTURES.split(), *OF_ONNX.split(), *OF_FILES.split()]

@@ -29,7 +29,7 @@ class Named(nn.Module):
 
 
 class Renamed(Named):
-    """Modules and parameters under attributes; state dicts have other names for some."""
+    """Modules and parameters under attributes, some of which have other names in state dicts."""
 
     def __init__(self, attributes: Mapping[str, str], /, **named: Any) -> None:
         super().__init__(**named)

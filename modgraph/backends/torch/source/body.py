@@ -85,7 +85,7 @@ class Body:
         rank = None if type_ is None else len(type_.shape)
         return Value(said, is_number, is_one, is_one and self.outer != "B", rank)
 
-    def read_again(self, result: Result, times: int = 1) -> None:
+    def add_readers(self, result: Result, times: int = 1) -> None:
         """Count further readers of a value, before it is computed."""
         self.uses[result] += times
         self.left[result] += times
@@ -199,8 +199,8 @@ class Body:
         self.lines += [f"{statement}  # {prose(comment)}" if comment else statement]
 
     @contextmanager
-    def guarded(self, condition: str) -> Iterator[None]:
-        """The lines that are written within it are computed under a condition, and so is what only they speak of."""
+    def guard(self, condition: str) -> Iterator[None]:
+        """Put the lines written within it under an `if`, and forget afterwards the variables that only they define."""
         self.settle()
         at, kept = len(self.lines), [(known, dict(known)) for known in (self.masks, self.common, self.temporaries)]
         yield

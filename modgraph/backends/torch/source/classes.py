@@ -15,11 +15,11 @@ from torch import nn
 
 from modgraph.backends.torch.construct import attribute, child, resolve
 from modgraph.backends.torch.source.copied import Copied
-from modgraph.backends.torch.source.names import class_name, is_attribute, is_word, numbered, reserved
+from modgraph.backends.torch.source.names import class_name, is_attribute, is_plain_name, numbered, reserved
 from modgraph.backends.torch.source.quote import literal, prose
 from modgraph.ir import GraphWeight
 
-NAME = "\0"  # stands for the name of a class in its text, where nothing else can be so
+NAME = "\0"  # placeholder of a class's name in its text; no text holds this character
 LINE = 112
 
 Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class, or the path of one, and what makes an instance
@@ -100,7 +100,7 @@ class Class:
         return f"self.{known}"
 
     def text(self, doc: str, methods: Iterable[str], base: str = "nn.Module", given: str = "") -> str:
-        """The class, its name left open."""
+        """The class, with `NAME` in place of its name."""
         head = [f"class {NAME}({base}):", *_doc(doc, 4), ""]
         init = [f"    def __init__(self{given}):", "        super().__init__()"]
         others = attributes_of(self.root, self.tree())
@@ -120,8 +120,8 @@ class Class:
         return _tree(self.members)
 
     def _set(self, key: str, value: Any) -> list[str]:
-        place = below("self", self.root, key)
-        return laid_out(f"        {place} = ", self._made(value, child(self.root, key)), 8)
+        target = member_expression("self", self.root, key)
+        return laid_out(f"        {target} = ", self._made(value, child(self.root, key)), 8)
 
     def _made(self, value: Any, module: Any) -> Any:
         """The text that makes what stands under a name, or a call and its arguments."""
@@ -138,7 +138,7 @@ class Class:
                 return f"nn.ModuleList({' + '.join(lists)})"
             return ("nn.ModuleList([", [("", one) for one in parts.values()], "])")
         first = [("", literal(others))] if others else []
-        if all(map(is_word, parts)):
+        if all(map(is_plain_name, parts)):
             return (f"{named}(", [*first, *((f"{key}=", one) for key, one in parts.items())], ")")
         opened = f"{named}({literal(others)}, **{{" if others else f"{named}(**{{"
         return (opened, [(f"{literal(key)}: ", one) for key, one in parts.items()], "})")
@@ -155,8 +155,8 @@ def at_path(said: str, root: nn.Module, path: str) -> str:
     here = root
     *homes, last = path.split(".")
     for part in homes:
-        said, here = below(said, here, part), child(here, part)  # type: ignore[assignment]
-    return below(said, here, last)
+        said, here = member_expression(said, here, part), child(here, part)  # type: ignore[assignment]
+    return member_expression(said, here, last)
 
 
 def is_list(module: nn.Module) -> bool:
@@ -165,17 +165,17 @@ def is_list(module: nn.Module) -> bool:
     return bool(names) and names == [str(at) for at in range(len(names))] and not module._parameters
 
 
-def below(said: str, here: nn.Module, name: str) -> str:
-    """The expression for what a module has under a name, where the module is said so."""
+def member_expression(said: str, here: nn.Module, name: str) -> str:
+    """The expression for the member of a module under a name; `said` is the expression for the module."""
     if name.isdigit() and is_list(here):
         return f"{said}[{name}]"
-    place = attribute(here, name)
-    kind = "_parameters" if place in here._parameters else "_modules"
-    return f"{said}.{place}" if is_attribute(place) else f"{said}.{kind}[{literal(place)}]"
+    member = attribute(here, name)
+    kind = "_parameters" if member in here._parameters else "_modules"
+    return f"{said}.{member}" if is_attribute(member) else f"{said}.{kind}[{literal(member)}]"
 
 
 def attributes_of(module: nn.Module, names: Iterable[str]) -> dict[str, str]:
-    """The attributes of some names in a module, where these differ."""
+    """The attributes of a module by name, where the two differ."""
     return {name: attribute(module, name) for name in names if attribute(module, name) != name}
 
 

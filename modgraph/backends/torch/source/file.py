@@ -21,7 +21,7 @@ from modgraph.backends.torch.source.classes import LINE, NAME, Class, File, laid
 from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.held import held_all
 from modgraph.backends.torch.source.names import arguments
-from modgraph.backends.torch.source.order import before_return, depending_on
+from modgraph.backends.torch.source.order import before_return, find_dependents
 from modgraph.backends.torch.source.parts import part_of
 from modgraph.backends.torch.source.pools import function
 from modgraph.backends.torch.source.quote import literal, prose
@@ -150,12 +150,12 @@ def _forward(model: Model, home: Class) -> str:
         body.line(line)
     writer = Writer(body, home, model._computed, paths_of(model), RULES)
     first = before_return(whole.steps, {step.node for step in outputs.steps})
-    labelled = depending_on(whole.steps, graph.target_types)
+    labelled = find_dependents(whole.steps, graph.target_types)
     for item in in_scopes([step for step in whole.steps if step.node in first], model, labelled):
         if isinstance(item, Scope):
             part_of(writer, item, whole)
         elif item.node in labelled:
-            with body.guarded(" and ".join(f"{names[target]} is not None" for target in graph.target_types)):
+            with body.guard(" and ".join(f"{names[target]} is not None" for target in graph.target_types)):
                 writer.step(item)
         else:
             writer.step(item)

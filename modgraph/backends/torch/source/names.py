@@ -23,7 +23,7 @@ WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "each", "modu
 
 @cache
 def definitions() -> frozenset[str]:
-    """What is defined in the files from which definitions are copied."""
+    """The names of all definitions in the files from which the source copies."""
     import modgraph.nn as library
 
     modules = [import_module(f"modgraph.nn.{each.name}") for each in iter_modules(library.__path__) if not each.ispkg]
@@ -35,20 +35,20 @@ def definitions() -> frozenset[str]:
 
 @cache
 def reserved() -> frozenset[str]:
-    """What no variable and no class is called: what lines speak of, and definitions that they may call."""
+    """Names that no variable and no class may have: those in written lines, and definitions that these may call."""
     return frozenset({*WRITTEN, *dir(builtins), *keyword.kwlist, *definitions()})
 
 
 def argument(name: str) -> str:
-    """What an input or a target is called. One may be called like a builtin that no line calls."""
+    """The argument for an input or a target. It may have the name of a builtin that no line calls."""
     name = re.sub(r"\W", "_", name)
-    name = f"value{name}" if name.startswith("__") else name  # which Python may take for another
+    name = f"value{name}" if name.startswith("__") else name  # Python mangles such names in a class
     used = {*WRITTEN, *keyword.kwlist, *definitions(), "len", "zip", "range", "super", "float", "__debug__"}
     return f"{name}_" if name in used else name
 
 
 def arguments(graph: Graph) -> dict[str, str]:
-    """What each input and target is called as an argument of `forward`, each otherwise."""
+    """The argument of `forward` for each input and target, all different."""
     found: dict[str, str] = {}
     for name in (*graph.input_types, *graph.target_types):
         found[name] = next(each for each in numbered(argument(name)) if each not in found.values())
@@ -100,10 +100,10 @@ def below(root: nn.Module, path: str) -> nn.Module | None:
 
 def is_attribute(name: str) -> bool:
     """Whether a module can be asked for something of this name by a dot."""
-    return is_word(name) and not hasattr(nn.Module, name)
+    return is_plain_name(name) and not hasattr(nn.Module, name)
 
 
-def is_word(name: str) -> bool:
-    """Whether Python takes a name within a class as it is: it adds that of the class to one such as `__x`."""
+def is_plain_name(name: str) -> bool:
+    """Whether a class's code can use a name unchanged: Python mangles private ones such as `__x`."""
     is_private = name.startswith("__") and not name.endswith("__")
     return name.isidentifier() and not keyword.iskeyword(name) and name != "__debug__" and not is_private

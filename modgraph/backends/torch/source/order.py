@@ -61,8 +61,8 @@ def _modules(compute: Any) -> Iterator[Any]:
         yield from compute.modules()
 
 
-def depending_on(steps: Sequence[Step], inputs: Iterable[str]) -> set[str]:
-    """The steps that read some inputs, or what is computed from them."""
+def find_dependents(steps: Sequence[Step], inputs: Iterable[str]) -> set[str]:
+    """The steps that read some inputs, or values computed from them."""
     found = set(inputs)
     for step in steps:
         if not found.isdisjoint(each.node for each in (*step.operands, *step.lengths)):

@@ -144,7 +144,7 @@ def _gathered(home: Class, pool: CompiledPool) -> str:
             return _stateless(home, pool, step, column[0], values)
         home.file.copied.calls.add("gathered")
         by_index = body.named(step.node.split(".")[-1])
-        modules = f"[{_of_each(pool, step)} for each in self.experts()]"
+        modules = f"[{_op_of_each(pool, step)} for each in self.experts()]"
         before.append(f"{by_index} = {home.file.copied.name_of(of)}.gathered({modules})")
         return called(by_index, [name("module_E"), *(value.said for value in values)])
 
@@ -172,8 +172,8 @@ def _together(home: Class, pool: CompiledPool, of: Plan, said: Any) -> tuple[Bod
     return body, returned
 
 
-def _of_each(pool: CompiledPool, step: Step) -> str:
-    """The expression for an op of `each` module."""
+def _op_of_each(pool: CompiledPool, step: Step) -> str:
+    """The expression for the op of a step in the module `each`."""
     op: Any = pool.region.graph[step.node]
     return at_path("each", pool.expert(0), op.owner)
 
@@ -193,12 +193,12 @@ def _row(home: Class, pool: CompiledPool, step: Step, body: Body, values: list[V
     of = type(column[0])
     if getattr(of, "rows", None) is not None:
         home.file.copied.calls.add("rows")
-        modules = name(f"[{_of_each(pool, step)} for each in modules]")
+        modules = name(f"[{_op_of_each(pool, step)} for each in modules]")
         return called(f"{home.file.copied.name_of(of)}.rows", [modules, *(value.said for value in values)])
     if not any(True for _ in column[0].parameters()):
         return _stateless(home, pool, step, column[0], values)
     stacked = home.file.copied.needed((ALONE, "stacked"))
     rows = ", ".join(f"{ast.unparse(value.said)}.unbind({-rank - 1})" for value in values)
     names = ", ".join(f"row_{at}" for at in range(len(values)))
-    each = f"[{_of_each(pool, step)}({names}) for each, {names} in zip(modules, {rows})]"
+    each = f"[{_op_of_each(pool, step)}({names}) for each, {names} in zip(modules, {rows})]"
     return name(f"{stacked}({each}, {result_rank})")

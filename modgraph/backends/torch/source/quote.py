@@ -1,4 +1,4 @@
-"""How a spec's texts and values stand in Python: none ends the literal, the docstring or the comment it is in."""
+"""Writes a spec's texts and values in Python: no text ends the literal, the docstring or the comment around it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 QUOTE, ESCAPED = '"', '\\"'
-ENDING = re.compile(r'"(?="|$)')  # what could end a docstring
+ENDING = re.compile(r'"(?="|$)')  # a quote that could end a docstring
 
 
 def prose(text: str) -> str:
@@ -16,14 +16,14 @@ def prose(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """A text with backslashes, and what cannot be printed, as escapes."""
+    """A text with escapes for backslashes and for characters that cannot be printed."""
     return "".join(
         char if char.isprintable() and char != "\\" else char.encode("unicode_escape").decode() for char in text
     )
 
 
 def literal(value: Any) -> str:
-    """A text, a number, or a list, tuple or dictionary of such as an expression of Python."""
+    """The Python expression of a text, a number, or a list, tuple or dictionary of them."""
     match value:
         case str():
             return f'"{_visible(value).replace(QUOTE, ESCAPED)}"'

@@ -26,7 +26,7 @@ def scan_of(writer: Writer, step: Step, scan: CompiledScan) -> None:
     """The lines of one scan."""
     outer, node = writer.body, scan.node
     if scan.over_batch and step.length is not None:
-        reason = "what it takes over the batch at a step leaves out examples that have ended"
+        reason = "an op over the batch in its steps leaves out examples that have ended"
         raise ModgraphError([NoSource(path=f'scan "{node.name}"', reason=reason)])
     given = dict(zip(scan.slots, outer.variables(step.operands), strict=True))
     sequence = given.pop(node.variable)

@@ -30,8 +30,8 @@ class Scope:
 
 
 def in_scopes(steps: Sequence[Step], model: nn.Module, labelled: Set[str] = frozenset()) -> list[Step | Scope]:
-    """The steps in order, those of an iteration together as far as nothing outside is needed between them, and none of
-    them is `labelled`: depends on targets, which need not be given."""
+    """The steps in order, those of an iteration together as far as nothing outside is needed between them, and none
+    depends on targets, which a call may leave out: those are `labelled`."""
     found: list[Step | Scope] = list(steps)
     paths = paths_of(model)
     for path in dict.fromkeys(path for step in steps if (path := _numbered(step.node, model)) is not None):

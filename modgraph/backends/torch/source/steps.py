@@ -127,7 +127,7 @@ class Writer:
         each, one = Result(step.node), Result(step.node, 1)
         like = self.body.like(step.operands[0])
         function = self.home.file.copied.needed((ALONE, "given"))
-        self.body.read_again(one, self.body.uses[each])
+        self.body.add_readers(one, self.body.uses[each])
         given = f"{function}({literal(constant.sizes)}, {literal(list(constant.values))}, {like})"
         self.body.gives(one, name(given if self.inside else f"{given}[None]"), self.consumer(one))
         if self.body.uses[each]:
@@ -141,7 +141,7 @@ class Writer:
         said = self.computed(step.node, once.compute, self.body.said(operands))  # type: ignore[arg-type]
         pairs = [(Result(step.node, at), Result(step.node, at + len(types))) for at in range(len(types))]
         for each, one in pairs:
-            self.body.read_again(one, int(self.body.uses[each] > 0))
+            self.body.add_readers(one, int(self.body.uses[each] > 0))
         if len(pairs) == 1:
             self.body.gives(pairs[0][1], said, self.consumer(pairs[0][1]))
         else:
