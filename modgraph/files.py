@@ -74,7 +74,7 @@ def exists(path: str | Path) -> bool:
 
 
 def is_not_utf8(name: str | Path) -> bool:
-    """Whether the name of a file, as Python has it, stands for bytes that are not UTF-8."""
+    """Whether the bytes of a file's name are not UTF-8: Python keeps those as lone surrogates."""
     return any("\ud800" <= letter <= "\udfff" for letter in str(name))
 
 

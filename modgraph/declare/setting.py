@@ -63,8 +63,7 @@ class Setting:
 
     @property
     def names_axis(self) -> bool:
-        """Whether a string is what an axis is called from here on. Where a number may stand for it, it is one that is
-        there."""
+        """Whether a string gives a new axis its name; where a number is allowed too, it refers to an existing axis."""
         return bool(self.bounds.get("axis")) and int not in (self.items if tuple in self.kinds else self.kinds)
 
     def problem(self, value: Any) -> str | None:

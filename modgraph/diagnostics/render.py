@@ -56,5 +56,5 @@ def _excerpt(span: Span) -> list[str]:
 
 
 def _on_one_line(text: str) -> str:
-    """A name that stands among others on a line: that of a file may have any characters."""
+    """A name within a line: names of files may hold line feeds and tabs."""
     return printable(text).replace("\n", "\ufffd").replace("\t", "\ufffd")

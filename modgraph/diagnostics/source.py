@@ -10,10 +10,10 @@ from pathlib import PurePath
 
 @dataclass(frozen=True)
 class Source:
-    """A text with the name it is known by (a path, or `<string>`).
+    """A text and its name, a path or `<string>`.
 
-    `label` stands in pages, which leave the machine: no folder above the spec's is part of it. Without one it is the
-    file's name.
+    `label` is the name in pages, which leave the machine: it holds no folder above the spec's. It is the file's name
+    unless given.
     """
 
     name: str

@@ -51,7 +51,7 @@ class Decision:
 @dataclass
 class BlockCall:
     """One use of a block while its body is elaborated: operands not yet taken and how many inputs there were, axes they
-    bound, the input that named each first, outputs so far, of which a family is one.
+    bound, the first input with each name of an axis, outputs so far, of which a family is one.
 
     Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
     `decision` is that of a router, if it is one. `defining` are the definitions in whose text the use stands, and its

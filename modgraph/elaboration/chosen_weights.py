@@ -1,4 +1,4 @@
-"""Weights of a route that are zero beyond a choice, and what is said where they could be and are not."""
+"""Weights of a route that are zero beyond a choice, and the warning where an op ends that choice."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from modgraph.types import Shape, shapes_meet
 
 @dataclass(frozen=True)
 class ChosenWeights:
-    """Weights for each sender and module, and the choice, of modules or of senders, that they are zero beyond."""
+    """Weights for each sender and module that are zero beyond a choice of modules or of senders."""
 
     weights: Tensor
     support: Support
 
     @property
     def _size(self) -> int | None:
-        """How many are chosen along the axis of the choice at most, where that is known."""
+        """The largest number of places chosen along the axis of the choice, where it is known."""
         axis = self.support.axis
         return self.support.bound.k or (None if axis is None else axis.size)
 
     @property
     def router(self) -> type[Chosen]:
-        """What routes by them: modules are chosen for senders unless so many senders are for modules."""
+        """The router for these weights: it chooses modules for senders, or a known number of senders for modules."""
         return ChosenSenders if self.support.bound.place == -2 and self._size is not None else Chosen
 
     @property
@@ -46,15 +46,15 @@ class ChosenWeights:
 def find_choice(weights: Tensor, value: Tensor, pool: PoolNode, span: Span, site: Site) -> ChosenWeights | None:
     """A choice that weights over a pool's modules are zero beyond; of messages of a fixed size.
 
-    Weights that are the same along axes of the senders are repeated there. Where a choice ends on its way to the
-    weights, that is told.
+    Weights that are the same along axes of the senders are repeated there. Warns where an op ends a choice before it
+    reaches the weights.
     """
     outer = value.type.shape[: len(value.type.shape) - len(pool.message.shape)]
     if pool.message.padded or pool.result.padded or pool.axis in outer:
         return None
     support = support_of(weights.result, site.graph)
     if support is None:
-        _tell_lost(weights, pool, span, site)
+        _warn_lost(weights, pool, span, site)
         return None
     if shapes_meet(weights.type.shape, (*outer, pool.axis)):
         return ChosenWeights(weights, support)
@@ -66,17 +66,17 @@ def find_choice(weights: Tensor, value: Tensor, pool: PoolNode, span: Span, site
 
 
 def _lacks_senders(shape: Shape, whole: Shape) -> bool:
-    """Whether a shape has the last of some axes, and of the others some in their order."""
+    """Whether a shape has the last axis of `whole` and lacks at most some of the others, in their order."""
     remaining = iter(whole[:-1])
     return shape[-1:] == whole[-1:] and all(axis in remaining for axis in shape[:-1])
 
 
-def _tell_lost(weights: Tensor, pool: PoolNode, span: Span, site: Site) -> None:
-    """Warn of an op that keeps no zeros between a choice of modules and the weights of a route."""
+def _warn_lost(weights: Tensor, pool: PoolNode, span: Span, site: Site) -> None:
+    """Warn of an op between a choice of modules and the weights of a route whose result is not zero where it was."""
     lost = choice_lost_at(weights.result, pool.axis, site.graph)
     if lost is not None:
-        way_out = "multiply by the choice once more behind it: weights * chosen"
+        way_out = "multiply by the choice again after it: weights * chosen"
         if isinstance(lost.op, Softmax | Where):
-            way_out = "take the softmax among what is chosen: (scores, chosen) -> masked_softmax"
+            way_out = "take the softmax over the chosen modules: (scores, chosen) -> masked_softmax"
         notes = (Note(text="its result weighs the modules here", span=span),)
         site.tell(errors.ChoiceLost(span=lost.span, notes=notes, op=lost.op.name, way_out=way_out))

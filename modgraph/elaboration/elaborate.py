@@ -53,7 +53,7 @@ def elaborate(
 
 @dataclass(frozen=True)
 class Reading:
-    """What a text says: a graph, new names by those of an earlier version, and the text with those that it imports."""
+    """A text that is read: its graph, new names by those of an earlier version, its own text and the imported ones."""
 
     graph: Graph
     moved: Mapping[str, str]

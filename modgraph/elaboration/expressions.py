@@ -65,7 +65,7 @@ def _name(expression: ast.Name, site: Site) -> Any:
         return POISON
     if op is not None:
         return site.unapplied(ast.Stage(span=expression.span, term=expression))
-    if site.tell_ended(name, expression.span):
+    if site.report_ended(name, expression.span):
         return POISON
     known = [*site.visible(expression.span), *constants.FUNCTIONS]
     suggestion = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}.get(name)

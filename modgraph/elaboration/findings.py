@@ -15,7 +15,7 @@ from modgraph.routers.prelude import is_prelude
 
 
 def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
-    """Warn of weights that no output and no loss depends on, or that nothing teaches, of probabilities in the place of
+    """Warn of weights that no output and no loss depends on, or that nothing trains, of probabilities where an op takes
     logits, and of routers that may come to use few modules.
 
     `declared` says where routers are declared, by path. Modules along the `growing` axes, by name, come one after

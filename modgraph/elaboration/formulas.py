@@ -1,4 +1,4 @@
-"""Values that ops can make of the results of a graph, as long as nothing has asked for them."""
+"""Expressions of ops over results of a graph that become nodes only on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_OPS = 100  # of one formula
 
 @dataclass(frozen=True)
 class Formula:
-    """A result of a graph, or the result of that index of an op on such values. `size` is how many ops there are."""
+    """A result of a graph, or the result at `index` of an op on formulas. `size` counts the ops."""
 
     type: TensorType
     source: Result | Op
@@ -29,12 +29,12 @@ class Formula:
 
 
 def formula_of(result: Result, graph: Graph) -> Formula:
-    """A result as it is."""
+    """The formula without ops for a result."""
     return Formula(graph.type_of(result), result)
 
 
 def apply_to(op: Op, *operands: Formula | None, index: int = 0) -> Formula | None:
-    """What an op makes of formulas; None if it does not fit them, if there is one that is None, or if it is long."""
+    """An op applied to formulas; None if one of them is None, if the op does not fit them, or beyond `MOST_OPS`."""
     known = tuple(each for each in operands if each is not None)
     size = 1 + sum(each.size for each in known)
     if len(known) < len(operands) or size > MOST_OPS:
@@ -47,12 +47,12 @@ def apply_to(op: Op, *operands: Formula | None, index: int = 0) -> Formula | Non
 
 
 def ones_like(formula: Formula) -> Formula | None:
-    """One at every place of a value."""
+    """Ones of the shape of a formula."""
     return apply_to(Where(then=1.0, otherwise=1.0), formula)
 
 
-def spread(formula: Formula, place: int, operands: tuple[Formula, ...], type_: TensorType) -> Formula | None:
-    """One of the operands of an op, with all axes of its result, over which operands are repeated."""
+def broadcast_to(formula: Formula, place: int, operands: tuple[Formula, ...], type_: TensorType) -> Formula | None:
+    """A formula in place of one of an op's operands, broadcast as the op broadcasts them to its result."""
     if formula.type.shape == type_.shape:
         return formula
     found: Formula | None = None
@@ -63,12 +63,12 @@ def spread(formula: Formula, place: int, operands: tuple[Formula, ...], type_: T
 
 
 def compute(formula: Formula, span: Span | None, site: Site) -> Tensor | Poison:
-    """A formula as a value of the graph."""
+    """Add the ops of a formula to the graph."""
     if isinstance(formula.source, Result):
         return Tensor(formula.source, formula.type, span)
     operands = tuple(compute(each, span, site) for each in formula.operands)
     if any(isinstance(each, Poison) for each in operands):
         return POISON
-    made = apply_op(OpUse(formula.source), operands, span, site)  # type: ignore[arg-type]
-    found: Tensor | Poison = several(made)[formula.index]
+    results = apply_op(OpUse(formula.source), operands, span, site)  # type: ignore[arg-type]
+    found: Tensor | Poison = several(results)[formula.index]
     return found

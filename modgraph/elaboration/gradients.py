@@ -1,4 +1,4 @@
-"""How far the gradients of losses reach: which weights are learned, and what keeps others from being."""
+"""Which nodes the gradients of losses reach, and the ops at which they stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from modgraph.routers.chosen import Chosen
 
 @dataclass(frozen=True)
 class Stop:
-    """An op past which no gradient flows to some operands; `constant` says that it weighs the only one of its axis."""
+    """An op that passes no gradient to some operands; `constant` says that it weighs a single choice, always by one."""
 
     node: OpNode
     operands: tuple[Result, ...]
@@ -26,8 +26,7 @@ class Stop:
 
 @dataclass
 class Reach:
-    """What gradients of some results reach in a graph: nodes, those inside of scans by their own names too, and where
-    they stop."""
+    """The nodes that gradients of some results reach in a graph and in its scans, and where the gradients stop."""
 
     graph: Graph
     nodes: set[str] = field(default_factory=set)
@@ -39,26 +38,26 @@ class Reach:
         seen = set(pending)
         while pending:
             result = pending.pop()
-            self.nodes |= {result.node, *_computes_with(result, self.graph)}
-            new = {each for each in self._before(result) if each not in seen}
+            self.nodes |= {result.node, *_find_owners(result, self.graph)}
+            new = {each for each in self._find_operands(result) if each not in seen}
             seen |= new
             pending += new
         return self
 
-    def _before(self, result: Result) -> Iterable[Result]:
-        """The operands that a gradient flows on to."""
+    def _find_operands(self, result: Result) -> Iterable[Result]:
+        """The operands that the gradient of a result flows to."""
         node = self.graph[result.node]
         if isinstance(node, OpNode):
-            return self._before_op(node)
+            return self._find_operands_of_op(node)
         if isinstance(node, RouteNode):
-            return _before_route(node, result.index, self.graph)
+            return _find_operands_of_route(node, result.index, self.graph)
         if isinstance(node, ScanNode):
             inside = Reach(node.region.graph).go_back([node.stacked[result.index], *node.following])
             self.nodes |= inside.nodes
             self.stops += inside.stops
         return self.graph.inputs(node.name).values()
 
-    def _before_op(self, node: OpNode) -> Iterable[Result]:
+    def _find_operands_of_op(self, node: OpNode) -> Iterable[Result]:
         inputs = self.graph.inputs(node.name)
         constant = _is_constant(node, self.graph)
         chosen = type(node.op).chosen is not Op.chosen
@@ -70,16 +69,16 @@ class Reach:
         return [each for slot, each in inputs.items() if slot not in stopped]
 
 
-def _computes_with(result: Result, graph: Graph) -> Iterable[str]:
-    """The pool and the router whose weights a result of a route is computed with."""
+def _find_owners(result: Result, graph: Graph) -> Iterable[str]:
+    """The pool and the router whose weights compute a result of a route."""
     node = graph[result.node]
     if isinstance(node, RouteNode) and (result.index or not graph.router_of(node).router.computes):
         return ()
     return graph.uses(result.node).values()
 
 
-def _before_route(node: RouteNode, index: int, graph: Graph) -> Iterable[Result]:
-    """Of a route by a choice its weights alone, beside what is sent, and of one that only shows values the one."""
+def _find_operands_of_route(node: RouteNode, index: int, graph: Graph) -> Iterable[Result]:
+    """Tokens and weights, for a route by a choice; the operand itself, for a router that only passes values on."""
     inputs, router = graph.inputs(node.name), graph.router_of(node).router
     if not router.computes:
         return (inputs[("value", *router.record_names)[index]],)
@@ -89,8 +88,8 @@ def _before_route(node: RouteNode, index: int, graph: Graph) -> Iterable[Result]
 
 
 def _is_constant(node: OpNode, graph: Graph) -> bool:
-    """Whether it weighs the only one that is chosen along an axis, which makes one of anything: a softmax among one, or
-    one chosen weight divided by the sum of all. An axis of one place may grow."""
+    """Whether an op gives one for a single choice along an axis, whatever its score: a masked softmax over one place,
+    or one chosen weight divided by the sum of all. An axis of length one does not count, since it may grow."""
     op, operands = node.op, [*graph.inputs(node.name).values()]
     if isinstance(op, MaskedSoftmax):
         return _chooses_one(operands[1], graph.signature(node).axes["position"], graph)
@@ -105,7 +104,7 @@ def _chooses_one(result: Result, place: int, graph: Graph) -> bool:
 
 
 def _summed_along(result: Result, terms: Result, graph: Graph) -> Iterator[int]:
-    """The axis along which a value is the sum of others, by its place in these, if it is; repeated perhaps."""
+    """The axis over which a value sums some terms, by its place in them, if it does; the sum may be broadcast."""
     node = graph[result.node]
     while isinstance(node, OpNode) and (isinstance(node.op, NewAxis | Expand) or _adds_constant(node)):
         result = next(iter(graph.inputs(node.name).values()))

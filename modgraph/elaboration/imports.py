@@ -17,7 +17,7 @@ from modgraph.syntax import ast, parse, read
 from modgraph.syntax.errors import UnreadableFile
 
 DEEPEST_IMPORT = 50
-SPEC, RECORD, KEPT = "spec.mod", "run.json", "imports.json"  # a run's spec, what makes a folder a run, what it imports
+SPEC, RECORD, KEPT = "spec.mod", "run.json", "imports.json"  # of a run: its spec, its record, the imported texts
 
 
 def resolved(path: Path) -> Path:
@@ -29,9 +29,9 @@ def resolved(path: Path) -> Path:
 
 
 class Imports:
-    """Reads each file once. `root` is the folder of the spec: what lies outside is told.
+    """Reads each file once. `root` is the folder of the spec: files outside it are reported.
 
-    Of files in `kept`, texts by their paths from the root, that text is read instead. `files` are all that were read.
+    `kept` has texts by their paths from the root, which are read in place of the files. `files` are all that were read.
     """
 
     def __init__(self, root: Path, report: Report, kept: Mapping[str, str] | None = None) -> None:
@@ -44,7 +44,7 @@ class Imports:
 
     @classmethod
     def of_spec(cls, spec: Path, report: Report) -> Imports:
-        """The imports of a file: from its folder, or, of the spec of a run, the texts that the run keeps."""
+        """The imports of a file, from its folder; for the spec of a run, the texts that the run keeps."""
         return cls(spec.parent, report, _kept_beside(spec, report))
 
     def scope_of(self, file: ast.File, path: Path) -> Scope:

@@ -1,4 +1,4 @@
-"""Weights that training leaves as they are, or that a task does not teach, though it depends on them."""
+"""Finds weights that training leaves unchanged, and weights that the task depends on but does not train."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, Router
 from modgraph.ops import Op
 from modgraph.routers.prelude import is_prelude
 
-CHOOSE_MORE = "let it choose more modules, or take one that weighs by shares of all, such as linear(k=1)"
-SHARES = "weigh what is chosen by its share of all: (scores -> softmax) * chosen"
-STRAIGHT = "let one pass: (soft, hard) -> straight_through"
+CHOOSE_MORE = "let it choose more modules, or use a router whose weights are shares of all modules, such as linear(k=1)"
+SHARES = "weigh the chosen module by its share of all: (scores -> softmax) * chosen"
+STRAIGHT = "pass a gradient through it: (soft, hard) -> straight_through"
 NO_LOSS = "add a loss that depends on it, or declare it in: frozen { … }"
 
 
 @dataclass
 class Owner:
-    """What has weights that are to be learned: an op, a pool, or a router with the ops in its text."""
+    """An op, a pool, or a router with the ops in its body, that has weights to learn."""
 
     name: str
     kind: str
@@ -31,32 +31,32 @@ class Owner:
 
 
 def find_unlearned(graph: Graph, dead: Iterable[str], report: Report) -> None:
-    """Warn of weights that no gradient of a loss reaches, and of those that none of the task does. What an algorithm
-    teaches, a router that draws, is left out."""
+    """Warn of weights that no gradient of a loss reaches, and of those that no gradient of the task reaches. Routers
+    that draw are left out: an algorithm trains them."""
     if not graph.losses:
         return
-    drawn = list(_drawn(graph))
-    every = Reach(graph).go_back([*graph.losses.values(), *drawn])
+    logits = list(_find_logits_of_draws(graph))
+    every = Reach(graph).go_back([*graph.losses.values(), *logits])
     task = {name: result for name, result in graph.losses.items() if _is_of_task(result, graph)}
-    of_task = every if task == graph.losses else Reach(graph).go_back([*task.values(), *drawn])
+    of_task = every if task == graph.losses else Reach(graph).go_back([*task.values(), *logits])
     found: dict[tuple[str, Span | None], list[tuple[Owner, Stop | None]]] = {}
     for owner in _owners(graph):
         if owner.name in dead:
             continue
         if not owner.nodes & every.nodes:
             stop = _stop_before(owner, every)
-            if stop is not None or task:  # a model that has no task yet is not whole
+            if stop is not None or task:  # without a task the model is not finished
                 found.setdefault(("none", owner.span), []).append((owner, stop))
         elif not owner.nodes & of_task.nodes:
             stop = _stop_before(owner, of_task)
             if stop is not None:
                 found.setdefault(("task", owner.span), []).append((owner, stop))
     for (kind, _), owners in found.items():
-        _tell(kind, owners, report)
+        _warn(kind, owners, report)
 
 
-def _drawn(graph: Graph) -> Iterator[Result]:
-    """What routers that draw did so by, which algorithms judge."""
+def _find_logits_of_draws(graph: Graph) -> Iterator[Result]:
+    """The recorded distributions of routers that draw, from which an algorithm trains them."""
     records = graph.records()
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
@@ -66,7 +66,7 @@ def _drawn(graph: Graph) -> Iterator[Result]:
 
 
 def _is_of_task(loss: Result, graph: Graph) -> bool:
-    """Whether a loss depends on a target, or compares something."""
+    """Whether a loss depends on a target, or on an op that compares values."""
     nodes = [part.graph[name] for part in needed_by({loss}, graph) for name in part.nodes]
     return any(
         isinstance(node, TargetNode) or (isinstance(node, OpNode) and node.op.compares is not None) for node in nodes
@@ -74,7 +74,7 @@ def _is_of_task(loss: Result, graph: Graph) -> bool:
 
 
 def _owners(graph: Graph) -> Iterator[Owner]:
-    """All that has weights that are not frozen, in the order of the graph."""
+    """Everything with weights that are not frozen, in the order of the graph."""
     routers = {router.name: router for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
     found: dict[str, Owner] = {}
     for part in graph.parts():
@@ -111,18 +111,18 @@ def _above(name: str) -> Iterator[str]:
 
 
 def _stop_before(owner: Owner, reach: Reach) -> Stop | None:
-    """Where a gradient ends that would have reached it, of several one that weighs the only one of its axis."""
+    """A stop of gradients between the losses and an owner, if there is one; first one that weighs by a constant."""
     behind = [stop for graph, stop in reach.stops if owner.nodes & graph.ancestors(each.node for each in stop.operands)]
     return next((stop for stop in behind if stop.constant), behind[0] if behind else None)
 
 
-def _tell(kind: str, owners: list[tuple[Owner, Stop | None]], report: Report) -> None:
+def _warn(kind: str, owners: list[tuple[Owner, Stop | None]], report: Report) -> None:
     (owner, stop), others = owners[0], len(owners) - 1
     what = f'{owner.kind} "{owner.name}"' + (f" and {others} more" if others else "")
     why, way_out, notes = "", NO_LOSS, tuple[Note, ...]()
     if stop is not None:
         by = f'"{stop.node.op.name}"'
-        why = f": {by} among one chosen is one, whatever its score" if stop.constant else f": none passes {by}"
+        why = f": {by} of a single choice is one, whatever its score" if stop.constant else f": none passes {by}"
         prelude = stop.node.span is not None and is_prelude(stop.node.span.source)
         way_out = (CHOOSE_MORE if prelude else SHARES) if stop.constant else STRAIGHT
         notes = () if prelude else (Note(text="it ends here", span=stop.node.span),)

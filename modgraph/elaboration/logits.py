@@ -13,10 +13,11 @@ from modgraph.types import Axis
 
 
 def find_probabilities(graph: Graph, report: Report) -> None:
-    """Warn of ops that take a softmax of what is one already, or the loss of numbers between zero and one."""
+    """Warn of ops that apply a softmax to probabilities, and of losses of logits that get numbers between zero and
+    one."""
     for each in _graphs(graph):
         for node in each.of_kind(OpNode):
-            made = _made_of(node, each)
+            made = _find_bounded(node, each)
             if made is not None and not (node.span is not None and is_prelude(node.span.source)):
                 notes = (Note(text="made here", span=made.span),)
                 way_out = f"leave {made.op.name} out" + (", or write log_softmax" if made.op.normalises else "")
@@ -32,14 +33,14 @@ def _graphs(graph: Graph) -> Iterator[Graph]:
             yield from (region.graph for region in pool.regions)
 
 
-def _made_of(node: OpNode, graph: Graph) -> OpNode | None:
-    """The op that has made probabilities, or numbers between zero and one, of what another takes for logits."""
+def _find_bounded(node: OpNode, graph: Graph) -> OpNode | None:
+    """The op that computes the logits of another op, if it gives probabilities or numbers between zero and one."""
     inputs = graph.inputs(node.name)
     if not node.op.takes_logits or node.op.takes_logits not in inputs:
         return None
     result = inputs[node.op.takes_logits]
     axis = graph.type_of(result).shape[_position(node, graph)]
-    made = _maker(result, graph)
+    made = _find_source(result, graph)
     if made is None:
         return None
     if made.op.normalises:
@@ -48,14 +49,14 @@ def _made_of(node: OpNode, graph: Graph) -> OpNode | None:
 
 
 def _position(node: OpNode, graph: Graph) -> int:
-    """The place of the axis that an op takes a softmax over."""
+    """The place of the axis of an op's softmax."""
     bound: dict[str, int | Axis] = graph.signature(node).axes.bound
     place = bound.get("position", -1)
     return place if isinstance(place, int) else -1
 
 
-def _maker(result: Result, graph: Graph) -> OpNode | None:
-    """The op that made a value, past those that only move, join or thin what they are given."""
+def _find_source(result: Result, graph: Graph) -> OpNode | None:
+    """The op that bounds or normalises a value, behind ops that only move axes or drop numbers."""
     node = graph[result.node]
     while isinstance(node, OpNode) and not (node.op.normalises or node.op.bounds):
         inputs = [*graph.inputs(node.name).values()]

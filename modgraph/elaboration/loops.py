@@ -52,8 +52,8 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
 
 
 def _keys_of(domain: range | tuple[Any, ...]) -> Sequence[Any]:
-    """What iterations are called in names: by their values, those by their places whose value is no key; all by their
-    places where two would be called alike by that."""
+    """The keys of iterations in names: their values, or their places where a value is no key; places for all where two
+    keys would be the same."""
     keys = [value if is_key(value) else place for place, value in enumerate(domain)]
     by_place = [place for place, value in enumerate(domain) if not is_key(value)]
     return range(len(keys)) if by_place and len({*map(str, keys)}) < len(keys) else keys

@@ -1,4 +1,4 @@
-"""What outputs and losses depend on."""
+"""The nodes and results that outputs and losses depend on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from modgraph.ir import Graph, Result, ScanNode
 
 @dataclass(frozen=True)
 class Needed:
-    """What some ends depend on, in one graph: its nodes, and the results that these read or that are ends."""
+    """The nodes of one graph that some results depend on, and these results with all that those nodes read."""
 
     graph: Graph
     nodes: set[str]
@@ -17,7 +17,7 @@ class Needed:
 
 
 def needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
-    """What some results depend on, in the graph and in the regions of its scans."""
+    """The dependencies of some results, in the graph and in the regions of its scans."""
     whole = needed_in(graph, ends)
     found = [whole]
     for scan in graph.of_kind(ScanNode):
@@ -27,5 +27,6 @@ def needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
 
 
 def needed_in(graph: Graph, ends: set[Result]) -> Needed:
+    """The dependencies of some results in their own graph."""
     nodes = graph.ancestors({result.node for result in ends})
     return Needed(graph, nodes, ends | {result for name in nodes for result in graph.inputs(name).values()})

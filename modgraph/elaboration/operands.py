@@ -1,4 +1,4 @@
-"""Operands of a block or router: each is checked against the type of its input, and names the axes of that type."""
+"""Operands of a block or router: each must fit the type of its input, and binds the axes that this type names."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tens
     reason = _misfit(declared, tensor.type, site.call.axes)
     if reason is None:
         return tensor if _keeps_axes_apart(declared, statement, site.call, site) else POISON
-    facts: Any = {"who": _described(site.call), "reason": reason, "way_out": f"send it {declared}"}
+    facts: Any = {"who": _describe(site.call), "reason": reason, "way_out": f"send it {declared}"}
     site.tell(errors.DoesNotFit(span=statement.span, notes=origins((tensor,), 0), **facts))
     return POISON
 
 
-def _described(call: BlockCall) -> str:
+def _describe(call: BlockCall) -> str:
     return f'{"block" if call.decision is None else "router"} "{call.name}"'
 
 
@@ -51,7 +51,7 @@ def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> s
 
 
 def _keeps_axes_apart(declared: TensorType, statement: ast.Input, call: BlockCall, site: Site) -> bool:
-    """Whether each word for an axis stands for another axis; if not, the body would mean something else."""
+    """Whether different names of axes stand for different axes; if not, the body would compute something else."""
     words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
     for word in words:
         call.named_by.setdefault(word, statement)
@@ -70,11 +70,11 @@ def _refuse_one_axis(first: str, second: str, axis: Axis, statement: ast.Input, 
     way_out = f'give the second value an axis of its own: -> rename({name}="{second}")'
     if axis.is_padded:
         type_ = ", ".join(first if each.span.text == second else each.span.text for each in statement.type.axes)
-        way_out = f"if one axis is meant, call it so in both: input {statement.name}: {statement.type.dtype}[{type_}]"
+        way_out = f"if both mean one axis, use one name for it: input {statement.name}: {statement.type.dtype}[{type_}]"
     notes = tuple(
         Note(text=f'"{word}" is an axis of this input', span=each.span)
         for word, each in ((first, earlier), (second, statement))
     )
     words = f'"{first}" of input "{earlier.name}" and "{second}" of input "{statement.name}"'
-    facts: Any = {"who": _described(call), "axis": axis, "words": words, "way_out": way_out}
+    facts: Any = {"who": _describe(call), "axis": axis, "words": words, "way_out": way_out}
     site.tell(errors.OneAxisForTwo(span=call.span, notes=notes, **facts))

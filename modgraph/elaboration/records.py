@@ -29,7 +29,7 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
     if isinstance(target, Poison):
         return POISON
     if not isinstance(target, RouterEntity):
-        _tell_no_part(expression, target, site)
+        _report_no_part(expression, target, site)
         return POISON
     records = target.router.record_names
     if expression.name not in records:
@@ -51,15 +51,15 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
 
 
 WAYS_OUT: dict[type, str] = {
-    ModuleEntity: "declare an array that is to be read: weight w: float[3, 8] = normal(0.02) y = (x, w) -> contract",
+    ModuleEntity: "declare a weight to read it: weight w: float[3, 8] = normal(0.02) y = (x, w) -> contract",
     PoolEntity: "name the router that chooses among its modules: r.gates",
-    Tensor: "values go through ops: x -> transpose",
-    Family: "members of a family are reached by [ ]",
+    Tensor: "apply an op to the value: x -> transpose",
+    Family: "take a member of the family with [ ]",
 }
 
 
-def _tell_no_part(expression: ast.Attribute, target: Any, site: Site) -> None:
-    """Tell of a dot behind what is no router."""
+def _report_no_part(expression: ast.Attribute, target: Any, site: Site) -> None:
+    """Report a dot behind a value that is not a router."""
     span, notes = site.at_fault(expression.target)
     way_out = next((advice for kind, advice in WAYS_OUT.items() if isinstance(target, kind)), WAYS_OUT[Tensor])
     facts = {"found": described(target), "name": expression.name, "way_out": way_out}

@@ -239,8 +239,8 @@ def _finish(
         outer.tell(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out="reduce it over that axis first"))
         return None
     if axis.is_padded and (pool := next((each for each in graph.of_kind(PoolNode) if each.over_batch), None)):
-        reason = f'a module of "{pool.name}" looks at all of its messages, those of examples that have ended too'
-        way_out = "take layer_norm or group_norm in it, or give the axis a number in the input's type"
+        reason = f'modules of "{pool.name}" depend on all of their messages, also on those of examples that have ended'
+        way_out = "use layer_norm or group_norm in it, or give the axis a number in the input's type"
         outer.tell(errors.DoesNotFit(span=span, who="a scan", reason=reason, way_out=way_out))
         return None
     node = ScanNode(name=names.node, types=types, span=span, region=region, carried=len(carried))

@@ -35,7 +35,7 @@ class Scope:
         self.frozen = frozen
         self.is_body = body
         self.names: dict[str, Any] = {}
-        self.ended: dict[str, str] = {}  # names that bodies within had for themselves, and what bodies
+        self.ended: dict[str, str] = {}  # names that were bound in inner bodies only, with the kind of body
         self.arguments: dict[str, Span] = {}  # where what the names of parameters stand for is given
         self.routers: dict[str, Any] = {}  # definitions of routers, of a file
         same = not body and outer is not None and (outer.path, outer.suffix) == (path, suffix)
@@ -104,11 +104,11 @@ class Scope:
         self.names[name] = value
 
     def end(self, names: Iterable[str], body: str) -> None:
-        """Keep in mind that a body within, which ends here, had names for itself."""
+        """Remember the names that were bound in an inner body, which ends here."""
         self.ended |= dict.fromkeys(names, body)
 
     def body_of(self, name: str) -> str | None:
-        """The kind of body within that had a name for itself, or None."""
+        """The kind of the inner body in which alone a name was bound, or None."""
         scope: Scope | None = self
         while scope is not None and name not in scope.ended:
             scope = None if scope.is_body else scope.outer

@@ -100,7 +100,7 @@ def _by_weights(weights: Tensor, sent: ast.Sent, site: Site) -> ByWeights:
 def _tell_unknown(called: ast.Name, site: Site) -> None:
     """Tell of a name behind `by` that stands for nothing here: a kind of router, an op, or nothing at all."""
     name = called.name
-    if site.tell_ended(name, called.span):
+    if site.report_ended(name, called.span):
         return
     if is_router(name) or site.scope.find_router(name) is not None:
         found, way_out = f'"{name}" is a kind of router', f"give it a name: router r = {name}, and x -> pool by r"

@@ -32,12 +32,12 @@ from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 
 MOST_AXES = 16
-MOST_NUMBERS = 2**50  # of a value of one example, so that no batch of them goes beyond what can be counted
-KEPT_BY = {  # how a value that a body binds is reached behind it
+MOST_NUMBERS = 2**50  # in a value of one example, so that sizes of batches stay below 2**63
+KEPT_BY = {  # how to use a value after the body that binds it
     "repeat": "bind {name} before the repeat too: then it has the value of the last round",
     "for": "bind {name} before the loop too: then it has the last value",
     "if": "bind {name} before the if, or in both branches",
-    "scan": "a scan gives what it yields: yield {name}, and one more name after as",
+    "scan": "yield it from the scan: yield {name}, and one more name after as",
 }
 
 
@@ -101,8 +101,8 @@ class Site:
             way_out = f"axis={name} names it; it is a number where what is sent has a fixed length along it"
         self.tell(AxisOfAnyLength(span=span, name=name, way_out=way_out))
 
-    def tell_ended(self, name: str, span: Span) -> bool:
-        """Whether a body that has ended had a name for itself, which is then told."""
+    def report_ended(self, name: str, span: Span) -> bool:
+        """Report a name that was bound only in an inner body; whether it was."""
         body = self.scope.body_of(name)
         if body is not None:
             self.tell(BoundInside(span=span, name=name, body=body, suggestion=KEPT_BY[body].format(name=name)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from modgraph.declare import Signature
 from modgraph.elaboration.entities import Poison, Tensor
-from modgraph.elaboration.formulas import Formula, apply_to, compute, formula_of, ones_like, spread
+from modgraph.elaboration.formulas import Formula, apply_to, broadcast_to, compute, formula_of, ones_like
 from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
@@ -18,12 +18,11 @@ from modgraph.types import Axis, TensorType, laid
 
 @dataclass(frozen=True)
 class Support:
-    """A choice, of at most so many places along an axis if there is a `bound`, and what it was made by.
+    """A choice, the scores that it compares, and the `bound` of how many places it chooses along an axis.
 
-    Wherever the choice is zero, so are the weights; what has no scores of its own is its own. `narrowed` counts what
-    took something from the choice since it was made, `pure` says that the weights are nothing but the choice. Where it
-    is `straight`, a gradient reaches what was not chosen too. `made` says that an op chose, and that it is not merely
-    where a function is zero.
+    Wherever the choice is zero, so are the weights; a choice without scores is its own. `narrowed` counts the ops that
+    removed places from the choice, `pure` says that the weights are the choice itself. Where it is `straight`, a
+    gradient reaches the other places too. `made` says that an op chose; else a function is zero there.
     """
 
     choice: Formula
@@ -36,7 +35,7 @@ class Support:
 
     @property
     def axis(self) -> Axis | None:
-        """The axis along which it chooses, if it does along one."""
+        """The axis along which it chooses, if there is one."""
         return None if self.bound.place is None else self.choice.type.shape[self.bound.place]
 
     @property
@@ -51,7 +50,7 @@ def support_of(weights: Result, graph: Graph) -> Support | None:
 
 
 def compute_choice(support: Support, weights: Tensor, site: Site) -> tuple[Tensor, Tensor] | Poison:
-    """The scores and the choice behind weights, of their shape; a choice without scores stands for them itself."""
+    """The scores and the choice behind weights, of their shape; a choice without scores is its own."""
     choice = compute(support.choice, weights.span, site)
     if support.scores is None or isinstance(choice, Poison):
         return choice if isinstance(choice, Poison) else (choice, choice)
@@ -76,8 +75,8 @@ def made_dense_by(weights: Result, graph: Graph) -> OpNode | None:
 
 
 def choice_lost_at(weights: Result, axis: Axis, graph: Graph) -> OpNode | None:
-    """The op, nearest to weights, at which a choice along an axis ends; None if there is none, or if what stands behind
-    the weights has been made anew of it: by weights of its own, or by a sum over other axes."""
+    """The op, nearest to weights, at which a choice along an axis ends; None if there is none, or if weights or sums
+    over other axes have computed new values from the choice."""
     supports, pending, seen = _Supports(graph), [weights], {weights}
     for result in pending:
         node = _op_of(result, graph)
@@ -97,7 +96,7 @@ def choice_lost_at(weights: Result, axis: Axis, graph: Graph) -> OpNode | None:
 
 
 def _op_of(result: Result, graph: Graph) -> OpNode | None:
-    """The op that a result is of."""
+    """The op that computes a result."""
     node = graph[result.node] if result.node in graph else None  # noqa: SIM401 (a graph is no dict)
     return node if isinstance(node, OpNode) else None
 
@@ -110,7 +109,7 @@ class _Supports:
     known: dict[Result, Support | None] = field(default_factory=dict)
 
     def is_choice(self, result: Result) -> bool:
-        """Whether a result is zero beyond what an op chose."""
+        """Whether a result is zero beyond the choice of an op."""
         support = self.of(result)
         return support is not None and support.made
 
@@ -152,14 +151,14 @@ def _may_be_zero(op: Op) -> bool:
 
 
 def _below(bound: Bound, type_: TensorType) -> Bound:
-    """A bound that says no more than that all places may be chosen is none."""
+    """A bound without its number where that allows all places."""
     size = None if bound.place is None else type_.shape[bound.place].size
     return Bound(bound.place) if bound.k is not None and size is not None and bound.k >= size else bound
 
 
 @dataclass(frozen=True)
 class _Use:
-    """An op of a graph, and what is known of its operands."""
+    """An op of a graph, and the supports of its operands."""
 
     node: OpNode
     index: int
@@ -176,10 +175,10 @@ class _Use:
         return tuple(formula_of(each, self.graph) for each in self.graph.inputs(self.node.name).values())
 
     def candidates(self) -> list[Support]:
-        """What is known of a result: what its op chose, or what each operand that it is zero with is zero with."""
-        made = self.node.op.chosen(self.signature)
-        if made is not None:
-            return [self._chosen(made)]
+        """The supports of a result: the choice of its op, or those of operands whose zeros it keeps."""
+        bound = self.node.op.chosen(self.signature)
+        if bound is not None:
+            return [self._chosen(bound)]
         found = [*self._with_one(), *self._over_all()]
         return found or [*self._where_zero()]
 
@@ -192,20 +191,20 @@ class _Use:
         return self._among_ranks(choice) or Support(choice, None, ANYWHERE if within is None else within.bound)
 
     def _among_ranks(self, choice: Formula) -> Support | None:
-        """What a comparison chooses of numbers that each stand once along an axis."""
-        ranks, of = self.operands[0], None
+        """The support of a comparison of ranks along an axis."""
+        ranks, scores = self.operands[0], None
         node = _op_of(ranks.source, self.graph) if isinstance(ranks.source, Result) else None
         ranking = None if node is None else node.op.ranked(self.graph.signature(node))
         if node is None or ranking is None or ranks.type.shape != self.type.shape:
             return None
-        k = self.node.op.among_ranks(ranks.type.shape[ranking.place].size)
-        if ranking.scores is not None and k is not None and k.lowest:
+        chosen = self.node.op.among_ranks(ranks.type.shape[ranking.place].size)
+        if ranking.scores is not None and chosen is not None and chosen.lowest:
             (ranked,) = self.graph.inputs(node.name).values()
-            of = apply_to(ranking.scores, formula_of(ranked, self.graph))
-        return None if k is None else Support(choice, of, Bound(ranking.place, k.count))
+            scores = apply_to(ranking.scores, formula_of(ranked, self.graph))
+        return None if chosen is None else Support(choice, scores, Bound(ranking.place, chosen.count))
 
     def _with_one(self) -> Iterator[Support]:
-        """What is known by each operand whose zeros are the result's, number by number."""
+        """The support of each operand whose zeros the result keeps, number by number."""
         op, slots = self.node.op, [*self.graph.inputs(self.node.name)]
         for place in op.zero_with():
             support = self.supports[place] if place < len(self.supports) else None
@@ -214,12 +213,12 @@ class _Use:
             narrows = bool(op.narrows) and slots[place] == op.narrows
             more, straight = support.narrowed + narrows, support.straight or op.straight
             found = replace(support, pure=support.pure and narrows, narrowed=more, straight=straight)
-            yield from self._spread(found, place)
+            yield from self._broadcast(found, place)
 
-    def _spread(self, support: Support, place: int) -> Iterator[Support]:
-        """What is known of an operand, with all axes of the result."""
-        choice = spread(support.choice, place, self.operands, self.type)
-        scores = spread(support.scores, place, self.operands, self.type) if support.scores is not None else None
+    def _broadcast(self, support: Support, place: int) -> Iterator[Support]:
+        """The support of an operand, broadcast to the result."""
+        choice = broadcast_to(support.choice, place, self.operands, self.type)
+        scores = broadcast_to(support.scores, place, self.operands, self.type) if support.scores is not None else None
         at = laid(support.choice.type.shape, self.type.shape)
         if choice is None or at is None:
             return
@@ -227,13 +226,13 @@ class _Use:
         yield replace(support, choice=choice, scores=scores, bound=bound)
 
     def _over_all(self) -> Iterator[Support]:
-        """What is known by all operands together, of an op that joins, moves or adds them."""
+        """The support by all operands together, of an op that joins, moves or adds them."""
         known = [each for each in self.supports if each is not None]
         bounds = tuple(None if each is None else each.bound for each in self.supports)
-        made = self.node.op.over_choices(self.signature, bounds) if known else None
-        if made is None:
+        propagated = self.node.op.over_choices(self.signature, bounds) if known else None
+        if propagated is None:
             return
-        op, bound = made
+        op, bound = propagated
         if len(known) == len(self.supports) > 1 and all(each.choice == known[0].choice for each in known):
             yield from self._of_one_choice(known)
             return
@@ -246,20 +245,20 @@ class _Use:
             yield Support(choice, self._scores(op), bound, *facts, made=any(each.made for each in known))
 
     def _of_one_choice(self, known: list[Support]) -> Iterator[Support]:
-        """What is known of a result by operands that are zero beyond one and the same choice."""
+        """The support of a result whose operands are zero beyond one and the same choice."""
         if known[0].choice.type.shape == self.type.shape:
             straight = any(each.straight for each in known)
             yield replace(min(known, key=lambda each: each.width), pure=False, straight=straight)
 
     def _choice(self, place: int) -> Formula | None:
-        """A choice in the place of an operand: what is known of it, or ones."""
+        """The choice in place of an operand: that of its support, or ones."""
         support, operand = self.supports[place], self.operands[place]
         if place in self.node.op.taken_as_is:
             return operand
         return ones_like(operand) if support is None else support.choice
 
     def _scores(self, op: Op) -> Formula | None:
-        """What modules are ranked by, laid as the result of an op that only moves axes is."""
+        """The scores of the choice, permuted by an op that only moves axes; None for other ops."""
         first = self.supports[0]
         moves = len(self.supports) == 1 and len(self.type.shape) >= len(self.operands[0].type.shape)
         if not moves or op != self.node.op or first is None or first.scores is None or first.bound.k is None:
@@ -267,12 +266,12 @@ class _Use:
         return apply_to(op, first.scores, index=self.index)
 
     def _where_zero(self) -> Iterator[Support]:
-        """Where the op itself makes zeros."""
+        """The support of an op that gives zeros itself."""
         where = self.node.op.zero_where()
         if where is None:
             return
         place, op = where
         choice = apply_to(Subtract(left=1.0, right=None), apply_to(op, self.operands[place]))
-        choice = choice and spread(choice, place, self.operands, self.type)
+        choice = choice and broadcast_to(choice, place, self.operands, self.type)
         if choice is not None:
             yield Support(choice, None, ANYWHERE, pure=False, made=False)

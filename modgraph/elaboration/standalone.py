@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
 
+from modgraph.declare import shown_value
 from modgraph.diagnostics import Report, Source
 from modgraph.elaboration.imports import Imports, resolved
 from modgraph.syntax import ast
@@ -24,15 +25,15 @@ class Standalone:
 
     @classmethod
     def of(cls, file: ast.File, imports: Imports) -> Standalone:
-        """A file whose imports were read. Files outside its folder move into it, and `import` says where."""
+        """A file whose imports were read. Files outside its folder move into it, and the imports' paths with them."""
         places = _places(imports)
         spec = Path(file.span.source.name)
-        texts = {place: _moved(*imports.files[path], path, place, places) for path, place in places.items()}
-        return cls(_moved(file.span.source, file, spec, spec.name, places), texts)
+        texts = {place: _move(*imports.files[path], path, place, places) for path, place in places.items()}
+        return cls(_move(file.span.source, file, spec, spec.name, places), texts)
 
 
 def read_standalone(file: ast.File, report: Report) -> Standalone:
-    """A file with all that it imports; what cannot be read is reported."""
+    """A file with everything that it imports. Reports files that cannot be read."""
     path = Path(file.span.source.name)
     imports = Imports.of_spec(path, report)
     imports.scope_of(file, path)
@@ -40,7 +41,7 @@ def read_standalone(file: ast.File, report: Report) -> Standalone:
 
 
 def _places(imports: Imports) -> dict[Path, str]:
-    """Where each file is to lie: where it lies now, seen from the spec's folder, or among those from elsewhere."""
+    """The new path of each file from the spec's folder: its present one, or one below `ELSEWHERE`."""
     within = [path for path in imports.files if path.is_relative_to(imports.root)]
     places = {path: path.relative_to(imports.root).as_posix() for path in within}
     for path in imports.files:
@@ -50,17 +51,12 @@ def _places(imports: Imports) -> dict[Path, str]:
     return places
 
 
-def _moved(source: Source, file: ast.File, path: Path, place: str, places: Mapping[Path, str]) -> str:
+def _move(source: Source, file: ast.File, path: Path, place: str, places: Mapping[Path, str]) -> str:
     """The text of a file that moves from a path to a place, with the paths of its imports from there."""
     text, folder = source.text, PurePosixPath(place).parent
     for statement in reversed(file.imports):
         there = places.get(resolved(path.parent / statement.path))
         if there is not None and os.path.normpath(folder / statement.path) != os.path.normpath(there):
             span = statement.path_span
-            text = f"{text[: span.start]}{_quoted(os.path.relpath(there, folder))}{text[span.end :]}"
+            text = f"{text[: span.start]}{shown_value(os.path.relpath(there, folder))}{text[span.end :]}"
     return text
-
-
-def _quoted(path: str) -> str:
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

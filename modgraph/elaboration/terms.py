@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from modgraph.declare import shown_value
 from modgraph.elaboration import errors
 from modgraph.elaboration.blocks import use_block
 from modgraph.elaboration.calls import CallArgument, arguments_for_block, arguments_of, settle
@@ -71,10 +72,10 @@ def _tell_unknown(term: ast.Name, site: Site) -> None:
         found = f'"{term.name}" is {described(other)}'
         way_out = f"for example: {term.name}=relu" if notes else ""
         if isinstance(other, Family) and other.members:
-            way_out = f"take one of its members: {term.name}[{next(iter(other.members))!r}]".replace("'", '"')
+            way_out = f"take one of its members: {term.name}[{shown_value(next(iter(other.members)))}]"
         site.tell(errors.WrongKind(span=span, notes=notes, needed=NEEDED, found=found, way_out=way_out))
         return
-    if site.tell_ended(term.name, term.span):
+    if site.report_ended(term.name, term.span):
         return
     suggestion = op_meant(term.name, site.visible(term.span, is_callable))
     site.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))

@@ -86,7 +86,7 @@ class PoolNode(Node):
 
     @property
     def over_batch(self) -> bool:
-        """Whether what a module makes of a message depends on the others that it gets."""
+        """Whether a module's result for a message depends on its other messages."""
         return any(node.op.over_batch for region in self.regions for node in region.graph.of_kind(OpNode))
 
     @property

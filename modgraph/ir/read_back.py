@@ -1,4 +1,4 @@
-"""A graph as it is stored, once it has been read back: what no version could open is never written."""
+"""Stores a graph only after it reads back: modgraph never writes a graph that it cannot open."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from modgraph.ir.node import InputNode
 
 
 class NotReadBack(AssertionError):
-    """What modgraph is about to write does not read back as it is: a fault of modgraph."""
+    """A value does not read back from the text that modgraph would write: a fault of modgraph."""
 
 
 def stored_form(graph: Graph) -> dict[str, Any]:
-    """The graph as JSON. Raises `NotReadBack` where that is read as another graph, or as none."""
+    """The graph as JSON. Raises `NotReadBack` where that reads back as another graph, or as none."""
     record = to_json(graph)
     try:
         found = from_json(json.loads(json.dumps(record)))
@@ -29,6 +29,6 @@ def stored_form(graph: Graph) -> dict[str, Any]:
 
 
 def _facts(graph: Graph) -> tuple[object, ...]:
-    """What two graphs that are the same have in common: the order of nodes too, in which noise is drawn."""
+    """The facts by which graphs are the same, with the order of nodes, in which noise is drawn."""
     order = [node.name for node in graph if not isinstance(node, InputNode)]
     return graph.name, dict(graph.parameters), order, graph.hash()

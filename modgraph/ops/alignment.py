@@ -97,7 +97,7 @@ class Pairwise(Op):
         return (self.of_two(use.tape, count, *operands),)
 
     def of_all_choices(self, op: Op, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        """What another op makes of two choices, of a result that is zero where both values are."""
+        """Another op and its bound for two choices, for a result that is zero where both values are."""
         if len(known) < 2 or not all(known):
             return None
         shape = signature.results[0].shape

@@ -93,7 +93,7 @@ class Reduction(AlongAxis):
         return self
 
     def _bound(self, bound: Bound, signature: Signature) -> Bound:
-        """What is known of the places that are not zero in any of those that are reduced."""
+        """The bound of the places that are not zero somewhere along the reduced axis."""
         found, reduced = moved(bound, without(signature.axes["position"])), signature.operands[0]
         size = reduced.shape[signature.axes["position"]].size
         if found.place is None or found.k is None or size is None:

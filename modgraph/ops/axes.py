@@ -209,7 +209,7 @@ class Expand(Op):
 
 
 def _repeated(op: Op, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-    """What a value's repetition along a new axis makes of choices."""
+    """The op itself and the bound of a choice repeated along a new axis."""
     bound, new = known[0], signature.axes["place"]
     return None if bound is None else (op, moved(bound, lambda place: place - (place <= new)))
 

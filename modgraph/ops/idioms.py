@@ -1,4 +1,4 @@
-"""Words of the field that are no op here: how what they mean is written, or that no op does it."""
+"""Names from other libraries that are no op here: what to write in their place, or that no op does the same."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ FLOATS, IMAGE, IDS = "float[6, 8]", "float[8, 6, 6]", "token[6, 11]"
 
 @dataclass(frozen=True)
 class Idiom:
-    """`code` is statements about a value x that bind y, and means what the words mean, `when` that needs saying.
+    """`code` has statements that compute y from x and mean the same as the words; `when` is a remark on them.
 
-    Where no op here `lacks` does it, the code is what comes nearest, if anything does, and `when` tells how it differs.
-    `x` is the type of the value that the code is about.
+    Where no op does the same, `lacks` says what no op does; the code is then the nearest, if there is one, and `when`
+    says how it differs. `x` is the type of x.
     """
 
     words: tuple[str, ...]

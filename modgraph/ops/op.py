@@ -13,7 +13,7 @@ from modgraph.types import Misfit, TensorType
 
 
 def check_one_kind(found: Sequence[TensorType]) -> None:
-    """Raises `Misfit` where some values are of each example and some over the batch."""
+    """Raises `Misfit` where some values are for each example and others over the batch."""
     if len({type_.per for type_ in found}) > 1:
         raise Misfit("it takes values of each example or values over the batch, not both")
 
@@ -30,18 +30,18 @@ class Op(Declaration):
     `remembers` says that it is a state, which its only weight is; `moves_state` that it says what the state that is its
     first operand becomes.
     `narrows` is the operand, by its name, of which it leaves a part, or all, as it is.
-    `keeps_zeros` says that it works on each number by itself, and that zero stays zero.
-    `without_gradient` are the operands, by name, that no gradient of its result reaches, as those of a choice.
-    `takes_logits` is the operand, by name, whose softmax it is of; `bounds` says that it squeezes each number between
-    zero and one, and `normalises` that its result is such a softmax, so that it is no logits any more.
-    `taken_as_is` are the operands, by place, that are no choices where choices stand for the others.
+    `keeps_zeros` says that it is a function of each number, and zero at zero.
+    `without_gradient` names the operands that no gradient of its result reaches, such as the choice of a route.
+    `takes_logits` names the operand to which it applies a softmax; `normalises` says that its result is that softmax,
+    and `bounds` that each number of its result is between zero and one.
+    `taken_as_is` has the operands, by place, that `over_choices` does not replace by choices.
     `straight` says that its gradient is not that of its value, and reaches what is zero.
     `stops_gradient` says that no gradient flows to what it is made of.
     `unchanged_by_zero` are the operands, by name, that as zeros leave the other one as it is.
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
-    `over_batch` says that what it gives an example depends on the others of the batch, in training at least.
+    `over_batch` says that the result for an example depends on other examples of the batch, at least in training.
     `constant_for` says for each operand which setting a number in its place is, where it may be one: `maximum(x, 0)`.
     `keeps` says what autograd keeps of an op that is a function of its operands and no more.
     `tokenizes` says that it makes tokens of raw data, or completes such tokens before anything reads them.
@@ -105,30 +105,30 @@ class Op(Declaration):
         return self
 
     def chosen(self, signature: Signature) -> Bound | None:
-        """Of a choice, a value of zeros and ones without gradient: the axis it is made along, and of how many."""
+        """The axis and the number of a choice, a value of zeros and ones without gradient; None for other ops."""
         return None
 
     def ranked(self, signature: Signature) -> Ranking | None:
-        """The axis along which it counts, if it does."""
+        """The axis along which the result holds ranks, if it does."""
         return None
 
     def among_ranks(self, size: int | None) -> AmongRanks | None:
-        """Which of the numbers 0, 1, 2, … before a size, if there is one, it is not zero for; None: any of them."""
+        """The ranks below `size`, if that is known, at which the result is not zero; None where it may be any."""
         return None
 
     def zero_with(self) -> tuple[int, ...]:
-        """The operands, by place, wherever one of which is zero the result is zero too, number by number."""
+        """The operands, by place, whose zeros the result keeps, number by number."""
         return (0,) if self.keeps_zeros else ()
 
     def zero_where(self) -> tuple[int, Op] | None:
-        """An operand, by place, and the op that is one for such of its numbers as make the result zero, and its
-        gradient too."""
+        """An operand, by place, and the op that gives one for those of its numbers at which the result and its gradient
+        are zero."""
         return None
 
     def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        """The op that makes of choices, ones and zeros, in the place of its operands a value that is zero only where
-        its own result is zero too, and the bound of that. `known` are the bounds of the operands; one that may be zero
-        nowhere has None, and counts as ones. None: nothing is known of the result."""
+        """An op to apply to choices, ones and zeros, in place of the operands, and the bound of its result: wherever
+        that is zero, the op's own result must be zero. `known` has the bounds of the operands; one without known zeros
+        has None, and ones in its place. None: the result has no known zeros."""
         return None
 
     def longest(self, signature: Signature) -> dict[str, int]:

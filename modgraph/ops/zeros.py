@@ -1,4 +1,4 @@
-"""Where results are zero because operands are: what ops make of choices, values of ones and zeros."""
+"""Which results are zero because operands are: ops applied to choices, values of ones and zeros."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Bound:
-    """At most `k` places along an axis, by its place from the last, are not zero; any number if `k` is None.
+    """At most `k` places along an axis are not zero, any number if `k` is None. `place` counts axes from the last.
 
-    Without a place, zeros may stand anywhere.
+    Without a place, zeros may be anywhere.
     """
 
     place: int | None = None
@@ -20,8 +20,8 @@ class Bound:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Along an axis, by its place from the last, the numbers 0, 1, 2, … stand once each at most. `scores` is the op
-    that makes of the operand what is largest where they are lowest, if they follow it."""
+    """A value with each of the ranks 0, 1, 2, … at most once along an axis; `place` counts axes from the last. `scores`
+    is the op whose result is largest where ranks of the operand are lowest, if they rank it."""
 
     place: int
     scores: Any = None
@@ -29,36 +29,36 @@ class Ranking:
 
 @dataclass(frozen=True)
 class AmongRanks:
-    """Of the numbers 0, 1, 2, … so many at most, the lowest or others."""
+    """At most `count` of the ranks 0, 1, 2, …, the `lowest` ones or others."""
 
     count: int
     lowest: bool
 
 
-Bounds = tuple[Bound | None, ...]  # of each operand; None where it may be zero nowhere
+Bounds = tuple[Bound | None, ...]  # of each operand; None for one without known zeros
 ANYWHERE = Bound()
 
 
 def moved(bound: Bound, to: Callable[[int], int | None]) -> Bound:
-    """The bound of a value whose axes stand elsewhere: `to` gives the new place of an axis, None where it has none."""
+    """The bound after axes moved: `to` gives the new place of an axis, None where it has none."""
     place = None if bound.place is None else to(bound.place)
     return ANYWHERE if place is None else Bound(place, bound.k)
 
 
 def without(position: int) -> Callable[[int], int]:
-    """Where axes stand once the one at a position is gone."""
+    """The new place of an axis once the one at a position is removed."""
     return lambda place: place if place > position else place + 1
 
 
 def within_either(bounds: Bounds) -> Bound:
-    """The bound of a value that is one of several."""
+    """The bound of a value whose numbers come from one of several values."""
     places = {None if bound is None else bound.place for bound in bounds}
     (place,) = places if len(places) == 1 else (None,)
     return ANYWHERE if place is None else Bound(place, _combined(bounds, max))
 
 
 def within_all(bounds: Bounds) -> Bound:
-    """The bound of a value that is not zero where any of several is not."""
+    """The bound of a value that is zero only where all of several values are."""
     either = within_either(bounds)
     return either if either.place is None else Bound(either.place, _combined(bounds, sum))
 

@@ -23,7 +23,7 @@ def choice_forms(pool: PoolFacts) -> tuple[Lowering, ...]:
     every = "every module runs and is masked, selection saves nothing"
     masked = Lowering(MASKED, "modgraph.nn.SelectedMasked", every, exportable=False)
     reference = definition(SELECTED)
-    every_module = () if pool.over_batch else (masked,)  # a module that looks at its other messages gets those alone
+    every_module = () if pool.over_batch else (masked,)  # with other messages than its own, a module's results change
     if not pool.in_scan:
         return grouped, per_module, *every_module, reference
     rest = (*every_module, *(replace(form, exportable=False) for form in (per_module, reference)))

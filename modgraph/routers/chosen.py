@@ -86,7 +86,7 @@ class Chosen(Router):
         return definition(EVERY_EDGE) if self.straight else super().reference_form
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
-        if not self.straight:  # weights are taken by index once for each module that may be chosen: not if all may be
+        if not self.straight:  # gathering copies weights for each choice, which does not pay where all may be chosen
             return choice_forms(replace(pool, gathers=pool.gathers and self.k < pool.size))
         reason = "every module runs while a model learns: a straight-through gate's gradient reaches all of them"
         return (Lowering("dense", "modgraph.nn.SelectedDense", reason, exportable=False), self.reference_form)

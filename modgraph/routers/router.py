@@ -26,7 +26,7 @@ class PoolFacts:
     weights: int = 0  # of one module
     routes: int = 1  # that send one value through all of its modules, the one that asks among them
     in_scan: bool = False  # used once for each step of a sequence, where nothing may depend on how many chose a module
-    over_batch: bool = False  # what a module makes of a message depends on the others that it gets
+    over_batch: bool = False  # a module's result for a message depends on its other messages
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class PoolTypes:
 
 
 def check_padding(pool: PoolTypes, outer: Shape) -> None:
-    """Raises `Misfit` where every module gets padding for messages, and makes other things of the rest for it."""
+    """Raises `Misfit` where padding among the messages would change a module's results for the others."""
     padded = next((axis for axis in outer if axis.is_padded), None)
     if pool.over_batch and padded is not None:
-        reason = f'what the modules of "{pool.name}" make of a message depends on the others, padding of "{padded}" too'
-        raise Misfit(reason, "take layer_norm or group_norm in it, or give the axis a number in the input's type", 0)
+        reason = f'modules of "{pool.name}" depend on all of their messages, also on padding of "{padded}"'
+        raise Misfit(reason, "use layer_norm or group_norm in it, or give the axis a number in the input's type", 0)
 
 
 @dataclass(frozen=True)

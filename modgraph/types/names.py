@@ -1,4 +1,4 @@
-"""What a name is that a spec gives in a string, and the path that names of scopes make."""
+"""Names that a spec gives in strings, and dotted paths of such names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ WORD = re.compile(r"\w+")
 
 
 def is_word(text: str) -> bool:
-    """Whether a text is one word: letters, digits and underscores, no digit first, in Unicode's normal form.
+    """Whether a text is one word: letters, digits and underscores, no digit first, in Unicode's normal form NFKC.
 
-    Only so is a name one name everywhere: two words that look alike are equal, and Python reads them as they are.
+    Python normalises identifiers to NFKC, so any other name would change in PyTorch source.
     """
     return text.isidentifier() and WORD.fullmatch(text) is not None and unicodedata.is_normalized("NFKC", text)
 
@@ -24,18 +24,18 @@ def is_path(text: str) -> bool:
 
 
 def word_problem(text: str) -> str:
-    """What a text that is no word lacks, to follow the thing that it names."""
+    """Why a text is no word, as the end of a message."""
     if is_word(unicodedata.normalize("NFKC", text)):
         return "must be in Unicode's normal form NFKC"
     return "must be a word of letters, digits and underscores"
 
 
 def is_key(value: Any) -> bool:
-    """Whether a constant can stand in the name of a node or a weight: a whole number from 0, or a word."""
+    """Whether a constant can be part of the name of a node or weight: a whole number from 0, or a word."""
     return (type(value) is int and value >= 0) or (isinstance(value, str) and is_word(value))
 
 
 def word_like(text: str) -> str:
-    """The word that a text comes nearest to, "" if it has none in it."""
+    """The word nearest to a text, "" if there is none."""
     word = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", text)).strip("_")
     return word if is_word(word) else ""

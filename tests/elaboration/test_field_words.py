@@ -219,7 +219,7 @@ def test_a_name_that_a_body_has_for_itself_is_said_to_be_of_that_body(body: str,
     with pytest.raises(ModgraphError) as caught:
         modgraph.loads(f"model m() {{ input x: float[6, 8] pool e[4] = linear(8) {body} {use} output y }}")
     (only,) = caught.value.diagnostics
-    assert (only.code, only.text()) == ("MG201", f'"v" is bound inside the {kind} alone')
+    assert (only.code, only.text()) == ("MG201", f'"v" is bound only inside the {kind}')
 
 
 @pytest.mark.parametrize("body", ["repeat l[i] in 0..3 { v = v -> relu }", "for i in 0..3 { v = v -> tanh }"])

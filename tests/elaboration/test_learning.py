@@ -105,7 +105,7 @@ def test_weights_that_no_loss_reaches_are_told_and_get_no_gradient(case: str) ->
 @pytest.mark.parametrize("case", UNTAUGHT)
 def test_weights_that_only_a_balance_reaches_are_told(case: str) -> None:
     (warning,) = [each for each in found(UNTAUGHT[case]) if each.code == "MG414"]
-    assert "among one chosen" in warning.text()
+    assert "of a single choice" in warning.text()
 
 
 @pytest.mark.parametrize("case", TAUGHT)

@@ -112,12 +112,12 @@ class EmptyFamily(Caution):
 
 
 class ChoiceLost(Caution):
-    """Modules are chosen, and what weighs their results is made of that choice by an op whose result is not zero where
-    its operand is. So every module runs on every token, whatever was chosen. Products, sums of choices, `where` with
-    zero, `masked_softmax`, functions that are zero at zero, and what moves, joins, cuts or reduces axes keep zeros."""
+    """The spec chooses modules, and an op between the choice and their weights gives numbers other than zero where its
+    operand is zero. So every module runs on every token, whatever was chosen. Products, sums of choices, `where` with
+    zero, `masked_softmax`, functions that are zero at zero, and ops that move, join, cut or reduce axes keep zeros."""
 
     code = "MG411"
-    message = 'a choice of modules ends at "{op}", which keeps no zeros: every module runs'
+    message = 'a choice of modules ends at "{op}", which does not keep its zeros: every module runs'
     help = "{way_out}"
     example = (
         "model m() { input x: float[5, 4] pool p[3] = linear(4) s = x -> linear(p) "
@@ -128,12 +128,12 @@ class ChoiceLost(Caution):
 
 
 class NoLogits(Caution):
-    """An op takes a softmax of its operand, or its loss, and gets probabilities. A softmax of probabilities is nearly
-    the same for all classes: what learns from it learns slowly, and never becomes certain. Logits are any numbers, such
-    as a `linear` gives; what `log_softmax` gives are logits still."""
+    """An op that applies a softmax to its operand gets probabilities. A softmax of probabilities is nearly the same for
+    all classes, so the model learns slowly and never becomes certain. Logits are unbounded numbers, such as the result
+    of `linear`; the result of `log_softmax` is logits too."""
 
     code = "MG412"
-    message = '"{op}" takes logits, and "{made}" has made numbers between zero and one of them'
+    message = '"{op}" takes logits, but gets numbers between zero and one from "{made}"'
     help = "{way_out}"
     example = (
         "model m() { input x: float[4] target label: class[3] p = x -> linear(3) -> softmax output p "
@@ -145,9 +145,9 @@ class NoLogits(Caution):
 
 
 class NotLearned(Caution):
-    """Weights that are not frozen stay as they start, since no gradient of a loss reaches them: none passes a choice or
-    a comparison, and a softmax among a single chosen module is one whatever its score. An algorithm of the recipe
-    (`em`, `reinforce`) teaches a router that draws and records what it drew by."""
+    """Weights that are not frozen keep their initial values, since no gradient of a loss reaches them: none passes a
+    choice or a comparison, and a softmax over a single chosen module is one whatever its score. An algorithm of the
+    recipe (`em`, `reinforce`) trains a router that draws and records the logits of the draw."""
 
     code = "MG413"
     message = "no gradient of a loss reaches {what}{why}"
@@ -162,8 +162,8 @@ class NotLearned(Caution):
 
 
 class NotTaught(Caution):
-    """The task depends on weights, but no gradient of it reaches them, only that of other losses, such as one that
-    balances the use of modules. A router among them does not learn which module suits a token. The task are the losses
+    """The task depends on weights that its gradient does not reach; only other losses train them, such as a loss that
+    balances the use of modules. So a router does not learn which module suits a token. The losses of the task are those
     that depend on a target or compare two values."""
 
     code = "MG414"

@@ -18,9 +18,9 @@ class UnknownName(Diagnostic):
 
 
 class BoundInside(UnknownName):
-    """The name is that of a value which a body that has ended had for itself."""
+    """The name belongs to a value inside a body that ends above."""
 
-    message = '"{name}" is bound inside the {body} alone'
+    message = '"{name}" is bound only inside the {body}'
     body: str
 
 
@@ -88,7 +88,7 @@ class WrongKind(Diagnostic):
 
 
 class NoPart(WrongKind):
-    """A dot stands behind what is no router: it reaches what a router records, and nothing of a module or a value."""
+    """A dot follows a value that is not a router: `router.name` is a record of a router, and nothing else has parts."""
 
     message = '{found} has no "{name}": a dot reaches what a router records'
     name: str

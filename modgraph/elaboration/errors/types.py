@@ -54,12 +54,12 @@ class AxisDiffers(Diagnostic):
 
 
 class OneAxisForTwo(Diagnostic):
-    """The inputs of a block or router name two axes, and a use sends both the same one. The body would compute
-    something else: `(a, b) -> contract` keeps two axes apart, and aligns one that both values have. What has a number
-    can be sent with another name, `x -> rename(expert="other")`; an axis of any length cannot be read twice."""
+    """The inputs of a block or router name two axes, and a use sends the same axis for both. The body would compute
+    something else: `(a, b) -> contract` keeps two axes apart, and aligns one that both values have. An axis with a
+    number can get another name first, `x -> rename(expert="other")`; an axis of any length cannot."""
 
     code = "MG306"
-    message = "{who} keeps {words} apart, and this use sends both the axis {axis}"
+    message = "{who} keeps {words} apart, and this use sends the axis {axis} for both"
     help = "{way_out}"
     example = (
         "block pairs() { input a: float[one, 4] input b: float[other, 4] y = (a, b) -> contract output y } "
