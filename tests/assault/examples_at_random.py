@@ -32,6 +32,7 @@ def _values(type_: TensorType, ends: Mapping[str, int], size: int, generator: to
     if type_.dtype == "length":
         lengths = torch.randint(1, ends[type_.of] + 1, (size,), generator=generator)
         lengths[0] = ends[type_.of]
+        lengths[-1] *= bool(torch.rand((), generator=generator) < 0.85)  # sometimes there is nothing of an example
         return lengths
     shape = [size, *(ends[axis.name] if axis.size is None else axis.size for axis in type_.shape)]
     if type_.size is not None:
@@ -82,11 +83,11 @@ def real_part(graph: Graph, type_: TensorType, batch: Batch, value: Tensor) -> T
 
 
 def alone(graph: Graph, batch: Batch, at: int) -> Batch:
-    """One example of a batch by itself, cut to its lengths."""
+    """One example of a batch by itself, cut to its lengths; one place is left where there is nothing of it."""
     lengths = graph.length_inputs()
     found = {}
     for name, type_ in (graph.input_types | graph.target_types).items():
-        ends = [int(batch[lengths[axis.name]][at]) if axis.name in lengths else None for axis in type_.shape]
+        ends = [max(1, int(batch[lengths[axis.name]][at])) if axis.name in lengths else None for axis in type_.shape]
         found[name] = batch[name][(slice(at, at + 1), *map(slice, ends))].clone()
     return found
 

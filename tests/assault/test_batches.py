@@ -1,4 +1,4 @@
-"""An example gives the same alone and among others, in torch and in ONNX Runtime: outputs within 1e-5, equal choices."""
+"""An example gives the same alone and among others, in torch and ONNX Runtime: outputs within 1e-5, equal choices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from modgraph.backends.onnx import deterministic
 from modgraph.backends.torch import Model
 from modgraph.declare import Role
 from modgraph.ir import Graph, RouteNode
-from tests.assault.examples_at_random import Batch, alone, batch_for, with_rubbish
+from tests.assault.examples_at_random import Batch, alone, batch_for, real_part, with_rubbish
 from tests.assault.written_specs import ALL, spec_of
 
 BATCHES = (2, 7, 64)
@@ -28,6 +28,7 @@ Computed = Callable[[Batch], Mapping[str, Tensor]]
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in SMALL else pytest.mark.slow) for name in ALL])
 def test_an_example_is_the_same_alone_and_among_others(name: str, tmp_path: Path) -> None:
     graph = spec_of(name).ir
+    results = graph.outputs | graph.records()
     model = spec_of(name).build(seed=3).eval()
     modgraph.export(model, tmp_path / "m.onnx", routing=True)
     ways = {"torch": by_torch(deterministic(model)), "ONNX Runtime": by_bundle(Bundle(tmp_path / "m.onnx"))}
@@ -36,10 +37,12 @@ def test_an_example_is_the_same_alone_and_among_others(name: str, tmp_path: Path
         for way, compute in ways.items():
             together = compute(batch)
             for at in range(min(size, 7)):
-                single = compute(alone(graph, batch, at))
-                for each, value in single.items():
-                    place = f"{way}, {each} of example {at} of {size}"
-                    hold(value[0], together[each][at], place, exactly=each in choices(graph))
+                single = alone(graph, batch, at)
+                for each, value in compute(single).items():
+                    place, type_ = f"{way}, {each} of example {at} of {size}", graph.type_of(results[each])
+                    real = real_part(graph, type_, single, value)[0]
+                    among = real_part(graph, type_, batch, together[each])[at]
+                    hold(real, among, place, exactly=each in choices(graph))
 
 
 def by_torch(model: Model) -> Computed:

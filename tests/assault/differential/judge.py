@@ -29,7 +29,7 @@ from tests.assault.differential.case import (
     op_nodes,
 )
 from tests.assault.differential.failures import first_line
-from tests.assault.examples_at_random import alone
+from tests.assault.examples_at_random import alone, real_part
 from tests.backends.torch.test_source import computed, made_of
 from tests.reference import Unsupported
 
@@ -89,17 +89,16 @@ def _hold_examples(case: Case, counts: Counter[str]) -> None:
     """Each example by itself gives what it gives in the batch."""
     if looks_at_the_batch(case.graph):
         return
-    named = {**case.graph.outputs, **case.graph.records()}
     together = by_torch(case, case.model)
     with torch.no_grad(), in_64_bits():
         for at in range(EXAMPLES):
             single = alone(case.graph, case.batch, at)
             found = case.model.compute(single, losses=False, routing=True)
-            values = found.outputs | found.routing
-            for name in named:
+            for name, value in (found.outputs | found.routing).items():
                 if case.types[name].per == "example":
-                    here = together[name][at][tuple(map(slice, values[name].shape[1:]))]
-                    hold("an example alone and in a batch", {name: values[name][0]}, {name: here})
+                    real = real_part(case.graph, case.types[name], single, value)[0]
+                    here = together[name][at][tuple(map(slice, real.shape))]
+                    hold("an example alone and in a batch", {name: real}, {name: here})
     counts["examples alone"] += EXAMPLES
 
 
