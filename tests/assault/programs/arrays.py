@@ -136,6 +136,6 @@ def remembered(writer: Writer) -> None:
     if not plain(type_):
         return
     writer.line(f"state {name}: {written_type(floats(*type_.shape[-1:]))} = normal(0.2)")
-    writer.line(f"{mean} = {source} -> batch_mean")
+    writer.line(f"{mean} = {source} -> {writer.rng.choice(('batch_mean', 'batch_variance'))}")
     writer.line(f"next {name} = 0.9 * {name} + 0.1 * {mean}")
     writer.bind(f"{source} - (({mean}, {name}) -> training_or_inference)", type_)

@@ -30,6 +30,8 @@ def a_route(writer: Writer) -> None:
         writer.bind(f"{router}.gates", floats(*type_.shape[:-1], Axis(pool.size, pool.name)))
     if writer.chance(0.15):
         writer.bind(f"{source} -> {pool.name} by {router}", writer.values[value])
+    if writer.chance(0.1) and not writer.depth:
+        writer.line(f"grow {pool.name} by {router} when ({router}.gates -> batch_mean -> max(axis=-1)) > 2")
 
 
 CHOICES = ("top_k({k})", "top_k({k})", "top_k(1)", "above(0.1)", "top_k(1, axis={where})", "log_softmax -> draw")
