@@ -27,7 +27,8 @@ SMALL = ("tests/papers/deepseek_moe",)
 def test_some_programs_agree_in_every_form() -> None:
     counts = sum((judge_number(n) for n in range(IN_SUITE)), Counter[str]())
     assert counts["compared"] > 0.8 * IN_SUITE, counts
-    assert counts["source"] == counts["compared"]
+    assert counts["source"] + counts["no source"] == counts["compared"]
+    assert counts["source"] > 0.9 * counts["compared"]
     assert counts["bundles compared"] > 0
     assert counts["gradients"] > 0
 
