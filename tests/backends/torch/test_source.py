@@ -281,3 +281,14 @@ def test_a_file_that_its_user_has_changed_is_no_longer_ours(tmp_path: Path) -> N
     assert made_by_modgraph(path)
     path.write_text(path.read_text().replace("torch", "torch  # mine"))
     assert not made_by_modgraph(path)
+
+
+def test_a_value_that_a_router_shows_is_not_overwritten_before_it_is_returned() -> None:
+    text = """model m() { input x: float[time, 4] pool p = [layer_norm -> linear(4)]
+      router r = truncated_kernel(bias=true) y = x -> p by r output y loss 2 * importance(r) }"""
+    check(modgraph.loads(text).build(seed=1))
+
+
+def test_a_frozen_pool_that_was_grown() -> None:
+    text = "model m() { input x: float[2, 6] frozen { pool p[2] = linear(2) } grow p[2] y = x -> p output y }"
+    check(modgraph.loads(text).build(seed=1))

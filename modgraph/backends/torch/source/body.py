@@ -45,7 +45,7 @@ class Body:
         self.begun: dict[str, str] = {}  # pools taken by index, made before a scan
         self.values: dict[Result, Value] = {}
         self.left = Counter(self.uses)  # how often each value is still to be read
-        self.owner: dict[str, Result] = {}  # which value a name stands for
+        self.owners: dict[str, list[Result]] = {}  # which values a name stands for
         self.waiting: list[Result] = []  # values that stand in no line yet, in their order
         self.lines: list[str] = []
         self.masks: dict[str, str] = {}
@@ -137,12 +137,24 @@ class Body:
         """A value is computed so: in a line of its own, or within the line of the one that reads it."""
         if isinstance(said, ast.Name | ast.Attribute | ast.Constant):
             self.values[result] = self.value(result, said)
+            self._shares_name(result)
         elif self.uses[result] == 1 and consumer is not None and self._within(result, consumer, said):
             self.values[result] = self.value(result, said)
             self.waiting.append(result)
         else:
             self.settle(said)
             self._assign(result, said)
+
+    def is_same(self, result: Result, other: Result) -> None:
+        """A value is another one, which has been computed."""
+        self.values[result] = self.values[other]
+        self._shares_name(result)
+
+    def _shares_name(self, result: Result) -> None:
+        """A name that stands for this value too is not given to another as long as something reads it."""
+        said = self.values[result].said
+        if isinstance(said, ast.Name) and said.id in self.owners:
+            self.owners[said.id].append(result)
 
     def _within(self, result: Result, consumer: str, said: Expression) -> bool:
         """Whether a value needs no name: it has none in the spec, and is short."""
@@ -162,11 +174,11 @@ class Body:
         unsaid = [*(self.values[each].said for each in self.waiting), *([before] if before is not None else [])]
         waiting = {each.id for one in unsaid for each in ast.walk(one) if isinstance(each, ast.Name)}
         for called in names(self.called(result)):
-            old = self.owner.get(called)
-            is_free = old is not None and self.left[old] <= 0 and called not in waiting and called != batch
+            old = self.owners.get(called, [])
+            is_free = old and all(self.left[each] <= 0 for each in old) and called not in waiting and called != batch
             if called not in self.taken or is_free:
                 break
-        self.owner[called] = result
+        self.owners[called] = [result]
         self.taken.add(called)
         return called
 

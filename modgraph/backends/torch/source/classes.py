@@ -18,6 +18,7 @@ from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.names import class_name, is_attribute, is_plain_name, numbered, reserved
 from modgraph.backends.torch.source.quote import literal, prose
 from modgraph.ir import GraphWeight
+from modgraph.nn.pool import Pool
 
 NAME = "\0"  # placeholder of a class's name in its text; no text holds this character
 LINE = 112
@@ -167,6 +168,8 @@ def is_list(module: nn.Module) -> bool:
 
 def member_expression(said: str, here: nn.Module, name: str) -> str:
     """The expression for the member of a module under a name; `said` is the expression for the module."""
+    if name.isdigit() and isinstance(here, Pool):
+        return f"{said}.expert({name})"
     if name.isdigit() and is_list(here):
         return f"{said}[{name}]"
     member = attribute(here, name)

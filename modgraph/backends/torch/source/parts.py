@@ -37,7 +37,7 @@ def part_of(writer: Writer, scope: Scope, plan: Plan) -> None:
     home = Class(writer.home.file, root, f"{scope.path}.")
     names = ["x"] if len(scope.takes) == 1 else [writer.body.called(each) for each in scope.takes]
     takes = [inner.argument(each, called) for each, called in zip(scope.takes, names, strict=True)]
-    inner.owner |= dict(zip(takes, scope.takes, strict=True))
+    inner.owners |= {called: [each] for called, each in zip(takes, scope.takes, strict=True)}
     Writer(inner, home, writer.graph, paths_of(root), writer.rules, prefix=f"{scope.path}.").write(scope.steps)
     found = inner.variables(gives)
     held_all(home, writer.graph)
