@@ -20,7 +20,7 @@ from tests.assault.programs.reduced import reduced
 from tests.assault.written_specs import ALL, spec_of
 
 PARTS = 100  # of 100 programs each
-IN_SUITE = 32
+IN_SUITE = 26
 SMALL = ("tests/papers/deepseek_moe",)
 
 
