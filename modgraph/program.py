@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Program:
-    """An architecture: its graph, where it was read from, the warnings on the way, new names by those that it says an
-    earlier version had, and its text with those of the files that it imports."""
+    """An architecture: its graph, its source, warnings, new names by those of an earlier version, and its text with
+    those of the files that it imports."""
 
     ir: Graph
     source: Source | None = None

@@ -40,7 +40,7 @@ def find_all(name: str) -> list[type[Declaration]]:
 
 
 ALMOST_EQUAL = 0.8
-ONE_LETTER = 0.74  # as alike as words of four letters that differ in one: what is less may be another word of the field
+ONE_LETTER = 0.74  # as alike as words of four letters that differ in one; less alike names may be other words
 
 
 def op_meant(name: str, in_scope: Iterable[str]) -> str:
@@ -85,12 +85,12 @@ def _op_or_name(name: str, here: list[str]) -> str:
 
 
 def _is_longer(name: str, known: str) -> bool:
-    """Whether a name says more than a known one, as `masked_mean` does: it is no misspelling of it."""
+    """Whether a name holds a known one and more, as `masked_mean` does, and so is no misspelling of it."""
     return len(name) > len(known) + 1 and known in name.lower()
 
 
 def _idiom(name: str) -> str | None:
-    """The help line for a word of the field that is written otherwise, or that no op does."""
+    """The help line for a name from another library."""
     idiom = next((idiom for idiom in IDIOMS if _plain(name) in map(_plain, idiom.words)), None)
     return idiom.help(name) if idiom is not None else None
 

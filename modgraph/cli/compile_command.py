@@ -28,8 +28,8 @@ class UnknownSuffix(Diagnostic):
 
 
 class UnknownLowering(Diagnostic):
-    """The form of routing asked for by `--lowering` can compute no route of this model. The notes list the forms that
-    can, by route."""
+    """The form that `--lowering` asks for can compute no route of this model. The notes list those that can, by
+    route."""
 
     code = "MG112"
     message = 'no route of this model has the form "{form}"'

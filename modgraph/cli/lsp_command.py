@@ -29,6 +29,6 @@ def run(options: argparse.Namespace) -> int:
         raise ModgraphError([NeedsExtra(package="pygls", extra="lsp")])
     from modgraph.lsp.server import server
 
-    with open(os.dup(sys.stdout.fileno()), "wb") as out:  # noqa: PTH123 - pygls closes what it writes to
+    with open(os.dup(sys.stdout.fileno()), "wb") as out:  # noqa: PTH123 - pygls closes its output
         server.start_io(sys.stdin.buffer, out)
     return 0

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     files, imports = {f"{name}.mod": STARTER.replace("NAME", name)}, dict[str, str]()
     if options.source is not None:
         files, imports = _copied(name, options.source)
-    there = [path for path in imports if _is_there(path, imports[path])]
+    there = [path for path in imports if _has_text(path, imports[path])]
     _refuse_existing(files, [path for path in imports if path not in there])
     for path, text in {**files, **{path: text for path, text in imports.items() if path not in there}}.items():
         with writing(path):
@@ -84,19 +84,19 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _is_there(path: str, text: str) -> bool:
-    """Whether a file holds a text already."""
+def _has_text(path: str, text: str) -> bool:
+    """Whether a file exists with this text."""
     found = read(path, Report()) if exists(path) else None
     return found is not None and found.text == text
 
 
 def _refuse_existing(files: Mapping[str, str], imports: Sequence[str]) -> None:
-    """Raises `ModgraphError` for files that are in the way, and for imported ones that the copy is called like."""
+    """Raises `ModgraphError` for files that exist, and for imported ones that have the copy's name."""
     faults = [FileExists(path=path) for path in files if os.path.lexists(path)]
-    elsewhere = "run it in an empty folder: the spec imports a file of this name"
+    elsewhere = "run it in an empty folder: the spec imports a file with this name"
     for path in imports:
         if path in files:
-            faults.append(FileExists(path=path, way_out="choose another name: the spec imports a file of this one"))
+            faults.append(FileExists(path=path, way_out="choose another name: the spec imports a file with this one"))
         elif os.path.lexists(path):
             faults.append(FileExists(path=path, way_out=elsewhere))
     if faults:

@@ -15,9 +15,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import reason_of
 
 OF_ALLOCATORS = ("can't allocate memory", "not enough memory", "out of memory")  # as torch's say it
-
-
-BYTES = re.compile(r"tried to allocate (\d+) bytes")  # what torch says of the processor's memory
+BYTES = re.compile(r"tried to allocate (\d+) bytes")  # in torch's message for the processor's memory
 
 
 class OutOfMemory(Diagnostic):
@@ -51,7 +49,7 @@ def message_of(error: Exception) -> Diagnostic | None:
     """The message of a failure that the surroundings of a command caused; None for any other."""
     allocator = isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OF_ALLOCATORS)
     if isinstance(error, MemoryError) or allocator:
-        return OutOfMemory(reason=_asked_for(str(error)))
+        return OutOfMemory(reason=_describe_request(str(error)))
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return OutOfMemory(reason=f": {reason_of(error)}")
     if isinstance(error, OSError):
@@ -59,8 +57,8 @@ def message_of(error: Exception) -> Diagnostic | None:
     return None
 
 
-def _asked_for(words: str) -> str:
-    """How much was asked for and is free, as far as an allocator tells it."""
+def _describe_request(words: str) -> str:
+    """How much memory was requested and is free, where the allocator's message has it."""
     asked, free = BYTES.search(words), free_memory()
     if asked is None or free is None:
         return ""

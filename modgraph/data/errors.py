@@ -28,7 +28,7 @@ class DataDoesNotFit(Diagnostic):
 
 class UnknownArray(Diagnostic):
     """A file has an array that is neither an input nor a target of the spec, and lacks one that is. If its name is
-    misspelt, what it tells would be missing: without the lengths of examples, padding would be learnt from."""
+    misspelt, the model would train without it: without the lengths of examples it would learn from padding."""
 
     code = "MG521"
     message = '"{path}" has an array "{name}", and the spec has no input or target of that name'

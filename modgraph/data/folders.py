@@ -27,10 +27,10 @@ class Layout:
 
 
 def folders_in(path: Path, what: str, layout: Layout) -> list[Path]:
-    """The folders in one, at least one; hidden ones do not count. Raises `ModgraphError`, also where a name is no text:
-    it goes into metrics, bundles and pages."""
+    """The folders in one, at least one; hidden ones do not count. Raises `ModgraphError`, also where a name cannot be
+    shown: names go into metrics, bundles and pages."""
     found = [each for each in _entries(path, layout) if _is_folder(each, layout) and not each.name.startswith(".")]
-    if wrong := {each: reason for each in found if (reason := _no_text(each.name))}:
+    if wrong := {each: reason for each in found if (reason := _name_problem(each.name))}:
         faults = (layout.fault(each, reason, f"rename the folder of the {what}") for each, reason in wrong.items())
         raise ModgraphError([diagnostic for fault in faults for diagnostic in fault.diagnostics])
     if not found:
@@ -47,12 +47,12 @@ def images_in(path: Path, layout: Layout) -> list[Path]:
     return found
 
 
-def _no_text(name: str) -> str | None:
+def _name_problem(name: str) -> str | None:
     """Why the name of a folder cannot be that of a class or a group, or None."""
     if is_not_utf8(name):
         return "its name is not UTF-8"
     if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in name):
-        return "its name has signs that end a line or control a terminal"
+        return "its name has characters that end a line or control a terminal"
     return None
 
 

@@ -27,9 +27,9 @@ class Npz(DataSet):
     seed: int = setting(0, min=0, doc="of the split")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        arrays = _of_spec(self.train, graph)
+        arrays = _read_for(self.train, graph)
         if self.test is not None:
-            return {TRAIN: arrays, "test": _of_spec(self.test, graph)}
+            return {TRAIN: arrays, "test": _read_for(self.test, graph)}
         order = np.random.default_rng(self.seed).permutation(len(arrays))
         kept = max(1, round(self.test_fraction * len(arrays)))
         if kept >= len(arrays):
@@ -37,7 +37,7 @@ class Npz(DataSet):
         return {TRAIN: arrays.take(order[kept:]), "test": arrays.take(order[:kept])}
 
 
-def _of_spec(path: str, graph: Graph) -> Arrays:
+def _read_for(path: str, graph: Graph) -> Arrays:
     """The arrays of a file, each of which the spec must know. Raises `ModgraphError`."""
     known = {*graph.input_types, *graph.target_types}
     refuse_unknown(path, known)

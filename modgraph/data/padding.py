@@ -60,7 +60,7 @@ def _fits(array: NDArray[Any], padding: Padding, lengths: Values) -> bool:
 def _rubbish(array: NDArray[Any], type_: TensorType, ignored: int | None) -> NDArray[np.bool_]:
     found: NDArray[np.bool_]
     if array.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what float32 does not hold is infinite in it
+        with np.errstate(over="ignore"):  # larger numbers become infinite in float32
             found = ~np.isfinite(array.astype(np.float32, copy=False))
         return found
     if array.dtype.kind not in "iu" or type_.size is None:

@@ -1,7 +1,7 @@
-"""How texts stand in what is written for people: each language has one function, through which every text goes.
+"""Escapes texts in written files: one function for each language, through which every text goes.
 
-That of Python source is in `backends/torch/source/quote.py`, that of drawings in `page/svg_text.js`, that of terminals
-in `modgraph_runtime.streams`.
+Those for Python are in `backends/torch/source/quote.py`, for SVG in `page/svg_text.js`, for terminals in
+`modgraph_runtime.streams`.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ def in_html(text: str) -> str:
 
 
 def in_xml(text: str) -> str:
-    """A text that holds nothing but what XML has a way to say; its marks stay."""
+    """A text without characters that XML does not allow; markup stays."""
     return UNSEEN.sub("\ufffd", text)
 
 
 def in_script(value: Any) -> str:
-    """JSON within `<script>`: no element of HTML begins or ends in it."""
+    """JSON within `<script>`, without any `<`, so that no element of HTML begins or ends in it."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def in_dot(text: str) -> str:
-    """A text in quotes, for graphviz, which knows HTML's entities in them."""
+    """A text in quotes for graphviz, which decodes HTML entities in them."""
     seen = in_xml(text.replace("\r", "\ufffd"))
     escaped = seen.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def in_mermaid(text: str) -> str:
-    """A text in quotes, with Mermaid's entities for what ends them, begins markup, or gives Mermaid orders."""
+    """A text in quotes, with Mermaid's entities for characters that end them, begin markup or a directive."""
     seen = in_xml(re.sub(r"\s", " ", text))
     marks = "".join(f"#{OF_MERMAID[mark]};" if mark in OF_MERMAID else mark for mark in seen)
     return f'"{marks}"'

@@ -32,7 +32,7 @@ from modgraph.syntax import keywords, parse
 from modgraph.syntax.advice import forms_of
 from modgraph.vocabulary import ONE_LETTER, other_word
 
-LANGUAGE = "docs/language.md is the whole of the language."
+LANGUAGE = "docs/language.md describes the whole language."
 
 
 def explain(name: str) -> str | None:
@@ -54,17 +54,17 @@ def suggestion(name: str) -> str:
 
 
 def overview() -> str:
-    """All that has a page, by groups, and how to ask for one."""
+    """The names of all pages, by groups, and how to ask for one."""
     groups = {f"{registry.kind}s": sorted(registry) for registry in registries()[1:]}
     groups["routers"] = sorted({*groups["routers"], *definitions()})
     ops: dict[str, list[str]] = {}
     for name, op in sorted(Op.registry.items()):
         ops.setdefault(op.__module__.rpartition(".")[2].replace("_", " "), []).append(name)
-    lines = ["modgraph explain NAME tells what one of these words means, modgraph explain MG202 what a message says,"]
+    lines = ["modgraph explain NAME explains one of these words, modgraph explain MG202 a message,"]
     lines += ["modgraph explain --all everything (docs/reference.md).", "", "the language:"]
     lines += [_listed("words", list(keywords())), "", "ops:", *starmap(_listed, sorted(ops.items())), ""]
     lines += ["besides:", *starmap(_listed, groups.items())]
-    return "\n".join([*lines, f"  {'messages':16}{len(Diagnostic.catalogue)} codes, as the messages tell them"])
+    return "\n".join([*lines, f"  {'messages':16}{len(Diagnostic.catalogue)} codes, which the messages show"])
 
 
 def _listed(title: str, names: list[str]) -> str:
@@ -84,8 +84,8 @@ def page_of(declared: type[Registered]) -> str:
 
 
 def word_page(word: str) -> str:
-    """A word of the language: how what it begins is written."""
-    forms = forms_of(word) or ["docs/language.md tells how it is written"]
+    """A word of the language, with the forms of its statements."""
+    forms = forms_of(word) or ["docs/language.md shows how to write it"]
     return "\n".join([f"{word}: a word of the language", "", *(f"    {form}" for form in forms), "", LANGUAGE])
 
 

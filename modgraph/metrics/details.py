@@ -17,7 +17,7 @@ from modgraph.metrics.evaluation import Results
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Metrics, by_group
 
-WIDEST = 120  # letters of a confusion matrix whose columns are headed by names
+WIDEST = 120  # letters of a confusion matrix with names above its columns
 MOST_CLASSES = 100  # of a confusion matrix: of a vocabulary it would fill the disk and tell nobody anything
 
 
@@ -79,7 +79,8 @@ class Details:
 
 
 def _matrix(matrix: NDArray[np.int64], names: Sequence[str]) -> list[str]:
-    """Rows and columns are headed by names; too wide columns by numbers, which then stand before the rows' names."""
+    """The lines of a confusion matrix: names head rows and columns; if that is too wide, numbers head the columns and
+    precede the names of rows."""
     heads, sides = names, names
     if len(names) * (1 + max(map(len, names))) > WIDEST:
         heads = [str(number) for number in range(len(names))]
@@ -92,7 +93,7 @@ def _matrix(matrix: NDArray[np.int64], names: Sequence[str]) -> list[str]:
 
 
 def details(results: Results, arrays: Arrays, classes: Mapping[str, Sequence[str]] | None = None) -> Details:
-    """What a split tells of each target, and metrics by its groups. `classes` names those of targets."""
+    """Metrics of a split by target and by group. `classes` has the names of each target's classes."""
     metrics, whole, of_all = results.metrics, Details(classes=classes or {}), Means()
     means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
     for indices, batch in batches(arrays):

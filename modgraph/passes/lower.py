@@ -13,7 +13,7 @@ from modgraph.routers import MASKED, Lowering
 
 
 class NoSuchLowering(ValueError):
-    """No form of that name can compute a route; `offered` has the routes by the forms that can, as the message does."""
+    """No form of that name can compute a route; `offered` has the routes by the forms that can."""
 
     def __init__(self, form: str, offered: Mapping[tuple[str, ...], Sequence[str]]) -> None:
         self.form, self.offered = form, offered

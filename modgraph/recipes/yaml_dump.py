@@ -1,4 +1,4 @@
-"""A mapping as YAML that is read as the same."""
+"""Writes a mapping as YAML that reads back as the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def dump_yaml(record: Mapping[str, Any]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes strings that `read_tree` would take for numbers, though YAML 1.1 does not."""
+    """Quotes strings that `read_tree` reads as numbers, though YAML 1.1 does not."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         style = "'" if EXPONENT.fullmatch(text) else None

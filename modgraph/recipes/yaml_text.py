@@ -1,4 +1,4 @@
-"""YAML text to nodes, with every syntax mistake reported: a text that cannot be read is read entry by entry."""
+"""YAML text to nodes, with a report of every syntax mistake: it parses a text with mistakes entry by entry."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import yaml
 from modgraph.diagnostics import Report, Source, Span
 from modgraph.recipes.errors import BadYaml
 
-MISTAKES = 20  # of syntax, that are reported of a text
-RECOVERED = 2**15  # letters of a text that is read entry by entry
-LEVELS = 10  # entries in entries
+MISTAKES = 20  # syntax mistakes that are reported for one text
+RECOVERED = 2**15  # letters of the longest text that is parsed entry by entry
+LEVELS = 10  # of nested entries
 KEY = re.compile(r"^( *)(?![\s#\[\]{},&*!|>%@`]|-\s)[^\n#]*?:(?=[ \t]|$)([^\n]*)", re.MULTILINE)
 BLANK = re.compile(r"\s*(#.*)?")
 ALIAS = re.compile(r"found undefined alias '(.*)'")
 
 
 class Partial(yaml.MappingNode):
-    """A mapping without what could not be read of it."""
+    """A mapping without the entries that could not be parsed."""
 
 
-def composed(source: Source, report: Report) -> yaml.Node | None:
-    """The node of a text, None where it is empty; a mapping is a `Partial` where mistakes are reported in it."""
-    return _composed(source, 0, len(source.text), report, LEVELS)
+def compose(source: Source, report: Report) -> yaml.Node | None:
+    """The node of a text, None where it is empty; a mapping with reported mistakes is a `Partial`."""
+    return _compose(source, 0, len(source.text), report, LEVELS)
 
 
-def _composed(source: Source, start: int, end: int, report: Report, levels: int) -> yaml.Node | None:
+def _compose(source: Source, start: int, end: int, report: Report, levels: int) -> yaml.Node | None:
     """The node of some lines of a text."""
     try:
         loader = yaml.SafeLoader(source.text[start:end])
-        loader.index = start  # so that marks count from the beginning of the text
+        loader.index = start  # marks then count from the beginning of the text
         return loader.get_single_node()
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mistake = _mistake(error, source, start)
@@ -50,24 +50,24 @@ def _composed(source: Source, start: int, end: int, report: Report, levels: int)
 def _entries(
     source: Source, start: int, end: int, report: Report, levels: int
 ) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-    """What can be read of the entries of a mapping, each by itself, and of the body of one that cannot be."""
+    """The entries of a mapping that can be parsed, each by itself, and the body of an entry that cannot."""
     found = list(KEY.finditer(source.text, start, end))
     indent = min((len(each[1]) for each in found), default=0)
     found = [each for each in found if len(each[1]) == indent]
     if len(found) == 1 and BLANK.fullmatch(found[0][2]) and found[0].end() < end:
-        key = _composed(source, found[0].start(), found[0].end(), report, 0)
-        body = _composed(source, found[0].end() + 1, end, report, levels)
+        key = _compose(source, found[0].start(), found[0].end(), report, 0)
+        body = _compose(source, found[0].end() + 1, end, report, levels)
         if isinstance(key, yaml.MappingNode) and key.value and body is not None:
             yield key.value[0][0], body
     elif len(found) > 1:
         for each, following in zip(found, [*(each.start() for each in found[1:]), end], strict=True):
-            node = _composed(source, each.start(), following, report, levels)
+            node = _compose(source, each.start(), following, report, levels)
             if isinstance(node, yaml.MappingNode):
                 yield from node.value
 
 
 def _mistake(error: Exception, source: Source, start: int) -> BadYaml:
-    """Why some lines, from `start`, cannot be read, and where."""
+    """The syntax mistake in some lines, from `start`, and its place."""
     last, at, reason = max(0, len(source.text) - 1), start, str(error).splitlines()[0]
     if isinstance(error, RecursionError):
         reason = "it is nested too deep"

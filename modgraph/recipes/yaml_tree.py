@@ -10,7 +10,7 @@ import yaml
 
 from modgraph.diagnostics import Report, Source, Span
 from modgraph.recipes.errors import BadYaml, DuplicateKey
-from modgraph.recipes.yaml_text import Partial, composed
+from modgraph.recipes.yaml_text import Partial, compose
 
 LETTERS = 2**18  # of a recipe or map
 NODES = 100_000  # keys and values of a recipe, those that aliases repeat included
@@ -30,7 +30,7 @@ class Leaf:
 
 @dataclass
 class Branch:
-    """A mapping; one that is not `whole` lacks what cannot be read, which is reported."""
+    """A mapping; one that is not `whole` lacks entries that could not be read, which are reported."""
 
     items: dict[str, Leaf | Branch] = field(default_factory=dict)
     keys: dict[str, Span] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Branch:
     whole: bool = True
 
     def put(self, path: str, leaf: Leaf, key: Span | None = None) -> None:
-        """Set the leaf at a dotted path, mappings made on the way; `key` is where the path stands."""
+        """Set the leaf at a dotted path and create the mappings above it; `key` is the span of the path."""
         first, _, rest = path.partition(".")
         if key is not None:
             self.keys[first] = key
@@ -53,13 +53,14 @@ class Branch:
 
 
 def read_tree(source: Source, report: Report) -> Branch:
-    """The tree of a YAML text. What cannot be read is reported and left out."""
-    start, unread = Span(source, 0, 1), Branch(span=Span(source, 0, 1), whole=False)
+    """The tree of a YAML text. Reports what cannot be read and leaves it out."""
+    start = Span(source, 0, 1)
+    unread = Branch(span=start, whole=False)
     if len(source.text) > LETTERS:
         span = Span(source, LETTERS, LETTERS + 1)
         report.add(BadYaml(span=span, reason=f"it has more than {LETTERS:,} letters"))
         return unread
-    node = composed(source, report)
+    node = compose(source, report)
     if node is None:
         return Branch(span=start)
     reader = _Reader(source, report)
@@ -68,12 +69,12 @@ def read_tree(source: Source, report: Report) -> Branch:
             raise _Fault(node, "it is not a mapping")
         return reader.branch(node, ())
     except _Fault as fault:
-        reader.tell(fault)
+        reader.report_fault(fault)
         return unread
 
 
 class _Fault(Exception):
-    """A node cannot be read, or, where it `ends` the reading, neither can what follows."""
+    """A node cannot be read; where it `ends` the reading, nothing after it is read either."""
 
     def __init__(self, node: yaml.Node, reason: str, ends: bool = False) -> None:
         super().__init__(reason)
@@ -102,7 +103,7 @@ class _Reader:
             except _Fault as fault:
                 if fault.ends:
                     raise
-                self.tell(fault)
+                self.report_fault(fault)
                 branch.whole = False
         return branch
 
@@ -126,12 +127,12 @@ class _Reader:
         return str(node.value)
 
     def _value(self, node: Any, around: tuple[int, ...]) -> Any:
-        """A scalar, or a list of such and of lists within others. Raises `_Fault`."""
+        """A scalar, or a list of scalars and lists. Raises `_Fault`."""
         self._count(node)
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
         if id(node) in around or any(isinstance(item, yaml.MappingNode) for item in node.value):
-            raise _Fault(node, "a list holds plain values and lists of such")
+            raise _Fault(node, "a list holds plain values and lists of them")
         if len(around) > DEPTH:
             raise _Fault(node, "it is nested too deep")
         inside = (*around, id(node))
@@ -146,7 +147,7 @@ class _Reader:
             reason = f"it has more than {NODES:,} keys and values, those of aliases included"
             raise _Fault(node, reason, ends=True)
 
-    def tell(self, fault: _Fault) -> None:
+    def report_fault(self, fault: _Fault) -> None:
         self.report.add(BadYaml(span=self._span(fault.node), reason=fault.reason))
 
     def _span(self, node: Any) -> Span:
@@ -154,7 +155,7 @@ class _Reader:
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
-    """What a scalar stands for. Raises `_Fault`."""
+    """The value of a scalar. Raises `_Fault`."""
     kind = node.tag.rpartition(":")[2]
     if kind in ("int", "float", "str") and len(node.value) > DIGITS:
         return node.value

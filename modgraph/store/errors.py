@@ -88,11 +88,11 @@ class RunChanged(Diagnostic):
 
 
 class LogsChanged(Diagnostic):
-    """The logs of a run tell how its model came about: each checkpoint knows what they said when it was written. Only
-    lines behind that may be missing or damaged, those of a training that was killed."""
+    """The logs of a run document how its model was trained: each checkpoint keeps their lengths and digests. Only the
+    lines after these may be missing or damaged, where training was killed."""
 
     code = "MG621"
-    message = 'logs of the run "{path}" are not what its training wrote: {names}'
+    message = 'logs of the run "{path}" have changed since its training wrote them: {names}'
     help = "put them back as they were, or begin a new run from its weights, with start: {{run: {path}}}"
     path: str
     names: str

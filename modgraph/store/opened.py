@@ -55,7 +55,7 @@ class Opened:
 
     @property
     def label(self) -> str:
-        """What pages call it: the last part of its path."""
+        """Its name in pages: the last part of its path."""
         return self.path.resolve().name
 
 

@@ -107,7 +107,7 @@ class RunDirectory:
 
     @property
     def logs(self) -> tuple[Path, ...]:
-        """What a training writes line by line."""
+        """The files to which training appends lines."""
         return self.metrics, self.growth, self.detections, self.tasks
 
     @property
@@ -126,10 +126,10 @@ class RunDirectory:
     # ------------------------------------------------------------ making a run
 
     def refuse_existing(self) -> None:
-        """Raises `ModgraphError` unless the folder is missing or empty, or a start was cut off in it, and its name can
-        be that of a run: TensorBoard's files stand below UTF-8 alone."""
+        """Raises `ModgraphError` unless the folder is missing or empty, or a start was cut off in it, and its name is
+        UTF-8, which TensorBoard needs."""
         if is_not_utf8(self.path):
-            reason = "the name of a run's folder is UTF-8: choose another with --out"
+            reason = "the name of a run's folder must be UTF-8: choose another with --out"
             raise ModgraphError([CannotWrite(path=str(self.path), reason=reason)])
         with writing(self.path):
             _refuse_protected(self.path)
@@ -320,7 +320,7 @@ class RunDirectory:
 
 
 def recipe_beside(spec: str | Path) -> Path:
-    """Where the recipe of a spec is looked for: a YAML file of its name beside it; of a run, the one that it keeps."""
+    """The path of a spec's recipe: a YAML file of its name beside it; for the spec of a run, the run's recipe."""
     path = Path(spec)
     is_of_run = path.name == SPEC and exists(path.with_name(RECORD))
     return path.with_name(RECIPE) if is_of_run else path.with_suffix(".yaml")

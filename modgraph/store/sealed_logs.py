@@ -1,7 +1,7 @@
-"""Logs of a run and what its checkpoints know of them: a change of what was written is noticed. Needs no torch.
+"""Seals the logs of a run in its checkpoints, and detects changes of lines that were written. Needs no torch.
 
-Each checkpoint keeps how long every log is and the hash of its content. Lines behind that are those of a training that
-is at work or was killed; the record of a finished run keeps the same of the end, where none may follow.
+Each checkpoint keeps the length of every log and the hash of its content. Lines after that belong to a training that is
+running or was killed; the record of a finished run keeps seals of the end, after which no line may follow.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from modgraph.store.checkpoint_record import CheckpointRecord, newest
 from modgraph.store.errors import LogsChanged
 from modgraph.store.run_directory import RunDirectory
 
-LOGS = "logs"  # what a checkpoint keeps of them is called
+LOGS = "logs"  # the key of the seals in a checkpoint
 Seals = Mapping[str, Mapping[str, Any]]
 
 
 def seal_logs(run: RunDirectory) -> dict[str, dict[str, Any]]:
-    """What a checkpoint keeps of each log that there is: its bytes, and the hash of them. Raises `ModgraphError`."""
+    """The length and the hash of each log that exists. Raises `ModgraphError`."""
     contents = {path.name: _content(run, path.name) for path in run.logs}
     return {name: _seal(content) for name, content in contents.items() if content is not None}
 
 
 def check_logs(run: RunDirectory) -> None:
-    """Raises `ModgraphError` where a log is not what the training wrote until the newest checkpoint of the run, or, of
-    a run that has ended, says more. Runs of older versions have no seals."""
+    """Raises `ModgraphError` where a log has changed before the newest checkpoint of the run, or has more lines after a
+    run has ended. Runs of older versions have no seals."""
     record = newest(run.checkpoints, CheckpointRecord.read, origin=run.origin())
     seals: Seals | None = None if record is None else record.facts.get(LOGS)
     if seals is None:
@@ -41,7 +41,7 @@ def check_logs(run: RunDirectory) -> None:
 
 
 def cut_logs(run: RunDirectory, seals: Seals) -> None:
-    """Cut logs back to what a checkpoint knows of them, whose content was checked. Raises `ModgraphError`."""
+    """Truncate logs to their lengths in a checkpoint; `check_logs` has checked the content. Raises `ModgraphError`."""
     for path in run.logs:
         length, content = seals.get(path.name, {}).get("bytes", 0), _content(run, path.name)
         if content is None or len(content) == length:
@@ -54,10 +54,10 @@ def cut_logs(run: RunDirectory, seals: Seals) -> None:
 
 
 def _problem(content: bytes | None, seal: Mapping[str, Any] | None, ended: bool) -> str:
-    """What is wrong with a log, "" if nothing is; an unended last line is being written."""
+    """What is wrong with a log, "" if nothing is; a last line without its end may still be written."""
     length = 0 if seal is None else seal["bytes"]
     if content is None:
-        return "it is gone" if seal else ""
+        return "the file is missing" if seal else ""
     if seal and (len(content) < length or _seal(content[:length]) != seal):
         return "its lines have changed"
     return "lines were added" if ended and b"\n" in content[length:] else ""
@@ -68,7 +68,7 @@ def _seal(content: bytes) -> dict[str, Any]:
 
 
 def _content(run: RunDirectory, name: str) -> bytes | None:
-    """What a log says, None where there is none. Raises `ModgraphError`."""
+    """The content of a log, None where there is none. Raises `ModgraphError`."""
     try:
         return read_file(run.path / name)
     except FileNotFoundError:

@@ -93,7 +93,7 @@ class Mistake:
 
 
 def forms_of(word: str) -> list[str]:
-    """How the statements and definitions are written that begin with a word of the language, or hold it."""
+    """Examples of the statements and definitions that begin with a word of the language, or hold it."""
     forms = [each[word.upper()] for each in (FORMS, DEFINITIONS) if word.upper() in each]
     return forms or [PARTS[word]] if word in PARTS or forms else []
 

@@ -21,7 +21,7 @@ DRAWS = 6  # random numbers that an example takes
 
 
 def unfit_inputs(graph: Graph, augment: Mapping[str, Augment]) -> Iterator[tuple[str, Diagnostic]]:
-    """What is no input of images, by its name."""
+    """Names that are not inputs of images."""
     images = [
         name for name, each in graph.input_types.items() if each.dtype == "float" and len(each.shape) == IMAGE_RANK
     ]

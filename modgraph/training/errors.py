@@ -178,12 +178,12 @@ class OfAnotherRun(Diagnostic):
 
 
 class ProcessLost(Diagnostic):
-    """The processes of a training wait for one another at every step: where one ends, so do all. It says itself why,
-    unless the system killed it, for the memory that it took, say."""
+    """The processes of a training wait for one another at every step: where one ends, so do all. It prints the reason,
+    unless the system killed it, for example for want of memory."""
 
     code = "MG622"
     message = "another process of this training has ended, or cannot be reached: {reason}"
-    help = "look at what it said, then go on from the last checkpoint: modgraph train --resume {path}"
+    help = "read its message, then continue from the last checkpoint: modgraph train --resume {path}"
     reason: str
     path: str
 

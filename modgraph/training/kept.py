@@ -1,4 +1,4 @@
-"""What a run keeps of its spec, read back before a step is spent."""
+"""Reads the spec that a run keeps back before training begins."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from modgraph.syntax import parse
 
 
 def check_kept_spec(program: Program, directory: RunDirectory) -> None:
-    """Raises `NotReadBack` unless the texts that a run keeps of a program's spec give its graph again."""
-    assert program.standalone is not None, "it was read from a text"
+    """Raises `NotReadBack` unless the texts of a program's spec give its graph again."""
+    assert program.standalone is not None, "the program was read from a text"
     report = Report()
     file = parse(Source(str(directory.spec), program.standalone.text), report)
     imports = Imports(directory.path, report, program.standalone.imports)

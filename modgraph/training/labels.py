@@ -19,8 +19,8 @@ from modgraph.training.sections import Labels
 
 
 def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
-    """The graph whose losses leave out the labels that the recipe ignores, or says may be missing; `unfit_labels` tells
-    those that it cannot leave out."""
+    """The graph whose losses leave out the labels that the recipe ignores, or says may be missing; `unfit_labels`
+    reports those that it cannot leave out."""
     ignored = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
     missing = {name: True for name, each in labels.items() if each.missing}
     return _edited(_edited(graph, "ignore", ignored), "missing", missing)
@@ -97,7 +97,7 @@ def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[s
 
 
 def _other_readers(graph: Graph, target: str) -> Iterator[CannotBeMissing]:
-    """What reads a target and cannot leave out what is missing."""
+    """The nodes that read a target and cannot leave out missing labels."""
     known = {each.node.name for each in comparisons(graph) if each.may_miss}
     for node in graph:
         if node.name not in known and any(source.node == target for source in graph.inputs(node.name).values()):

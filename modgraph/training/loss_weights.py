@@ -25,7 +25,7 @@ def unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[s
 def weighing_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
     """The graph whose losses are multiplied by the weights of patterns that name them; of several the last counts.
 
-    A pattern that names none changes nothing: `unfit_losses` tells it.
+    A pattern that names none changes nothing: `unfit_losses` reports it.
     """
     factors: dict[str, float] = {}
     for pattern, weight in weights.items():

@@ -34,7 +34,7 @@ def check_monitored(graph: Graph, train: Train, splits: Mapping[str, Arrays]) ->
     for key, names in ((key, names_in(each)) for key, each in asked.items() if each is not None):
         unknown = [name for name in names if name not in known] or ([] if names else [""])
         found += [UnknownMetric(key=key, metric=name, suggestion=_suggested(name, known, splits)) for name in unknown]
-        found += [] if unknown else _of_both_directions(key, names, known)
+        found += [] if unknown else _find_opposed(key, names, known)
     if found:
         raise ModgraphError(found)
 
@@ -45,8 +45,8 @@ def _suggested(metric: str, known: Mapping[str, bool], splits: Mapping[str, Arra
     return did_you_mean(metric, known, "this training measures: {known}")
 
 
-def _of_both_directions(key: str, names: Sequence[str], known: Mapping[str, bool]) -> list[UnlikeMetrics]:
-    """Metrics whose mean says nothing."""
+def _find_opposed(key: str, names: Sequence[str], known: Mapping[str, bool]) -> list[UnlikeMetrics]:
+    """Metrics with no meaningful mean: some are better when larger, some when smaller."""
     larger, smaller = ([name for name in names if known[name] is which] for which in (True, False))
     return [UnlikeMetrics(key=key, larger=larger[0], smaller=smaller[0])] if larger and smaller else []
 

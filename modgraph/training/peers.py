@@ -1,4 +1,4 @@
-"""Says what became of a training whose processes have lost one another."""
+"""Reports that a process of a training has ended."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch.distributed as dist
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.errors import ProcessLost
 
-OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # what plain errors of torch's transports hold
+OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # in the text of plain errors of torch's transports
 
 
 @contextmanager
-def lost_peers_reported(run: Path) -> Iterator[None]:
+def report_lost_peers(run: Path) -> Iterator[None]:
     """Raises `ModgraphError` where one of several processes cannot reach another, which has ended or was killed."""
     try:
         yield
@@ -32,6 +32,6 @@ def _is_of_peer(error: RuntimeError) -> bool:
 
 
 def _short(reason: str) -> str:
-    """What a transport says, without the place in its sources and its advice."""
+    """The message of a transport, without the place in its sources and without its advice."""
     said = reason.rpartition("] ")[2] if reason.startswith("[") else reason
     return said.partition(". ")[0].rstrip(".").strip()[:200]

@@ -24,7 +24,7 @@ SECTIONS = ("model", "start", "data", "train")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe, whole and checked. `model` holds parameters of the spec, `places` where each dotted key stands."""
+    """A recipe, whole and checked. `model` holds parameters of the spec, `places` the span of each dotted key."""
 
     model: Mapping[str, Any]
     data: DataSet
@@ -33,7 +33,7 @@ class Recipe:
     places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
     def to_yaml(self) -> str:
-        """Every key, defaults included. Raises `NotReadBack` where the text is read as another recipe, or as none."""
+        """Every key, defaults included. Raises `NotReadBack` where this reads back as another recipe, or as none."""
         text, report = dump_yaml(self._record()), Report()
         found = _recipe(read_tree(Source("recipe.yaml", text), report), report)
         if found is None or report.errors or found._record() != self._record():
@@ -47,7 +47,7 @@ class Recipe:
 
 
 def _listed(value: Any) -> Any:
-    """A constant with lists where it has ranges and tuples."""
+    """A constant with lists in place of ranges and tuples."""
     return [*map(_listed, value)] if isinstance(value, tuple | range) else value
 
 
@@ -59,7 +59,7 @@ def keyed(overrides: Mapping[str, Any]) -> dict[str, Any]:
 def read_recipe(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Recipe:
     """The recipe of a file under overrides by dotted key. Raises `ModgraphError` with every mistake."""
     report = Report()
-    recipe = _recipe(_overridden(tree_of(path, report), overrides or {}), report)
+    recipe = _recipe(_override(tree_of(path, report), overrides or {}), report)
     if recipe is None or report.errors:
         raise ModgraphError(report.in_order())
     return recipe
@@ -73,7 +73,7 @@ def read_with_spec(path: str | Path, spec: str | Path, overrides: Mapping[str, A
     if source is None:
         raise ModgraphError(of_spec.in_order())
     try:
-        tree = _overridden(tree_of(path, report), overrides)
+        tree = _override(tree_of(path, report), overrides)
         section = mapping_of(tree, "model", report)
         parameters = parameters_in(section, report) if section.whole else None
         recipe = _recipe(tree, report)
@@ -91,8 +91,8 @@ def read_with_spec(path: str | Path, spec: str | Path, overrides: Mapping[str, A
     return recipe, program
 
 
-def _overridden(tree: Branch, overrides: Mapping[str, Any]) -> Branch:
-    """A tree with values of the command line, which know their places there."""
+def _override(tree: Branch, overrides: Mapping[str, Any]) -> Branch:
+    """Set values of the command line in a tree, with spans in the text of their `-s`."""
     for key, value in overrides.items():
         source = Source("-s", f"{key}={'null' if value is None else shown_briefly(value)}")
         leaf = Leaf(value, Span(source, len(key) + 1, max(len(source.text), len(key) + 2)))
@@ -101,7 +101,7 @@ def _overridden(tree: Branch, overrides: Mapping[str, Any]) -> Branch:
 
 
 def _places(tree: Branch, path: str = "") -> Iterator[tuple[str, Span]]:
-    """Where each key of a recipe stands, by its dotted path."""
+    """The span of each key of a recipe, by its dotted path."""
     for key, item in tree.items.items():
         if key in tree.keys:
             yield f"{path}{key}", tree.keys[key]

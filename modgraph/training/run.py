@@ -35,7 +35,7 @@ from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
 from modgraph.training.loss_weights import weighing_losses
 from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
-from modgraph.training.peers import lost_peers_reported
+from modgraph.training.peers import report_lost_peers
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_with_spec
 from modgraph.training.sections import Start, Train
@@ -190,7 +190,7 @@ def _engine(
     """An engine in its place: processes joined, `check` done by one of them, threads set, the folder locked."""
     with ExitStack() as stack:
         stack.enter_context(threads(recipe.train.threads))
-        stack.enter_context(lost_peers_reported(directory.path))
+        stack.enter_context(report_lost_peers(directory.path))
         processes = Processes(recipe.train.device, recipe.train.precision, recipe.train.strategy)
         stack.callback(processes.close)
         if recipe.train.compile:

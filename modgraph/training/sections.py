@@ -191,7 +191,7 @@ def read_parameters(path: str | Path) -> dict[str, Any]:
 
 
 def tree_of(path: str | Path, report: Report) -> Branch:
-    """The tree of a recipe. Raises `ModgraphError` where there is none that can be read."""
+    """The tree of a recipe. Raises `ModgraphError` where the file cannot be read."""
     if not exists(path):
         raise ModgraphError([errors.NoRecipe(path=str(path))])
     source = read(path, report)

@@ -40,7 +40,7 @@ class Run:
         return self.directory.path
 
     def __repr__(self) -> str:
-        """Reads nothing: what has become of the files is for those to tell who ask for them."""
+        """Reads no file, so that it shows a damaged run too."""
         chosen = "".join(f", {key}={value!r}" for key, value in self.overrides.items())
         return f"<Run in {self.path}{chosen}>"
 

@@ -1,4 +1,4 @@
-"""What a recipe says of a model and the model does not have: all of it is reported at once, before data are read."""
+"""Reports at once all names in a recipe that the model does not have, before it reads data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
 
 
 def _unfit(graph: Graph, recipe: Recipe) -> Iterator[tuple[str, Diagnostic]]:
-    """Every mistake with the key of the recipe that makes it."""
+    """Every mistake with its key in the recipe."""
     train = recipe.train
     for section, found in {
         "labels": unfit_labels(graph, train.labels or {}),

@@ -66,7 +66,7 @@ def test_a_copy_is_not_called_like_a_file_that_it_imports(spec: Path, capsys: py
     spec.write_text(MODEL.replace("parts/outer", "twice"))
     (spec.parent / "twice.mod").write_text(OUTER.replace("../../", "../"))
     assert main(["new", "twice", "--from", str(spec)]) == 1
-    assert "imports a file of this one" in capsys.readouterr().err
+    assert "imports a file with this one" in capsys.readouterr().err
     assert main(["new", "once", "--from", str(spec)]) == 0
     assert main(["check", "once.mod"]) == 0
 

@@ -30,7 +30,7 @@ def html_of(found: Comparison, sources: tuple[Source | None, Source | None]) -> 
 
 
 def short_names(before: str, after: str) -> tuple[str, str]:
-    """The last parts of two paths, as many as tell them apart, so that a page names no folder above."""
+    """The last parts of two paths, as few as distinguish them, so that a page names no folder above."""
     first, second = (PurePath(os.path.abspath(path)).parts for path in (before, after))  # noqa: PTH100
     count = next((count for count in range(1, max(len(first), len(second))) if first[-count:] != second[-count:]), 1)
     return "/".join(first[-count:]), "/".join(second[-count:])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from modgraph.ir import Graph, Node, OpNode, Part, comparisons, rewritten, with_losses
-from modgraph.training.continual.reported import of_what_learns
+from modgraph.training.continual.reported import drop_frozen_terms
 
 PREFIX = "loss."
 
@@ -23,9 +23,9 @@ def is_called(loss: str, pattern: str) -> bool:
 
 
 def learnt_from(graph: Graph, losses: Collection[str], since: Mapping[str, int]) -> Graph:
-    """A graph with some of its losses, those of what learns; classes before `since`, by target, have no share in
-    cross-entropies."""
-    return of_what_learns(with_losses(masking(graph, since), losses))
+    """A graph with some of its losses, without the terms of frozen modules; classes before `since`, by target, have no
+    share in cross-entropies."""
+    return drop_frozen_terms(with_losses(masking(graph, since), losses))
 
 
 def masking(graph: Graph, since: Mapping[str, int]) -> Graph:

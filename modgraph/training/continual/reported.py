@@ -1,7 +1,7 @@
-"""What a phase reports of its losses: the share of what learns in it. What is frozen gives no gradient, and counts not.
+"""The losses that a phase reports: without the terms of frozen modules, which give no gradient.
 
-A loss that sums over the modules of a pool, of which some are frozen, is reported without the terms of those: Σ_m v_m
-less a constant that has the value of the frozen ones. So the gradient is that of the whole sum, to the bit.
+From a loss that sums over the modules of a pool, Σ_m v_m, this subtracts the terms of the frozen ones behind a
+`stop_gradient`. So the gradient is that of the whole sum, to the bit.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from modgraph.types import Axis
 
 @dataclass(frozen=True)
 class ModuleSum:
-    """A loss that is a sum or a mean over modules, perhaps times numbers: its terms, the axis that they lie along, how
-    many at its beginning are frozen, and the ops that make the loss of them, in order."""
+    """A loss that is a sum or a mean over modules, perhaps times numbers: its terms, their axis of modules, how many
+    modules at its beginning are frozen, and the ops from the terms to the loss, in order."""
 
     terms: Result
     axis: Axis
@@ -44,8 +44,8 @@ class ModuleSum:
     ops: tuple[Op, ...]
 
 
-def of_what_learns(graph: Graph) -> Graph:
-    """The graph whose losses are those that something learns from, without the terms of frozen modules."""
+def drop_frozen_terms(graph: Graph) -> Graph:
+    """The graph without losses that train no weight, and without the terms of frozen modules in the others."""
     sums = {name: found for name, result in graph.losses.items() if (found := _module_sum(graph, result)) is not None}
 
     def changed(node: Node, part: Part) -> Change:
@@ -59,7 +59,8 @@ def of_what_learns(graph: Graph) -> Graph:
 
 
 def _module_sum(graph: Graph, loss: Result) -> ModuleSum | None:
-    """A loss as a sum over modules of which some are frozen, and all that learns is of others; else None."""
+    """A loss as a sum over modules, where some are frozen and all weights that it trains belong to the others; else
+    None."""
     ops: list[Op] = []
     node = graph[loss.node]
     while isinstance(node, OpNode) and _scales(node.op):
@@ -86,8 +87,8 @@ def _scales(op: Op) -> bool:
 
 
 def _frozen_along(graph: Graph, axis: Axis, terms: Result) -> int:
-    """How many places at the beginning of an axis of modules are frozen, where all that learns behind some terms are
-    modules of it, or places of weights along it; else 0."""
+    """How many modules at the beginning of an axis are frozen, where all weights that the terms train are those of its
+    modules, or lie along it; else 0."""
     axes = module_axes(graph)
     first = {
         f"{pool.name}.{at}.": at for pool in graph.pools().values() if pool.axis == axis for at in range(pool.size)
@@ -105,7 +106,7 @@ def _frozen_along(graph: Graph, axis: Axis, terms: Result) -> int:
 def _without_frozen(
     loss: LossNode, of: ModuleSum, graph: Graph, inputs: Mapping[str, Result], lengths: Mapping[str, Result]
 ) -> tuple[Result, ...]:
-    """A loss less the value of its frozen terms, through which no gradient flows."""
+    """A loss minus its frozen terms, through which no gradient flows."""
     ((slot, total),) = inputs.items()
     for node, sources in _nodes(f"{loss.name}~", of, total):
         graph.add(node, sources)
@@ -115,6 +116,7 @@ def _without_frozen(
 
 
 def _nodes(at: str, of: ModuleSum, total: Result) -> Iterator[tuple[OpNode, Mapping[str, Result]]]:
+    """The ops that compute the frozen terms and subtract them, with their operands."""
     assert of.axis.size is not None
     places = tuple(float(place < of.frozen) for place in range(of.axis.size))
     mask = Constant(sizes=(of.axis.size,), names=(of.axis.name,), numbers=places)

@@ -15,6 +15,6 @@ class Beginning:
     source: str
 
     def record(self) -> bytes:
-        """What a run keeps of it: of the source its name, as a run may go to another machine."""
+        """The record in a run: with the name of the source alone, since a run may move to another machine."""
         facts = {**asdict(self), "source": PurePath(self.source).name}
         return (json_text(facts, indent=1) + "\n").encode()

@@ -1,4 +1,4 @@
-"""Runs a file of PyTorch source beside the model that it was written from, before the file counts."""
+"""Runs a file of PyTorch source beside its model and compares the results, before the file is written."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ from modgraph.declare.errors import failure
 from modgraph.diagnostics import ModgraphError
 
 TOLERANCE = 1e-5  # of the largest magnitude; most files agree to the last bit
-MODULE = "a file that modgraph writes"  # what the file is called while it is run: no import can name it
+MODULE = "a file that modgraph writes"  # the module's name while it runs: no import can name it
 
 
 def verified_source(model: Model, batch: Mapping[str, Tensor]) -> str:
-    """The file of a model, after a batch of inputs and targets has given the same outputs and losses in both, and its
-    inputs alone the same outputs.
+    """The file of a model, checked on a batch: the same outputs and losses with targets, the same outputs without.
 
     Raises `ModgraphError` for a layer that cannot be copied, and where the file computes something else.
     """
     source = source_of(model)
     inputs = {name: value for name, value in batch.items() if name in model.graph.input_types}
     differing: list[str] = []
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), _in_mode_of(model), _module(source) as names:
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), _restore_mode(model), _load(source) as names:
         for given in (batch, inputs):
-            expected = _with_seed(partial(_by_model, model, given))
+            expected = _compute_seeded(partial(_run_model, model, given))
             try:
-                found = _with_seed(partial(_by_file, names, model, given))
-            except Exception as error:  # of a text that we wrote: whatever it raises is the answer
+                found = _compute_seeded(partial(_run_file, names, model, given))
+            except Exception as error:  # our own text: any exception means that it is wrong
                 raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
             differing += _differences(expected, {name: found[name] for name in found if name in expected})
             model.eval()
@@ -46,14 +45,14 @@ def verified_source(model: Model, batch: Mapping[str, Tensor]) -> str:
     return source
 
 
-def _with_seed(compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+def _compute_seeded(compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
     torch.manual_seed(0)
     return compute()
 
 
 @contextmanager
-def _in_mode_of(model: Model) -> Iterator[None]:
-    """Leave a model in training or out of it, as it was."""
+def _restore_mode(model: Model) -> Iterator[None]:
+    """Restore the model's training mode afterwards."""
     before = model.training
     try:
         yield
@@ -61,14 +60,14 @@ def _in_mode_of(model: Model) -> Iterator[None]:
         model.train(before)
 
 
-def _by_model(model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _run_model(model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Outputs, and losses where targets are given."""
     computed = model.compute(given, losses=model.graph.target_types.keys() <= given.keys(), moves=False)
     return {**{f"output {name}": each for name, each in computed.outputs.items()}, **computed.losses}
 
 
-def _by_file(definitions: Mapping[str, Any], model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What the last class of a file computes with the model's weights."""
+def _run_file(definitions: Mapping[str, Any], model: Model, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The results of the last class of a file with the model's weights."""
     with torch.device("meta"):
         last = [each for each in definitions.values() if isinstance(each, type) and each.__module__ == MODULE][-1]
         other: nn.Module = last()
@@ -82,13 +81,13 @@ def _by_file(definitions: Mapping[str, Any], model: Model, given: Mapping[str, T
 
 
 @contextmanager
-def _module(source: str) -> Iterator[Mapping[str, Any]]:
-    """The definitions of a file, which stands among Python's modules while they are used, as `dataclass` asks."""
+def _load(source: str) -> Iterator[Mapping[str, Any]]:
+    """The definitions of a file, as a module of Python while they are used, which `dataclass` needs."""
     module = ModuleType(MODULE)
     sys.modules[MODULE] = module
     try:
         try:
-            exec(compile(source, MODULE, "exec"), vars(module))  # our own text, in which all of the spec's is quoted
+            exec(compile(source, MODULE, "exec"), vars(module))  # our own text, with all texts of the spec quoted
         except Exception as error:
             raise ModgraphError([WrongSource(problem=f"does not run: {failure(error)}")]) from error
         yield vars(module)
@@ -97,7 +96,7 @@ def _module(source: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _differences(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> Iterator[str]:
-    """What is wrong with each value that is not the same."""
+    """What is wrong with each value that differs."""
     if expected.keys() != found.keys():
         yield f"gives {', '.join(found)} in place of {', '.join(expected)}"
         return
@@ -108,4 +107,4 @@ def _differences(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) ->
             continue
         size = max(1.0, value.nan_to_num(0, 0, 0).abs().max().item()) if value.numel() else 1.0
         if not torch.allclose(other, value, rtol=0, atol=TOLERANCE * size, equal_nan=True):
-            yield f"computes {name} otherwise, by {(other - value).abs().max().item():.1e}"
+            yield f"computes {name} with a difference of {(other - value).abs().max().item():.1e}"
