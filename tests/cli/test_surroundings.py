@@ -19,7 +19,7 @@ from tests.children import CLOSED, in_a_child
 
 SMN = str(Path("specs/smn.mod").resolve())
 WRONG = "model m() { input x: float[4] y = x -> liner(2) output y }"
-LARGE = "model m() { input x: float[100] y = x -> linear(10**9) output y }"
+LARGE = "model m() { input x: float[100] y = x -> linear(6 * 10**6) output y }"
 
 
 @pytest.fixture
