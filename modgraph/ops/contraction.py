@@ -46,6 +46,9 @@ class Contract(Op):
             first[positions[0]] if at == positions[1] else by_name.get(axis.name) or next(letters)
             for at, axis in enumerate(right)
         ]
+        if len({*second}) < len(second):
+            reason = f'it sums over "{over[0].name}", and the second value has another axis that is called so'
+            raise Misfit(reason, "rename one of them")
         axes = Axes(self)
         kept = {
             letter: axis
