@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 
-from modgraph_runtime.streams import let_colours_through
+from modgraph_runtime.streams import allow_colours
 
 from modgraph.cli.common import add_force, add_overrides, overrides, read_overrides, warn
 from modgraph.cli.diff_git import Versions
@@ -131,5 +131,5 @@ def _paint(in_pager: bool = False) -> Paint:
     """Colours on a terminal, but for who wants none (https://no-color.org)."""
     if not (sys.stdout.isatty() or in_pager) or os.environ.get("NO_COLOR"):
         return plain
-    let_colours_through()
+    allow_colours()
     return coloured

@@ -16,7 +16,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 from modgraph_runtime.files import open_file
 from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_in, damage_of
 from modgraph_runtime.model_file import model_of, stamp_of
-from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, hold_axes
+from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, check_axes
 
 FORMAT = 1
 MADE_BY = "check the path: modgraph export RUN -o model.onnx makes a bundle"
@@ -66,7 +66,7 @@ class Bundle:
                 for group in ("inputs", "outputs", "routing")
             )
             longest = {axis: known["longest"] for axis, known in axes.items() if "longest" in known}
-            hold_axes(self.inputs, {**self.outputs, **self.routing}, longest)
+            check_axes(self.inputs, {**self.outputs, **self.routing}, longest)
             self._inputs = Inputs(self.inputs, longest)
             self.targets = frozenset(map(str, self.manifest.get("targets", ())))
             self.left_out = frozenset((*_left_out(self.manifest, "inputs"), *_left_out(self.manifest, "targets")))
@@ -202,7 +202,7 @@ def _left_out(manifest: Mapping[str, Any], kind: str) -> tuple[str, ...]:
     """The names of what an export left out. Raises `ValueError`."""
     names = manifest.get("left_out", {}).get(kind, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("what it says to be left out are no names")
+        raise ValueError("the names that it leaves out are no names")
     return tuple(names)
 
 

@@ -1,4 +1,4 @@
-"""What ONNX Runtime reads of a bundle: the bytes that were checked, of an open file, and those of no other file."""
+"""Passes a bundle to ONNX Runtime so that it reads the checked bytes of the open file, and of no other file."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import IO
 
 from modgraph_runtime.external import may_have_external_data
 
-LARGE = 2**25  # bytes of a file that is worth not to be copied
+LARGE = 2**25  # bytes of the smallest file for which copies cost too much
 OPEN_FILES = "/proc/self/fd"  # where Linux has paths of a process's open files
 
 
 def model_of(file: IO[bytes]) -> str | bytes:
-    """A path of an open file itself, whatever stands under its name by now; or, where that will not do, its bytes.
+    """A path of the open file itself, whatever its name refers to by now, or its bytes.
 
-    Bytes cost copies, which does not matter for a small file. Other systems have no such paths, and only from bytes
-    does ONNX Runtime read no external data.
+    Bytes are copied, which does not matter for a small file. Systems other than Linux have no such path, and ONNX
+    Runtime reads external data for a path, but not for bytes.
     """
     path = f"{OPEN_FILES}/{file.fileno()}"
     large = os.fstat(file.fileno()).st_size >= LARGE
@@ -26,7 +26,7 @@ def model_of(file: IO[bytes]) -> str | bytes:
 
 
 def stamp_of(file: IO[bytes]) -> tuple[int, int]:
-    """What changes when somebody writes to an open file, and stays when it gets another name."""
+    """A stamp that changes when the open file is written to, but not when it is renamed."""
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns
 

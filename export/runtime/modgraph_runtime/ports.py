@@ -79,7 +79,7 @@ def _is_length(axis: Any) -> bool:
     return type(axis) is int and 1 <= axis <= LONGEST
 
 
-def hold_axes(inputs: Mapping[str, Port], outputs: Mapping[str, Port], longest: Mapping[str, Any]) -> None:
+def check_axes(inputs: Mapping[str, Port], outputs: Mapping[str, Port], longest: Mapping[str, Any]) -> None:
     """Raises `ValueError` for an axis of any length that no input has, or a bound that is no length."""
     known = {axis for port in inputs.values() for axis in port.shape if isinstance(axis, str)}
     named = {axis for port in outputs.values() for axis in port.shape if isinstance(axis, str)}
@@ -87,7 +87,7 @@ def hold_axes(inputs: Mapping[str, Port], outputs: Mapping[str, Port], longest: 
     if named - known:
         raise ValueError(f'no input has the axis "{min(named - known)}"')
     if not all(map(_is_length, longest.values())):
-        raise ValueError("the longest that an axis can be is no length")
+        raise ValueError("the longest length of an axis is no length")
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ class Inputs:
             if name not in given:
                 raise BundleError(f'the input "{name}" is missing; the inputs: {self}')
             raw[name] = _array(given[name], name)
-            self._hold_shape(raw[name], port, lengths)
-        told = [port for port in self.ports.values() if port.dtype == LENGTH]
-        ends = {port.name: _length(port, given, lengths) for port in told}
-        padded = {port.along: ends[port.name] for port in told if port.name in given}
+            self._check_shape(raw[name], port, lengths)
+        length_ports = [port for port in self.ports.values() if port.dtype == LENGTH]
+        ends = {port.name: _length(port, given, lengths) for port in length_ports}
+        padded = {port.along: ends[port.name] for port in length_ports if port.name in given}
         arrays = {name: _cast(array, self.ports[name], padded) for name, array in raw.items()}
         return arrays | ends, lengths
 
@@ -127,7 +127,7 @@ class Inputs:
     def _values(self) -> dict[str, Port]:
         return {name: port for name, port in self.ports.items() if port.dtype != LENGTH}
 
-    def _hold_shape(self, array: Array, port: Port, lengths: dict[str, int]) -> None:
+    def _check_shape(self, array: Array, port: Port, lengths: dict[str, int]) -> None:
         wanted = (BATCH, *port.shape)
         found = list(array.shape)
         if array.ndim != len(wanted):
@@ -152,9 +152,9 @@ def _array(value: Any, name: str) -> Array:
 
 
 def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
-    """An array in the type of its port, with zeros where its padding holds what is no value of that.
+    """An array in the type of its port, with zeros in padding that is no value of this type.
 
-    `padded` has how long each example is, by axis. Raises `BundleError`.
+    `padded` has the lengths of examples by axis. Raises `BundleError`.
     """
     if array.dtype.kind not in ("fiub" if port.dtype == "float" else "iu"):
         raise BundleError(f'"{port.name}" holds {array.dtype}; {port} needs {port.kind}')
@@ -165,7 +165,7 @@ def _cast(array: Array, port: Port, padded: Mapping[str, Array]) -> Array:
     real = _real_places(array.shape, port, padded)
     wrong = ~np.isfinite(cast) if port.size is None else (array < 0) | (array >= port.size)
     if (wrong & real).any():
-        raise BundleError(f'"{port.name}" holds {_shown_wrong(array[real], wrong & real, port)}')
+        raise BundleError(f'"{port.name}" holds {_describe_wrong(array[real], wrong & real, port)}')
     return np.where(wrong, np.zeros((), port.kind), cast)
 
 
@@ -183,8 +183,8 @@ def _real_places(shape: tuple[int, ...], port: Port, padded: Mapping[str, Array]
     return real
 
 
-def _shown_wrong(values: Array, wrong: Array, port: Port) -> str:
-    """What is wrong with an array of these values that are no padding, and the first place where it is."""
+def _describe_wrong(values: Array, wrong: Array, port: Port) -> str:
+    """What is wrong with an array, given its values that are no padding, and the first place of it."""
     place = ", ".join(map(str, np.argwhere(wrong)[0]))
     if port.size is None:
         return f"values that are infinite or not a number, first at [{place}]"

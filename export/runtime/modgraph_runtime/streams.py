@@ -1,5 +1,5 @@
-"""Standard streams for a command: whatever becomes of them, the command does all of its work; and what is written to
-them gives a terminal no orders, whoever chose the names in it."""
+"""Standard streams for a command: a command does all of its work even if they close, and prints no characters that
+control a terminal."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 STDOUT, STDERR = 1, 2
-ORDERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 COLOUR = re.compile(r"(\x1b\[[0-9]{1,2}m)")
 
 
 def printable(text: str) -> str:
-    """A text without characters that a terminal obeys, or that change the order or the lines of others: U+FFFD in place
-    of each. Line feeds and tabs stay."""
-    return ORDERS.sub("\ufffd", text)
+    """A text with U+FFFD for each character that controls a terminal, or changes the direction or the lines of text.
+    Line feeds and tabs stay."""
+    return CONTROLS.sub("\ufffd", text)
 
 
 class _Printable:
-    """A stream that is given printable text alone. `colours` lets colours through."""
+    """A stream that writes text through `printable`. `colours` keeps the codes of colours."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -42,8 +42,8 @@ class _Printable:
         return getattr(self.stream, name)
 
 
-def let_colours_through() -> None:
-    """Standard output takes colours from here on, until the command ends."""
+def allow_colours() -> None:
+    """Let standard output keep the codes of colours from now on."""
     stream: Any = sys.stdout
     if isinstance(stream, _Printable):
         stream.colours = True
@@ -80,8 +80,8 @@ class _Lasting(io.RawIOBase):
 
 @contextmanager
 def lasting_streams() -> Iterator[None]:
-    """Standard output and error that never end a command half way, and print any text in any encoding, but nothing that
-    a terminal obeys.
+    """Standard output and error that never end a command half way, and print any text in any encoding, without
+    characters that control a terminal.
 
     Streams that someone has put in the place of the interpreter's own are written to as they are.
     """

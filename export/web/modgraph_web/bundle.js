@@ -3,7 +3,7 @@
 import { BundleError } from "./errors.js";
 import { damageOf } from "./integrity.js";
 import { metadataOf } from "./manifest.js";
-import { BATCH, FLOAT, holdAxes, Inputs, Port } from "./ports.js";
+import { BATCH, FLOAT, checkAxes, Inputs, Port } from "./ports.js";
 import { contentOf, titleOf } from "./source.js";
 
 const FORMAT = 1;
@@ -48,7 +48,7 @@ export class Bundle {
         this[group] = byName(required(manifest, group).map((entry) => Port.of(entry, classes)));
       const limits = Object.entries(axes).filter(([, axis]) => "longest" in axis);
       const longest = new Map(limits.map(([axis, known]) => [axis, known.longest]));
-      holdAxes(this.inputs, { ...this.outputs, ...this.routing }, longest);
+      checkAxes(this.inputs, { ...this.outputs, ...this.routing }, longest);
       this.#inputs = new Inputs(this.inputs, longest);
       this.targets = new Set(Array.from(targets instanceof Array ? targets : Object.keys(targets), String));
       namesIn(without, "outputs");
@@ -134,7 +134,7 @@ async function sessionOf(title, content, ort, wasmPaths, threads) {
 function namesIn(without, kind) {
   const names = without[kind] ?? [];
   if (!Array.isArray(names) || !names.every((name) => typeof name === "string"))
-    throw new TypeError("what it says to be left out are no names");
+    throw new TypeError("the names that it leaves out are no names");
   return names;
 }
 

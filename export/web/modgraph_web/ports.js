@@ -52,12 +52,12 @@ function isLength(axis) {
 }
 
 // Throws `TypeError` for an axis of any length that no input has, or a bound that is no length.
-export function holdAxes(inputs, outputs, longest) {
+export function checkAxes(inputs, outputs, longest) {
   const axesOf = (ports) => Object.values(ports).flatMap((port) => port.shape.filter((axis) => typeof axis === "string"));
   const known = new Set(axesOf(inputs)), ends = Object.values(inputs).filter((port) => port.dtype === LENGTH);
   const unknown = [...axesOf(outputs), ...ends.map((port) => port.along)].filter((axis) => !known.has(axis)).sort();
   if (unknown.length) throw new TypeError(`no input has the axis "${unknown[0]}"`);
-  if (![...longest.values()].every(isLength)) throw new TypeError("the longest that an axis can be is no length");
+  if (![...longest.values()].every(isLength)) throw new TypeError("the longest length of an axis is no length");
 }
 
 // The inputs of a model. `longest` bounds axes that cannot have any length.
@@ -86,7 +86,7 @@ export class Inputs {
     for (const port of values) {
       if (!Object.hasOwn(given, port.name)) throw new BundleError(`the input "${port.name}" is missing; the inputs: ${this}`);
       arrays[port.name] = arrayOf(given[port.name], port.name);
-      this.#holdShape(arrays[port.name], port, lengths);
+      this.#checkShape(arrays[port.name], port, lengths);
     }
     for (const port of ports.filter((each) => each.dtype === LENGTH)) {
       arrays[port.name] = lengthsOf(port, given, lengths);
@@ -99,7 +99,7 @@ export class Inputs {
     return { arrays, lengths };
   }
 
-  #holdShape(array, port, lengths) {
+  #checkShape(array, port, lengths) {
     const wanted = [BATCH, ...port.shape], found = `[${array.shape.join(", ")}]`;
     if (array.shape.length !== wanted.length)
       throw new BundleError(`"${port.name}" has the shape ${found}; ${port} needs ${wanted.length} axes, examples first`);
@@ -137,7 +137,7 @@ function cast(array, port, padded) {
   if (!data.some(isWrong)) return isFloat ? data : asInt64(data);
   const isPadding = paddingOf(array.shape, port, padded);
   const first = data.findIndex((value, at) => isWrong(value) && !isPadding(at));
-  if (first >= 0) throw new BundleError(`"${port.name}" holds ${shownWrong(data, first, isPadding, array.shape, port)}`);
+  if (first >= 0) throw new BundleError(`"${port.name}" holds ${describeWrong(data, first, isPadding, array.shape, port)}`);
   const sound = isFloat ? data.slice() : asInt64(data).slice();
   for (const [at, value] of data.entries()) if (isWrong(value)) sound[at] = isFloat ? 0 : 0n;
   return sound;
@@ -162,7 +162,7 @@ function placeOf(at, shape) {
 }
 
 // What is wrong with an array, and the first place where it is.
-function shownWrong(data, first, isPadding, shape, port) {
+function describeWrong(data, first, isPadding, shape, port) {
   if (port.size === null) return `values that are infinite or not a number, first at [${placeOf(first, shape).join(", ")}]`;
   const [least, most] = extremes(data.filter((_, at) => !isPadding(at)));
   return `values from ${least} to ${most}; ${port} allows 0 to ${port.size - 1}`;

@@ -9,8 +9,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from modgraph.backends.torch.batch_types import BatchTypes
 from modgraph.backends.torch.construct import Namespace
-from modgraph.backends.torch.given import Given
 from modgraph.backends.torch.initial import initialise
 from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses, mean_of_loss
 from modgraph.backends.torch.memory import refuse_large_weights
@@ -45,9 +45,9 @@ class Model(Namespace):
     outputs if there are several. How long each example is along an axis of any length is an optional input, by default
     called `<axis>_length`, [B].
 
-    In training, a call computes what the states that a rule moves become, and leaves it to the next call in training,
-    to `eval()` or to `state_dict()`: so what is computed with a state can be differentiated, and a forward pass that
-    `torch.utils.checkpoint` does again moves nothing.
+    In training, a call computes the next values of states with a rule. The states take them at the next call in
+    training, at `eval()` or at `state_dict()`: so results of a state can be differentiated, and a forward pass that
+    `torch.utils.checkpoint` repeats moves nothing.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -56,9 +56,9 @@ class Model(Namespace):
         self._computed = reassociated(graph)
         self._plans: dict[bool, dict[tuple[Result, ...], tuple[Plan, tuple[str, ...]]]] = {True: {}, False: {}}
         self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
-        self._given = Given.of(graph, self._told)
+        self._batch_types = BatchTypes.of(graph, self._told)
         self.moved_states = MovedStates.of(graph)
-        self._pending: dict[str, Tensor] = {}  # what states become with the next call
+        self._pending: dict[str, Tensor] = {}  # values that states take at the next call
         self._inputs, self._targets = graph.input_types, graph.target_types  # a traced call looks into no graph
         self._groups = {"outputs": graph.outputs, "losses": graph.losses, "routing": graph.records()}
         self._padded = _padded_inputs(graph)
@@ -76,7 +76,7 @@ class Model(Namespace):
         move. Raises `TypeError` and `ValueError` for wrong inputs."""
         given, moving = self._begin(self._by_name(inputs, named))
         outputs, moved = self._of_groups(given, ("outputs",), moving)
-        self._leave(moved)
+        self._keep_pending(moved)
         (found,) = outputs.values()
         return next(iter(found.values())) if len(found) == 1 else found
 
@@ -84,13 +84,13 @@ class Model(Namespace):
     def compute(
         self, batch: Mapping[str, Tensor], losses: bool = True, routing: bool = False, moves: bool = True
     ) -> Computed:
-        """Everything a batch of inputs (and targets, for the losses) gives; it may tell draws what to take. In
-        training, states move, unless `moves` is false. Raises `TypeError` and `ValueError` for what does not fit the
-        spec's types."""
+        """The results of a batch of inputs (and targets, for the losses), which may force choices of draws. In
+        training, states move, unless `moves` is false. Raises `TypeError` and `ValueError` where the batch does not
+        fit the spec's types."""
         given, moving = self._begin(batch, moves)
         asked = ("outputs", *(["losses"] if losses else []), *(["routing"] if routing else []))
         found, moved = self._of_groups(given, asked, moving)
-        self._leave(moved)
+        self._keep_pending(moved)
         return Computed(found["outputs"], found.get("losses", {}), found.get("routing", {}))
 
     @untraced
@@ -112,18 +112,18 @@ class Model(Namespace):
     # ------------------------------------------------------------ states
 
     def settle(self) -> None:
-        """Give states the values that the last call in training has left."""
+        """Give states the values that the last call in training computed for them."""
         self.moved_states.move(self, self._pending)
         self._pending = {}
 
     def train(self, mode: bool = True) -> Self:
-        """As of any module; where training ends, states take the values that were left to them."""
+        """As for any module; where training ends, states take their pending values first."""
         if not mode:
             self.settle()
         return super().train(mode)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """As of any module, states with the values that were left to them."""
+        """As for any module, after states have taken their pending values."""
         self.settle()
         return super().state_dict(*args, **kwargs)
 
@@ -140,8 +140,8 @@ class Model(Namespace):
 
     @eager
     def _begin(self, batch: Mapping[str, Tensor], moves: bool = True) -> tuple[dict[str, Tensor], dict[str, Result]]:
-        """What the user gives, looked at, and what the states that move become."""
-        self._given.check(batch, self)
+        """The batch, once checked, and the results that are the next values of states."""
+        self._batch_types.check(batch, self)
         if not (self.training and moves and self.moved_states.results):
             return dict(batch), {}
         if not is_recomputation():
@@ -149,8 +149,8 @@ class Model(Namespace):
         return dict(batch), self.moved_states.given([*batch])
 
     @eager
-    def _leave(self, moved: Mapping[str, Tensor]) -> None:
-        """Leave to the next call what states become."""
+    def _keep_pending(self, moved: Mapping[str, Tensor]) -> None:
+        """Keep the next values of states until the next call."""
         if moved and not is_recomputation():
             self._pending = {name: value.detach() for name, value in moved.items()}
 
@@ -179,7 +179,7 @@ class Model(Namespace):
         values = self._values(batch)
         for name in reads:
             if name not in values:
-                raise TypeError(self._given.needs(name))
+                raise TypeError(self._batch_types.describe_missing(name))
         return plan.run(values)
 
     @eager

@@ -1,4 +1,4 @@
-"""The states that rules move: in a training of one's own, each call leaves what they become to the next."""
+"""The states that rules move: in a training loop, each call computes the values that they take at the next call."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from modgraph.ir import Graph, ModuleAxis, Result, TargetNode, module_axes, move
 
 @dataclass(frozen=True)
 class MovedStates:
-    """What each state that a rule moves becomes, by the name of its weight; the targets that each rule reads; and of
-    states that are frozen but for places that were added, where these are."""
+    """The next value of each state with a rule, by the name of its weight, the targets that the rule reads, and the
+    places that move of a state that is frozen elsewhere."""
 
     results: Mapping[str, Result]
     targets: Mapping[str, frozenset[str]]
@@ -33,7 +33,7 @@ class MovedStates:
         return cls(results, read, {name: of for name, of in module_axes(graph).items() if name in frozen})
 
     def given(self, names: Sequence[str]) -> dict[str, Result]:
-        """The states whose rules can be computed of a batch with these names."""
+        """The states whose rules can be computed from a batch with these names."""
         return {name: result for name, result in self.results.items() if self.targets[name] <= {*names}}
 
     @torch.no_grad()
@@ -46,5 +46,5 @@ class MovedStates:
 
 
 def is_recomputation() -> bool:
-    """Whether a forward pass is done once more for a backward pass, as by `torch.utils.checkpoint`."""
+    """Whether a backward pass repeats this forward pass, as with `torch.utils.checkpoint`."""
     return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1

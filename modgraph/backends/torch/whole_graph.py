@@ -1,9 +1,9 @@
-"""What `torch.compile` takes as one graph, without being asked to.
+"""Lets `torch.compile` compile a call of a model as one graph, without settings by the user.
 
-How many tokens reach a module is a size that torch knows in a run alone. It takes such sizes in a graph if that is
-asked of its settings before a frame is traced, or else breaks the graph there, compiles what a step calls over and
-over, and at the eighth time gives up. So that whoever writes `torch.compile(model)` need know none of this, a call is
-a frame that torch leaves alone, and the call in it, where the settings hold, is the one that is traced.
+The number of tokens that reach a module is known only at run time. torch includes such sizes in a graph only if its
+settings say so before it traces a frame; else it breaks the graph there, compiles the callees of a step again and
+again, and gives up the eighth time. So the outer frame of a call is one that torch does not trace: it changes the
+settings, and torch traces the inner frame under them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 eval_frame: Any = torch._C._dynamo.eval_frame
 CAPTURE = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
-KERNELS = {"layout_optimization": False}  # a convolution of what a module is sent fails in an assertion of torch
+KERNELS = {"layout_optimization": False}  # else convolutions of routed messages fail in an assertion of torch
 
 
 def untraced(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that torch traces where another calls it, but not by itself; what it calls is."""
-    return _skipped(function, eval_frame._FrameAction.DEFAULT)
+    """A function that torch does not trace by itself, only within a caller; torch traces its callees."""
+    return _skip(function, eval_frame._FrameAction.DEFAULT)
 
 
 def eager(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that torch traces where another calls it, but not by itself, nor what it calls."""
-    return _skipped(function, eval_frame._FrameAction.SKIP)
+    """A function that torch does not trace by itself, only within a caller, and neither its callees."""
+    return _skip(function, eval_frame._FrameAction.SKIP)
 
 
-def _skipped(function: Callable[P, R], calls: Any) -> Callable[P, R]:
+def _skip(function: Callable[P, R], calls: Any) -> Callable[P, R]:
     code = function.__code__
     eval_frame.set_code_exec_strategy(code, eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, calls))
     return function

@@ -1,4 +1,4 @@
-"""What a model is given, held against its types by name: shapes, dtypes and, on the processor, ids and lengths."""
+"""Checks a batch against a model's types by name: shapes, dtypes and, on the processor, ids and lengths."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from modgraph.types import Axis, TensorType
 
 Batch = Mapping[str, Tensor]
 Sizes = dict[str, tuple[int, str]]  # of axes of any length, each with the value where it was found
-BATCH = Axis(None, "the batch")  # no other axis is called so, since no name has a space
+BATCH = Axis(None, "the batch")  # unlike any other axis: no name has a space
 
 
 @dataclass(frozen=True)
-class Given:
-    """The inputs and targets of a model. What it refuses raises `TypeError` for a name or a dtype, `ValueError` for a
-    shape or a number."""
+class BatchTypes:
+    """The types of a model's inputs and targets."""
 
     model: str
     inputs: Mapping[str, TensorType]
     targets: Mapping[str, TensorType]
-    others: frozenset[str]  # what else a batch may hold: choices of draws, lengths that no node reads
+    others: frozenset[str]  # other names in a batch: forced choices of draws, lengths that no node reads
     padded: Mapping[str, tuple[tuple[int, str], ...]]  # the axes [B, …] that hold padding, and the inputs of lengths
     longest: Mapping[str, int]
     missing: frozenset[str]
     ignored: Mapping[str, int]
 
     @classmethod
-    def of(cls, graph: Graph, others: Iterable[str]) -> Given:
-        """What the model of a graph is given."""
+    def of(cls, graph: Graph, others: Iterable[str]) -> BatchTypes:
+        """The types of a graph's inputs and targets."""
         types = {**graph.input_types, **graph.target_types}
         lengths = {length_name(graph, axis) for type_ in types.values() for axis in type_.padded} - types.keys()
         return cls(
@@ -49,8 +48,8 @@ class Given:
         )
 
     def check(self, batch: Batch, module: nn.Module) -> None:
-        """Raises for what does not fit. While a model is traced only shapes and dtypes are looked at, while it is
-        exported nothing is."""
+        """Raises `TypeError` for a wrong name or dtype, `ValueError` for a wrong shape or number. Checks only shapes
+        and dtypes while torch traces the model, and nothing while it exports it."""
         if torch.compiler.is_exporting():
             return
         batch = {name: value for name, value in batch.items() if name not in self.others}
@@ -65,8 +64,8 @@ class Given:
             self._check_precision(batch, module)
             self._check_numbers(batch, sizes)
 
-    def needs(self, name: str) -> str:
-        """What is said of an input or a target that is not given."""
+    def describe_missing(self, name: str) -> str:
+        """The message for a missing input or target."""
         if name in self.inputs:
             return f'{self.model} needs the input "{name}": {self.inputs[name]}'
         of = f'{self.model} needs the target "{name}": {self.targets[name]}'
@@ -91,7 +90,7 @@ class Given:
             raise ValueError(f"{self._called(name, type_)}, batch first: {found}{problem}")
 
     def _misfit(self, name: str, type_: TensorType, value: Tensor, sizes: Sizes) -> str | None:
-        """What is wrong with the axes of a value, beyond what is shown; None where they fit."""
+        """The end of the message for a value with wrong axes; None where they fit."""
         if value.dim() != len(type_.shape) + 1:
             one = [axis.size or length for axis, length in zip(type_.shape, value.shape, strict=False)]
             return f"; for one example: {name}[None]" if one == [*value.shape] else ""
@@ -112,7 +111,7 @@ class Given:
             raise TypeError(f"{self._called(name, type_)}: it takes whole numbers, not {value.dtype}: {name}.long()")
 
     def _check_precision(self, batch: Batch, module: nn.Module) -> None:
-        """Inputs have the precision of the weights, unless torch casts them."""
+        """Raises `TypeError` where an input has another precision than the weights and torch does not cast it."""
         weight = next(module.parameters(), None)
         if weight is None or not weight.is_floating_point():
             return
@@ -125,7 +124,7 @@ class Given:
                 raise TypeError(f"{of}: {name}.to({weight.dtype})")
 
     def _check_numbers(self, batch: Batch, sizes: Sizes) -> None:
-        """Ids are among those that there are, lengths no longer than what they are of; asking a device would wait."""
+        """Raises `ValueError` for ids beyond their type and lengths beyond their axis; a device would have to wait."""
         for name, value in batch.items():
             type_ = self._type_of(name)
             if type_.dtype == "float" or value.device.type != "cpu" or not value.numel():
@@ -142,7 +141,7 @@ class Given:
                 raise ValueError(f"{self._called(name, type_)}: its numbers are 0 to {most}, and {first} is among them")
 
     def _counts(self, name: str, value: Tensor, batch: Batch) -> Tensor:
-        """Where an id or a label counts: not in padding, and of labels those that are there and are not ignored."""
+        """Where an id or a label counts: not in padding, and not where a label is missing or ignored."""
         real = valid_along(value, {at: batch[length] for at, length in self.padded[name] if length in batch})
         counts = torch.ones_like(value, dtype=torch.bool) if real is None else real.expand_as(value).clone()
         if name in self.ignored:
