@@ -11,7 +11,7 @@ from modgraph.inspect.diff import Side, compared, without_marks
 from modgraph.inspect.diff.html import panes_of
 from modgraph.inspect.growth_sections import growth_section
 from modgraph.inspect.page import Curve, Curves, Pane, Section, page_of
-from modgraph.inspect.quote import in_html
+from modgraph.inspect.quote import escape_html
 from modgraph.inspect.scene import scene_of
 from modgraph.inspect.trace_sections import loads_of, sections_of
 from modgraph.store.growth import growth_of
@@ -63,7 +63,7 @@ def page_of_run(path: str) -> str:
 
 def in_notebook(page: str) -> str:
     """A page as a notebook shows it: in a frame of its own, which reaches nothing around it."""
-    content = in_html(page)
+    content = escape_html(page)
     style = "width: 100%; height: 640px; border: 1px solid #d3d8df; border-radius: 6px"
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{content}"></iframe>'
 

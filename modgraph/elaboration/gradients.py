@@ -63,7 +63,7 @@ class Reach:
         chosen = type(node.op).chosen is not Op.chosen
         if node.op.is_array:
             return ()
-        stopped = {slot for slot in inputs if constant or chosen or slot in node.op.without_gradient}
+        stopped = {slot for slot in inputs if constant or chosen or slot in node.op.nondifferentiable}
         if stopped:
             self.stops.append((self.graph, Stop(node, tuple(inputs[slot] for slot in stopped), constant)))
         return [each for slot, each in inputs.items() if slot not in stopped]

@@ -58,9 +58,9 @@ def _position(node: OpNode, graph: Graph) -> int:
 def _find_source(result: Result, graph: Graph) -> OpNode | None:
     """The op that bounds or normalises a value, behind ops that only move axes or drop numbers."""
     node = graph[result.node]
-    while isinstance(node, OpNode) and not (node.op.normalises or node.op.bounds):
+    while isinstance(node, OpNode) and not (node.op.normalises or node.op.squashes):
         inputs = [*graph.inputs(node.name).values()]
-        moves = len(inputs) == 1 and node.op.over_choices(graph.signature(node), (ANYWHERE,)) is not None
+        moves = len(inputs) == 1 and node.op.propagate_choices(graph.signature(node), (ANYWHERE,)) is not None
         if not (moves or node.op.narrows or node.op.name in ("identity", "dropout")):
             return None
         node = graph[inputs[0].node]

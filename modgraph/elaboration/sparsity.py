@@ -12,7 +12,7 @@ from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
 from modgraph.ops.arithmetic import Subtract
-from modgraph.ops.zeros import ANYWHERE, Bound, moved
+from modgraph.ops.zeros import ANYWHERE, Bound, move_bound
 from modgraph.types import Axis, TensorType, laid
 
 
@@ -147,7 +147,7 @@ class _Supports:
 
 def _may_be_zero(op: Op) -> bool:
     """Whether the result of an op may be zero because of an operand."""
-    return bool(op.zero_with()) or type(op).over_choices is not Op.over_choices
+    return bool(op.zero_with()) or type(op).propagate_choices is not Op.propagate_choices
 
 
 def _below(bound: Bound, type_: TensorType) -> Bound:
@@ -179,31 +179,31 @@ class _Use:
         bound = self.node.op.chosen(self.signature)
         if bound is not None:
             return [self._chosen(bound)]
-        found = [*self._with_one(), *self._over_all()]
-        return found or [*self._where_zero()]
+        found = [*self._operand_supports(), *self._joint_supports()]
+        return found or [*self._own_zeros()]
 
     def _chosen(self, bound: Bound) -> Support:
         choice, scores = Formula(self.type, Result(self.node.name, self.index)), None
         if bound.place is not None:
             scores = self.operands[0] if self.operands[0].type.shape == self.type.shape else None
             return Support(choice, scores, bound)
-        within = min(self._with_one(), key=lambda each: each.width, default=None)
-        return self._among_ranks(choice) or Support(choice, None, ANYWHERE if within is None else within.bound)
+        within = min(self._operand_supports(), key=lambda each: each.width, default=None)
+        return self._support_of_ranks(choice) or Support(choice, None, ANYWHERE if within is None else within.bound)
 
-    def _among_ranks(self, choice: Formula) -> Support | None:
+    def _support_of_ranks(self, choice: Formula) -> Support | None:
         """The support of a comparison of ranks along an axis."""
         ranks, scores = self.operands[0], None
         node = _op_of(ranks.source, self.graph) if isinstance(ranks.source, Result) else None
         ranking = None if node is None else node.op.ranked(self.graph.signature(node))
         if node is None or ranking is None or ranks.type.shape != self.type.shape:
             return None
-        chosen = self.node.op.among_ranks(ranks.type.shape[ranking.place].size)
+        chosen = self.node.op.chosen_ranks(ranks.type.shape[ranking.place].size)
         if ranking.scores is not None and chosen is not None and chosen.lowest:
             (ranked,) = self.graph.inputs(node.name).values()
             scores = apply_to(ranking.scores, formula_of(ranked, self.graph))
         return None if chosen is None else Support(choice, scores, Bound(ranking.place, chosen.count))
 
-    def _with_one(self) -> Iterator[Support]:
+    def _operand_supports(self) -> Iterator[Support]:
         """The support of each operand whose zeros the result keeps, number by number."""
         op, slots = self.node.op, [*self.graph.inputs(self.node.name)]
         for place in op.zero_with():
@@ -222,19 +222,19 @@ class _Use:
         at = laid(support.choice.type.shape, self.type.shape)
         if choice is None or at is None:
             return
-        bound = moved(support.bound, lambda axis: at[axis] - len(self.type.shape))
+        bound = move_bound(support.bound, lambda axis: at[axis] - len(self.type.shape))
         yield replace(support, choice=choice, scores=scores, bound=bound)
 
-    def _over_all(self) -> Iterator[Support]:
+    def _joint_supports(self) -> Iterator[Support]:
         """The support by all operands together, of an op that joins, moves or adds them."""
         known = [each for each in self.supports if each is not None]
         bounds = tuple(None if each is None else each.bound for each in self.supports)
-        propagated = self.node.op.over_choices(self.signature, bounds) if known else None
+        propagated = self.node.op.propagate_choices(self.signature, bounds) if known else None
         if propagated is None:
             return
         op, bound = propagated
         if len(known) == len(self.supports) > 1 and all(each.choice == known[0].choice for each in known):
-            yield from self._of_one_choice(known)
+            yield from self._shared_choice(known)
             return
         choices = [self._choice(place) for place in range(len(self.operands))]
         choice = apply_to(op, *choices, index=self.index)
@@ -244,7 +244,7 @@ class _Use:
             bound = bound if any(bound.k == each.bound.k for each in known) else _below(bound, choice.type)
             yield Support(choice, self._scores(op), bound, *facts, made=any(each.made for each in known))
 
-    def _of_one_choice(self, known: list[Support]) -> Iterator[Support]:
+    def _shared_choice(self, known: list[Support]) -> Iterator[Support]:
         """The support of a result whose operands are zero beyond one and the same choice."""
         if known[0].choice.type.shape == self.type.shape:
             straight = any(each.straight for each in known)
@@ -265,7 +265,7 @@ class _Use:
             return None
         return apply_to(op, first.scores, index=self.index)
 
-    def _where_zero(self) -> Iterator[Support]:
+    def _own_zeros(self) -> Iterator[Support]:
         """The support of an op that gives zeros itself."""
         where = self.node.op.zero_where()
         if where is None:

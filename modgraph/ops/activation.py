@@ -83,7 +83,7 @@ class Sigmoid(Op):
     """1 / (1 + exp(−x))."""
 
     name = "sigmoid"
-    bounds = True
+    squashes = True
     example = "input x: float[5, 6] y = x -> sigmoid output y"
     module = TorchModule("torch.nn.Sigmoid")
     keeps = "result"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from modgraph.declare import Signature, Use
 from modgraph.declare.words import shown_count
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, within_all
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, union_bound
 from modgraph.tape import Tape, Value
 from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
 
@@ -96,13 +96,13 @@ class Pairwise(Op):
             return (self.with_constant(use.tape, count, *operands),)
         return (self.of_two(use.tape, count, *operands),)
 
-    def of_all_choices(self, op: Op, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_all(self, op: Op, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         """Another op and its bound for two choices, for a result that is zero where both values are."""
         if len(known) < 2 or not all(known):
             return None
         shape = signature.results[0].shape
         of_one_shape = all(type_.shape == shape for type_ in signature.operands)
-        return op, within_all(known) if of_one_shape else ANYWHERE
+        return op, union_bound(known) if of_one_shape else ANYWHERE
 
     def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
         """A value and a constant, on the tape."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from modgraph.declare import Signature, TorchModule, Use, axis_setting, position_of
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, moved, without
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, drop_axis, move_bound
 from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType
 
@@ -84,7 +84,7 @@ class Reduction(AlongAxis):
 
     axis: int | str = axis_setting(-2)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         (bound,), position = known, signature.axes["position"]
         return None if bound is None or bound.place == position else (self._any(), self._bound(bound, signature))
 
@@ -94,7 +94,7 @@ class Reduction(AlongAxis):
 
     def _bound(self, bound: Bound, signature: Signature) -> Bound:
         """The bound of the places that are not zero somewhere along the reduced axis."""
-        found, reduced = moved(bound, without(signature.axes["position"])), signature.operands[0]
+        found, reduced = move_bound(bound, drop_axis(signature.axes["position"])), signature.operands[0]
         size = reduced.shape[signature.axes["position"]].size
         if found.place is None or found.k is None or size is None:
             return ANYWHERE if found.place is None else Bound(found.place)
@@ -173,7 +173,7 @@ class Last(Reduction):
     affine = True
 
     def _bound(self, bound: Bound, signature: Signature) -> Bound:
-        return moved(bound, without(signature.axes["position"]))
+        return move_bound(bound, drop_axis(signature.axes["position"]))
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         if use.mask():

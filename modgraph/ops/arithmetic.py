@@ -38,8 +38,8 @@ class Add(Arithmetic):
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if 0 in self.constants else ()
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return self.of_all_choices(Add(left=None, right=None), signature, known)
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return self.propagate_all(Add(left=None, right=None), signature, known)
 
 
 class Subtract(Arithmetic):
@@ -54,8 +54,8 @@ class Subtract(Arithmetic):
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if 0 in self.constants else ()
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return self.of_all_choices(Add(left=None, right=None), signature, known)
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return self.propagate_all(Add(left=None, right=None), signature, known)
 
 
 class Multiply(Arithmetic):

@@ -27,7 +27,7 @@ class Attention(Op):
 
     name = "attention"
     synonyms = ("self_attention", "cross_attention", "multihead_attention", "mha")
-    without_gradient = ("mask",)
+    nondifferentiable = ("mask",)
     example = "input x: float[5, 6] y = x -> attention(2) output y"
     operands = (
         tokens("x"),

@@ -8,7 +8,7 @@ from typing import Any
 from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
 from modgraph.ops.op import Op
 from modgraph.ops.shape import named_axis
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, moved
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, move_bound
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, once_each, shown
 
@@ -57,9 +57,9 @@ class Transpose(_OfAxes):
         axes.bound["order"] = tuple(order)
         return (x.with_shape([x.shape[at] for at in order]),)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         (bound,), order = known, signature.axes["order"]
-        return None if bound is None else (self, moved(bound, lambda place: order.index(place) - len(order)))
+        return None if bound is None else (self, move_bound(bound, lambda place: order.index(place) - len(order)))
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         order: list[int] = [*use.axis("order")]
@@ -92,12 +92,12 @@ class Merge(_OfAxes):
         axes.bound["first"], axes.bound["last"] = first, last
         return (x.with_shape(once_each((*x.shape[: first + rank], new, *x.shape[last + rank + 1 :]))),)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         (bound,), first, last = known, signature.axes["first"], signature.axes["last"]
         if bound is None or bound.place is None:
             return None if bound is None else (self, ANYWHERE)
         if not first <= bound.place <= last:
-            return self, moved(bound, lambda place: place if place > last else place + last - first)
+            return self, move_bound(bound, lambda place: place if place > last else place + last - first)
         sizes = (axis.size or 1 for axis in signature.operands[0].shape[len(signature.operands[0].shape) + first :])
         others = prod(size for at, size in enumerate(sizes, start=first) if at <= last and at != bound.place)
         return self, Bound(last, None if bound.k is None else bound.k * others)
@@ -139,9 +139,9 @@ class Unmerge(Op):
         axes.bound["position"] = position
         return (x.with_shape(once_each((*x.shape[:at], *new, *x.shape[at + 1 :]))),)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         (bound,), position, new = known, signature.axes["position"], len(self.sizes) - 1
-        return None if bound is None else (self, moved(bound, lambda place: place - new * (place < position)))
+        return None if bound is None else (self, move_bound(bound, lambda place: place - new * (place < position)))
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x),)
@@ -166,7 +166,7 @@ class NewAxis(Op):
         axes.bound["place"] = _place(self.at, len(x.shape) + 1)
         return (_with_axis(x, axis_called(self.length, self.axis), axes["place"]),)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return _repeated(self, signature, known)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
@@ -181,7 +181,7 @@ class Expand(Op):
 
     name = "expand"
     synonyms = ("expand_as", "broadcast_like")
-    without_gradient = ("like",)
+    nondifferentiable = ("like",)
     example = "input x: float[5, 6] input y: float[6] z = (y, x) -> expand(-2) output z"
     operands = (Operand("x", "..."), Operand("like", "..."))
     module = TorchModule("modgraph.nn.Expand", "place", "position")
@@ -201,7 +201,7 @@ class Expand(Op):
         axes.bound["place"] = place = _place(self.at, len(x.shape) + 1)
         return Signature(self, found, axes, (_with_axis(x, like.shape[position], place),))
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return _repeated(self, signature, known)
 
     def on_tape(self, use: Use, x: Value, like: Value) -> tuple[Value, ...]:
@@ -211,7 +211,7 @@ class Expand(Op):
 def _repeated(op: Op, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
     """The op itself and the bound of a choice repeated along a new axis."""
     bound, new = known[0], signature.axes["place"]
-    return None if bound is None else (op, moved(bound, lambda place: place - (place <= new)))
+    return None if bound is None else (op, move_bound(bound, lambda place: place - (place <= new)))
 
 
 def _place(at: int | None, rank: int) -> int:

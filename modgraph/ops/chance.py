@@ -24,7 +24,7 @@ class NormalNoise(Op):
 
     name = "normal_noise"
     synonyms = ("gaussian_noise", "jitter")
-    without_gradient = ("x",)
+    nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x + (x -> normal_noise(0.1)) output y"
     operands = (Operand("x", "..."), Operand("deviation", "..."))
     module = TorchModule("modgraph.nn.NormalNoise", "deviation")
@@ -66,7 +66,7 @@ class GumbelNoise(Op):
     """
 
     name = "gumbel_noise"
-    without_gradient = ("x",)
+    nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x + (x -> gumbel_noise) output y"
     module = TorchModule("modgraph.nn.GumbelNoise")
     zero_outside_training = True

@@ -50,7 +50,7 @@ class MaskedSoftmax(AlongAxis):
 
     name = "masked_softmax"
     synonyms = ("sparse_softmax", "softmax_among")
-    without_gradient = ("choice",)
+    nondifferentiable = ("choice",)
     takes_logits = "x"
     normalises = True
     example = "input x: float[5, 6] y = (x, x -> top_k(2)) -> masked_softmax output y"
@@ -82,7 +82,7 @@ class WithinCapacity(Op):
 
     name = "within_capacity"
     synonyms = ("capacity", "capacity_factor", "token_dropping", "expert_capacity")
-    without_gradient = ("scores", "choice")
+    nondifferentiable = ("scores", "choice")
     example = "input x: float[5, 6] y = (x -> softmax, x -> top_k) -> within_capacity(1.25) output y"
     operands = (Operand("scores", "..."), Operand("choice", "..."))
     module = TorchModule("modgraph.nn.WithinCapacity", "position", "share", "k", "priority")
@@ -218,7 +218,7 @@ class StraightThrough(Op):
 
     name = "straight_through"
     synonyms = ("ste", "straight_through_estimator", "hard_gate", "binary_gate")
-    without_gradient = ("hard",)
+    nondifferentiable = ("hard",)
     example = "input x: float[5, 6] y = (x -> softmax, x -> top_k) -> straight_through output y"
     operands = (Operand("soft", "..."), Operand("hard", "..."))
     module = TorchModule("modgraph.nn.StraightThrough")

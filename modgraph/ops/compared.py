@@ -10,7 +10,7 @@ from modgraph.declare import Operand, Signature, TorchModule, Use, setting
 from modgraph.declare.words import shown_count
 from modgraph.ops.alignment import Pairwise, aligned
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import ANYWHERE, AmongRanks, Bound, Bounds
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChosenRanks
 from modgraph.tape import FLAG, Tape, Value
 from modgraph.types import Axes, Misfit, TensorType
 
@@ -42,8 +42,8 @@ class Minimum(_Compared):
     def zero_where(self) -> tuple[int, Op] | None:
         return (0, Greater(right=0.0)) if self.right == 0 else None
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return self.of_all_choices(Maximum(right=None), signature, known)
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return self.propagate_all(Maximum(right=None), signature, known)
 
     def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
         return tape.function(x)
@@ -78,12 +78,12 @@ class Comparison(_Compared):
     def zero_with(self) -> tuple[int, ...]:
         return () if self.right is None or type(self).holds(0.0, self.right) else (0,)
 
-    def among_ranks(self, size: int | None) -> AmongRanks | None:
+    def chosen_ranks(self, size: int | None) -> ChosenRanks | None:
         if self.right is None:
             return None
         counted = MOST_RANKS if size is None else min(size, MOST_RANKS)
         held = [type(self).holds(float(rank), self.right) for rank in range(counted)]
-        return None if held[-1] and counted != size else AmongRanks(sum(held), all(held[: sum(held)]))
+        return None if held[-1] and counted != size else ChosenRanks(sum(held), all(held[: sum(held)]))
 
     def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
         return tape.make(count, x, learns=False)
@@ -166,7 +166,7 @@ class Where(Op):
 
     name = "where"
     synonyms = ("if_else", "switch_case")
-    without_gradient = ("condition",)
+    nondifferentiable = ("condition",)
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
     module = TorchModule("modgraph.nn.Where", "lacks", chosen="then", otherwise="otherwise")
@@ -201,7 +201,7 @@ class Where(Op):
             return 0, Equal(right=0.0)
         return (0, NotEqual(right=0.0)) if self.then == 0 else None
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return (self, ANYWHERE) if len(known) == 3 and any(known[1:]) else None
 
     def on_tape(self, use: Use, condition: Value, *values: Value) -> tuple[Value, ...]:

@@ -69,7 +69,7 @@ class Contract(Op):
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         return (signature.axes["over"],)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         terms, result = signature.axes["equation"].replace("...", "").split("->")
         (over,) = {*terms} - {*result, ","}
         bounds = [

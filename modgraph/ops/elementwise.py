@@ -73,7 +73,7 @@ class Sign(Op):
 
     name = "sign"
     synonyms = ("sgn",)
-    without_gradient = ("x",)
+    nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> sign output y"
     module = FUNCTION
     keeps_zeros = True

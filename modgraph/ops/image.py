@@ -88,7 +88,7 @@ class _Window(Op):
     kernel: int = setting(2, min=1, doc="side of the window")
     stride: int | None = setting(None, min=1, doc="step of the window; its side if not given")
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return None if known[0] is None else (self, ANYWHERE)
 
     @derived
@@ -137,7 +137,7 @@ class Tokens(Op):
     module = TorchModule("modgraph.nn.Tokens")
     tokenizes = True
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return None if known[0] is None else (self, ANYWHERE)
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:

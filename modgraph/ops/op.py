@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from modgraph.declare import Declaration, Registry, Role, Signature, Use
 from modgraph.ops.comparison import Comparison
-from modgraph.ops.zeros import AmongRanks, Bound, Bounds, Ranking
+from modgraph.ops.zeros import Bound, Bounds, ChosenRanks, Ranking
 from modgraph.tape import Value
 from modgraph.types import Misfit, TensorType
 
@@ -31,10 +31,10 @@ class Op(Declaration):
     first operand becomes.
     `narrows` is the operand, by its name, of which it leaves a part, or all, as it is.
     `keeps_zeros` says that it is a function of each number, and zero at zero.
-    `without_gradient` names the operands that no gradient of its result reaches, such as the choice of a route.
+    `nondifferentiable` names the operands that no gradient of its result reaches, such as the choice of a route.
     `takes_logits` names the operand to which it applies a softmax; `normalises` says that its result is that softmax,
-    and `bounds` that each number of its result is between zero and one.
-    `taken_as_is` has the operands, by place, that `over_choices` does not replace by choices.
+    and `squashes` that each number of its result is between zero and one.
+    `taken_as_is` has the operands, by place, that `propagate_choices` does not replace by choices.
     `straight` says that its gradient is not that of its value, and reaches what is zero.
     `stops_gradient` says that no gradient flows to what it is made of.
     `unchanged_by_zero` are the operands, by name, that as zeros leave the other one as it is.
@@ -62,10 +62,10 @@ class Op(Declaration):
     narrows: ClassVar[str] = ""
     keeps_zeros: ClassVar[bool] = False
     taken_as_is: ClassVar[tuple[int, ...]] = ()
-    without_gradient: ClassVar[tuple[str, ...]] = ()
+    nondifferentiable: ClassVar[tuple[str, ...]] = ()
     takes_logits: ClassVar[str] = ""
     normalises: ClassVar[bool] = False
-    bounds: ClassVar[bool] = False
+    squashes: ClassVar[bool] = False
     straight: ClassVar[bool] = False
     stops_gradient: ClassVar[bool] = False
     unchanged_by_zero: ClassVar[tuple[str, ...]] = ()
@@ -112,7 +112,7 @@ class Op(Declaration):
         """The axis along which the result holds ranks, if it does."""
         return None
 
-    def among_ranks(self, size: int | None) -> AmongRanks | None:
+    def chosen_ranks(self, size: int | None) -> ChosenRanks | None:
         """The ranks below `size`, if that is known, at which the result is not zero; None where it may be any."""
         return None
 
@@ -125,7 +125,7 @@ class Op(Declaration):
         are zero."""
         return None
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         """An op to apply to choices, ones and zeros, in place of the operands, and the bound of its result: wherever
         that is zero, the op's own result must be zero. `known` has the bounds of the operands; one without known zeros
         has None, and ones in its place. None: the result has no known zeros."""

@@ -23,7 +23,7 @@ class CumulativeSum(AlongAxis):
     module = TorchModule("modgraph.nn.CumulativeSum", "position")
     affine = True
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         (bound,) = known
         if bound is None or bound.place == signature.axes["position"]:
             return None if bound is None else (self, ANYWHERE)
@@ -39,7 +39,7 @@ class SortOrder(AlongAxis):
 
     name = "sort_order"
     synonyms = ("rank", "ranks")
-    without_gradient = ("x",)
+    nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> sort_order(descending=true) output y"
     module = TorchModule("modgraph.nn.SortOrder", "position", "descending")
 
@@ -86,7 +86,7 @@ class Positions(AlongAxis):
 
     name = "positions"
     synonyms = ("arange", "iota", "position_ids")
-    without_gradient = ("x",)
+    nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"
     module = TorchModule("modgraph.nn.Positions", "position", "rank")
 

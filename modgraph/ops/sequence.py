@@ -17,7 +17,7 @@ from modgraph.declare import (
     tokens,
 )
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import Bound, Bounds, moved, without
+from modgraph.ops.zeros import Bound, Bounds, drop_axis, move_bound
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, derived
 
@@ -130,9 +130,9 @@ class Select(Op):
             reason = f'the axis "{along}" has no fixed length, so an example may have no place {self.index}'
             raise Misfit(reason, "take the first with select(0) or the last with last, or give the axis a number")
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         (bound,), position = known, signature.axes["position"]
-        return None if bound is None or bound.place == position else (self, moved(bound, without(position)))
+        return None if bound is None or bound.place == position else (self, move_bound(bound, drop_axis(position)))
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x, use.result, passes=False),)

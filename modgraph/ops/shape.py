@@ -9,7 +9,7 @@ from typing import Any
 from modgraph.declare import Operand, Signature, TorchModule, Use, position_of, product, setting
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op, check_one_kind
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, within_all, within_either
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, either_bound, union_bound
 from modgraph.tape import Value
 from modgraph.types import (
     Axes,
@@ -42,7 +42,7 @@ class Flatten(Op):
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x),)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return None if known[0] is None else (self, ANYWHERE)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -78,13 +78,13 @@ class Concat(Op):
         check_one_kind(found)
         return Signature(self, found, Axes(self), (found[0].with_shape(self._joined(found)),))
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         if not any(known):
             return None
         if all(bound is None or bound.place == -1 for bound in known):
             whole = (Bound(-1, type_.shape[-1].size) for type_ in signature.operands)
-            return self, within_all(tuple(bound or all_ for bound, all_ in zip(known, whole, strict=True)))
-        return self, within_either(known)
+            return self, union_bound(tuple(bound or all_ for bound, all_ in zip(known, whole, strict=True)))
+        return self, either_bound(known)
 
     def _joined(self, found: tuple[TensorType, ...]) -> Shape:
         outer, total = found[0].shape[:-1], 0
@@ -122,8 +122,8 @@ class Stack(Op):
     def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
         return (use.tape.copy(*operands),)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return (self, within_either(known)) if any(known) else None
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return (self, either_bound(known)) if any(known) else None
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_one_kind(found)
@@ -147,7 +147,7 @@ class Split(Op):
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return use.tape.parts(x, *use.results)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return None if known[0] is None else (self, known[0])
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -186,7 +186,7 @@ class Rename(Op):
         (), doc='each axis with its new name, as in rename(expert="sender"); "-2" is the one before the last'
     )
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return None if known[0] is None else (self, known[0])
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:

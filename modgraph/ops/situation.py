@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from modgraph.declare import Operand, Signature, TorchModule, Use
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import Bound, Bounds, within_either
+from modgraph.ops.zeros import Bound, Bounds, either_bound
 from modgraph.tape import Value
 from modgraph.types import Axes, Misfit, TensorType
 
@@ -35,7 +35,7 @@ class TrainingOrInference(Op):
 
     name = "training_or_inference"
     synonyms = ("train_or_eval", "in_train_phase", "is_training")
-    without_gradient = ("inference",)
+    nondifferentiable = ("inference",)
     example = "input x: float[5, 6] y = (x -> relu, x) -> training_or_inference output y"
     operands = (Operand("training", "..."), Operand("inference", "..."))
     module = TorchModule("modgraph.nn.TrainingOrInference")
@@ -47,8 +47,8 @@ class TrainingOrInference(Op):
             raise Misfit(f"in training it would be {training}, in inference {inference}", "give both one type")
         return (inference,)
 
-    def over_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return (self, within_either(known)) if any(known) else None
+    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+        return (self, either_bound(known)) if any(known) else None
 
     def on_tape(self, use: Use, training: Value, inference: Value) -> tuple[Value, ...]:
         return (use.tape.view(training),)

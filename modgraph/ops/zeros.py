@@ -28,7 +28,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class AmongRanks:
+class ChosenRanks:
     """At most `count` of the ranks 0, 1, 2, …, the `lowest` ones or others."""
 
     count: int
@@ -39,27 +39,27 @@ Bounds = tuple[Bound | None, ...]  # of each operand; None for one without known
 ANYWHERE = Bound()
 
 
-def moved(bound: Bound, to: Callable[[int], int | None]) -> Bound:
+def move_bound(bound: Bound, to: Callable[[int], int | None]) -> Bound:
     """The bound after axes moved: `to` gives the new place of an axis, None where it has none."""
     place = None if bound.place is None else to(bound.place)
     return ANYWHERE if place is None else Bound(place, bound.k)
 
 
-def without(position: int) -> Callable[[int], int]:
+def drop_axis(position: int) -> Callable[[int], int]:
     """The new place of an axis once the one at a position is removed."""
     return lambda place: place if place > position else place + 1
 
 
-def within_either(bounds: Bounds) -> Bound:
+def either_bound(bounds: Bounds) -> Bound:
     """The bound of a value whose numbers come from one of several values."""
     places = {None if bound is None else bound.place for bound in bounds}
     (place,) = places if len(places) == 1 else (None,)
     return ANYWHERE if place is None else Bound(place, _combined(bounds, max))
 
 
-def within_all(bounds: Bounds) -> Bound:
+def union_bound(bounds: Bounds) -> Bound:
     """The bound of a value that is zero only where all of several values are."""
-    either = within_either(bounds)
+    either = either_bound(bounds)
     return either if either.place is None else Bound(either.place, _combined(bounds, sum))
 
 

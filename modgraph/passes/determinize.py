@@ -85,7 +85,7 @@ def _zeros(graph: Graph) -> frozenset[Result]:
         zero = any(place < len(operands) and operands[place] in found for place in node.op.zero_with())
         if operands and all(operand in found for operand in operands):
             known = (ANYWHERE,) * len(operands)
-            zero = zero or node.op.over_choices(graph.signature(node), known) is not None
+            zero = zero or node.op.propagate_choices(graph.signature(node), known) is not None
         if node.op.zero_outside_training or zero:
             found.add(Result(node.name))
     return frozenset(found)

@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from modgraph.inspect.quote import in_xml
+from modgraph.inspect.quote import drop_invalid_xml
 from modgraph.version import VERSION
 
 CELL, GAP = 1.15, 0.08  # inches
@@ -76,7 +76,7 @@ def file_of(draw: Callable[[], Sheet], suffix: str) -> bytes:
     with rc_context(SETTINGS):
         draw().figure.savefig(buffer, format=suffix.removeprefix("."), dpi=110, metadata=METADATA[suffix])
     content = buffer.getvalue()  # where matplotlib quotes texts, but for what XML has no way to say
-    return in_xml(content.decode()).encode() if suffix == ".svg" else content
+    return drop_invalid_xml(content.decode()).encode() if suffix == ".svg" else content
 
 
 def pixels_of(image: NDArray[Any]) -> NDArray[Any]:

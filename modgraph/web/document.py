@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modgraph.inspect.page.document import style_of_drawing
 from modgraph.inspect.page.engine import text_of
-from modgraph.inspect.quote import in_html
+from modgraph.inspect.quote import escape_html
 from modgraph.version import VERSION
 
 # Everything comes from the page's own folder; WebAssembly is compiled, and nothing is evaluated.
@@ -56,7 +56,7 @@ DOCUMENT = """<!DOCTYPE html>
 
 def html_of(title: str) -> str:
     """The page of a model."""
-    return DOCUMENT.format(policy=in_html(POLICY), version=VERSION, title=in_html(title))
+    return DOCUMENT.format(policy=escape_html(POLICY), version=VERSION, title=escape_html(title))
 
 
 def style(own: str) -> str:

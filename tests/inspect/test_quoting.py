@@ -24,7 +24,7 @@ from modgraph.declare import shown_value
 from modgraph.diagnostics import Source
 from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
 from modgraph.inspect.page import Pane, Section, Text, page_of
-from modgraph.inspect.quote import UNSEEN, in_dot, in_html, in_mermaid, in_script
+from modgraph.inspect.quote import UNSEEN, escape_html, quote_dot, quote_mermaid, script_json
 from modgraph.inspect.scene import Box, Scene, scene_of
 from tests.hostile import TEXTS, texts
 
@@ -57,15 +57,15 @@ def seen(text: str) -> str:
 @given(texts)
 @MANY
 def test_html_has_a_text_as_text_and_in_attributes(text: str) -> None:
-    page = Page(f'<p title="{in_html(text)}">{in_html(text)}</p>')
+    page = Page(f'<p title="{escape_html(text)}">{escape_html(text)}</p>')
     assert [tag for tag, _ in page.tags] == ["p"], "a text became an element"
-    assert html.unescape(in_html(text)) == seen(text)
+    assert html.unescape(escape_html(text)) == seen(text)
 
 
 @given(texts)
 @MANY
 def test_a_script_of_json_ends_where_the_page_ends_it(text: str) -> None:
-    page = Page(f'<script type="application/json">{in_script({text: [text]})}</script><p>after</p>')
+    page = Page(f'<script type="application/json">{script_json({text: [text]})}</script><p>after</p>')
     assert [tag for tag, _ in page.tags] == ["script", "p"]
     assert json.loads("".join(page.texts["script"])) == {text: [text]}
 
@@ -73,10 +73,10 @@ def test_a_script_of_json_ends_where_the_page_ends_it(text: str) -> None:
 @given(texts)
 @MANY
 def test_graphviz_and_mermaid_read_one_text(text: str) -> None:
-    assert DOT_TEXT.fullmatch(in_dot(text))
-    assert "\n" not in in_dot(text)
-    assert MERMAID_TEXT.fullmatch(in_mermaid(text))
-    marks = re.sub(r"#(\w+);", "", in_mermaid(text)[1:-1])
+    assert DOT_TEXT.fullmatch(quote_dot(text))
+    assert "\n" not in quote_dot(text)
+    assert MERMAID_TEXT.fullmatch(quote_mermaid(text))
+    marks = re.sub(r"#(\w+);", "", quote_mermaid(text)[1:-1])
     assert not {*marks} & {*'"<>`%\\#&'}, "Mermaid obeys some characters in quotes too"
 
 

@@ -26,7 +26,7 @@ def test_a_gradient_reaches_the_operands_that_a_declaration_does_not_except(use:
     results = [each for each in results_of(signature, operands, training=True) if each.requires_grad]
     total = sum(each.pow(2).sum() for each in results)
     for slot, operand in zip(slots, operands, strict=True):
-        none = chosen or slot in node.op.without_gradient or node.op.stops_gradient
+        none = chosen or slot in node.op.nondifferentiable or node.op.stops_gradient
         found = None
         if isinstance(total, torch.Tensor):
             (found,) = torch.autograd.grad(total, [operand], retain_graph=True, allow_unused=True)
@@ -36,5 +36,5 @@ def test_a_gradient_reaches_the_operands_that_a_declaration_does_not_except(use:
 def test_what_is_declared_names_operands() -> None:
     for name, op in Op.registry.items():
         names = {operand.name for operand in op.operands}
-        assert {*op.without_gradient} <= names and op.takes_logits in {"", *names}, name
-    assert not Base.without_gradient
+        assert {*op.nondifferentiable} <= names and op.takes_logits in {"", *names}, name
+    assert not Base.nondifferentiable

@@ -106,7 +106,7 @@ def test_a_result_is_zero_where_what_an_op_makes_of_choices_is(use: str) -> None
     node, signature = USES[use]
     places = range(len(signature.operands))
     for known in product([ANYWHERE, None], repeat=len(signature.operands)):
-        made = node.op.over_choices(signature, known)
+        made = node.op.propagate_choices(signature, known)
         if made is None:
             continue
         operands = [(dense if known[at] is None else sparse)(signature.operands[at], at) for at in places]
@@ -125,7 +125,7 @@ def test_no_more_is_chosen_along_an_axis_than_a_bound_says(use: str) -> None:
         [None, *(Bound(-1 - at, k) for at in range(len(each.shape)) for k in (1, 2))] for each in signature.operands
     ]
     for known in product(*bounds):
-        made = node.op.over_choices(signature, known)
+        made = node.op.propagate_choices(signature, known)
         if made is None or made[1].place is None or made[1].k is None:
             continue
         op, bound = made
@@ -161,7 +161,7 @@ def test_an_op_that_keeps_zeros_says_so(use: str) -> None:
     known = (ANYWHERE,) * len(signature.operands)
     if declared or any(each.dtype != "float" for each in signature.results):
         return
-    if node.op.over_choices(signature, known) is not None:
+    if node.op.propagate_choices(signature, known) is not None:
         return
     for place, type_ in enumerate(signature.operands):
         as_is = node.op.taken_as_is
@@ -177,7 +177,7 @@ def test_an_op_that_keeps_zeros_says_so(use: str) -> None:
 @pytest.mark.parametrize("right", [-1.0, 0.0, 1.5, 2.0, 9.0])
 @pytest.mark.parametrize("size", [1, 4, None])
 def test_how_many_ranks_a_comparison_chooses_is_counted(sign: str, right: float, size: int | None) -> None:
-    found = COMPARISONS[sign](right=right).among_ranks(size)
+    found = COMPARISONS[sign](right=right).chosen_ranks(size)
     ranks = range(50 if size is None else size)
     held = [rank for rank in ranks if eval(f"{rank} {sign} {right}")]
     if size is None and 49 in held:

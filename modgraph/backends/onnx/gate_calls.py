@@ -71,7 +71,11 @@ def _find_choosing(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
             yield node
         if isinstance(node.op, Comparison) and not any(_is_exact(each, graph) for each in before):
             continue
-        if isinstance(node.op, Comparison) or type(node.op).over_choices is not Op.over_choices or node.op.zero_with():
+        if (
+            isinstance(node.op, Comparison)
+            or type(node.op).propagate_choices is not Op.propagate_choices
+            or node.op.zero_with()
+        ):
             as_is = {before[at] for at in node.op.taken_as_is if at < len(before)}
             pending += [each for each in dict.fromkeys(before) if each not in {*as_is, *pending}]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modgraph.inspect.drawing.outline import Outline, drawn_children, title_of
-from modgraph.inspect.quote import in_dot
+from modgraph.inspect.quote import quote_dot
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION
 
@@ -17,7 +17,7 @@ def dot_of(scene: Scene) -> str:
     """The text of a `.dot` file."""
     outline = Outline.of(scene)
     anchors = {box.id: _anchor(box) for box in scene.walk()}
-    lines = [f"// modgraph {VERSION}", f"digraph {in_dot(scene.name)} {{"]
+    lines = [f"// modgraph {VERSION}", f"digraph {quote_dot(scene.name)} {{"]
     lines += [
         "  compound=true; rankdir=TB; fontname=monospace;",
         "  node [shape=box, fontname=monospace, fontsize=10];",
@@ -32,11 +32,11 @@ def dot_of(scene: Scene) -> str:
 def _box(box: Box) -> Iterator[str]:
     if not any(drawn_children(box)):
         shape = SHAPES.get(box.kind, "box")
-        yield f"{in_dot(box.id)} [label={in_dot(_label(box))}, shape={shape}, class={box.kind}];"
+        yield f"{quote_dot(box.id)} [label={quote_dot(_label(box))}, shape={shape}, class={box.kind}];"
         return
-    yield f"subgraph {in_dot('cluster_' + box.id)} {{"
+    yield f"subgraph {quote_dot('cluster_' + box.id)} {{"
     style = "dashed" if box.kind == "repeat" else "rounded"
-    yield f"  label={in_dot(title_of(box))}; class={box.kind}; style={style};"
+    yield f"  label={quote_dot(title_of(box))}; class={box.kind}; style={style};"
     for child in drawn_children(box):
         yield from (f"  {line}" for line in _box(child))
     yield "}"
@@ -57,8 +57,8 @@ def _anchor(box: Box) -> str:
 def _edge(edge: Edge, anchors: dict[str, str]) -> str:
     facts = [f"style={STYLES[edge.kind]}"]
     if edge.short:
-        facts.append(f"label={in_dot(edge.short)}")
+        facts.append(f"label={quote_dot(edge.short)}")
     for end, key in ((edge.source, "ltail"), (edge.target, "lhead")):
         if anchors[end] != end:
-            facts.append(f"{key}={in_dot('cluster_' + end)}")
-    return f"{in_dot(anchors[edge.source])} -> {in_dot(anchors[edge.target])} [{', '.join(facts)}];"
+            facts.append(f"{key}={quote_dot('cluster_' + end)}")
+    return f"{quote_dot(anchors[edge.source])} -> {quote_dot(anchors[edge.target])} [{', '.join(facts)}];"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modgraph.inspect.drawing.outline import Outline, drawn_children, title_of
-from modgraph.inspect.quote import in_mermaid
+from modgraph.inspect.quote import quote_mermaid
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION
 
@@ -44,14 +44,14 @@ def _drawn(boxes: tuple[Box, ...]) -> Iterator[Box]:
 def _box(box: Box, ids: dict[str, str]) -> Iterator[str]:
     if not any(drawn_children(box)):
         begin, end = SHAPES.get(box.kind, ("[", "]"))
-        yield f"{ids[box.id]}{begin}{in_mermaid(title_of(box))}{end}"
+        yield f"{ids[box.id]}{begin}{quote_mermaid(title_of(box))}{end}"
         return
-    yield f"subgraph {ids[box.id]} [{in_mermaid(title_of(box))}]"
+    yield f"subgraph {ids[box.id]} [{quote_mermaid(title_of(box))}]"
     for child in drawn_children(box):
         yield from (f"  {line}" for line in _box(child, ids))
     yield "end"
 
 
 def _edge(edge: Edge, ids: dict[str, str]) -> str:
-    label = f"|{in_mermaid(edge.short)}|" if edge.short else ""
+    label = f"|{quote_mermaid(edge.short)}|" if edge.short else ""
     return f"{ids[edge.source]} {ARROWS[edge.kind]}{label} {ids[edge.target]}"

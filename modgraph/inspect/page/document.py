@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from modgraph.inspect.page.content import Section
 from modgraph.inspect.page.engine import ELK_NOTICE, elk, packed_elk, rendered, text_of
 from modgraph.inspect.page.pane import Pane
-from modgraph.inspect.quote import in_html, in_script
+from modgraph.inspect.quote import escape_html, script_json
 from modgraph.version import VERSION
 
 SCRIPTS = (
@@ -70,9 +70,9 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         each |= {"state": drawn["state"], "laid": drawn["laid"]}
     script, style = "(() => {\n" + "\n".join(map(text_of, SCRIPTS)) + "})();\n", style_of_page()
     return PAGE.format(
-        policy=in_html(_policy(script, style)),
+        policy=escape_html(_policy(script, style)),
         version=VERSION,
-        title=in_html(title),
+        title=escape_html(title),
         style=style,
         count="two" if len(panes) > 1 else "one",
         wide=" wide" if sections else "",
@@ -80,7 +80,7 @@ def page_of(title: str, panes: Sequence[Pane], sections: Sequence[Section] = ())
         panes="".join(
             _pane(pane, drawn["svg"], at) for at, (pane, drawn) in enumerate(zip(panes, drawings, strict=True))
         ),
-        data=in_script({"panes": data, "sections": [section.as_json() for section in sections]}),
+        data=script_json({"panes": data, "sections": [section.as_json() for section in sections]}),
         elk=base64.b64encode(packed_elk()).decode(),
         notice=ELK_NOTICE,
         script=script,
@@ -109,7 +109,7 @@ def _hash(text: str) -> str:
 
 
 def _pane(pane: Pane, svg: str, at: int) -> str:
-    heading = f"<h2>{in_html(pane.label)}</h2>" if pane.label else ""
+    heading = f"<h2>{escape_html(pane.label)}</h2>" if pane.label else ""
     sourceless = "" if pane.sources() else " sourceless"
     return PANE.format(sourceless=sourceless, heading=heading, svg=svg, legend=LEGEND if at == 0 else "")
 

@@ -53,7 +53,7 @@ def drop_frozen_terms(graph: Graph) -> Graph:
             return node
         if not learnt_weights(graph, [graph.losses[node.name]]):
             return None
-        return Expanded(partial(_without_frozen, node, sums[node.name])) if node.name in sums else node
+        return Expanded(partial(_subtract_frozen, node, sums[node.name])) if node.name in sums else node
 
     return rewritten(graph, changed)
 
@@ -103,7 +103,7 @@ def _frozen_along(graph: Graph, axis: Axis, terms: Result) -> int:
     return min(map(place, learnt_weights(graph, [terms])), default=0)
 
 
-def _without_frozen(
+def _subtract_frozen(
     loss: LossNode, of: ModuleSum, graph: Graph, inputs: Mapping[str, Result], lengths: Mapping[str, Result]
 ) -> tuple[Result, ...]:
     """A loss minus its frozen terms, through which no gradient flows."""
@@ -120,15 +120,15 @@ def _nodes(at: str, of: ModuleSum, total: Result) -> Iterator[tuple[OpNode, Mapp
     assert of.axis.size is not None
     places = tuple(float(place < of.frozen) for place in range(of.axis.size))
     mask = Constant(sizes=(of.axis.size,), names=(of.axis.name,), numbers=places)
-    yield _made(f"{at}places", mask, of.terms)
-    yield _made(f"{at}terms", Multiply(left=None, right=None), of.terms, Result(f"{at}places"))
+    yield _op_node(f"{at}places", mask, of.terms)
+    yield _op_node(f"{at}terms", Multiply(left=None, right=None), of.terms, Result(f"{at}places"))
     source = Result(f"{at}terms")
     for number, op in enumerate(of.ops):
-        yield _made(f"{at}{number}", op, source)
+        yield _op_node(f"{at}{number}", op, source)
         source = Result(f"{at}{number}")
-    yield _made(f"{at}frozen", StopGradient(), source)
-    yield _made(f"{at}learns", Subtract(left=None, right=None), total, Result(f"{at}frozen"))
+    yield _op_node(f"{at}frozen", StopGradient(), source)
+    yield _op_node(f"{at}learns", Subtract(left=None, right=None), total, Result(f"{at}frozen"))
 
 
-def _made(name: str, op: Op, *sources: Result) -> tuple[OpNode, Mapping[str, Result]]:
+def _op_node(name: str, op: Op, *sources: Result) -> tuple[OpNode, Mapping[str, Result]]:
     return OpNode(name=name, owner=name, op=op), dict(zip(op.slots_of(len(sources)), sources, strict=True))
