@@ -18,7 +18,7 @@ class Work:
 
 
 @contextmanager
-def counted() -> Iterator[Work]:
+def count_calls() -> Iterator[Work]:
     """Counts what is called within. A loop that never calls anything, or never ends, is interrupted at last."""
     work, profile = Work(), Profile(subcalls=False)
     before = signal.signal(signal.SIGPROF, _give_up)

@@ -1,4 +1,4 @@
-"""Which outputs read a target in inference, where there is none."""
+"""Finds outputs that depend on a target in inference, which has none."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Value = tuple[str | None, Result]  # the scan in whose region a result is found,
 
 
 def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
-    """The outputs that a target flows into in inference, by label, each with the nodes of a shortest way, target first.
+    """The outputs that depend on a target in inference, by label, each with the nodes of a shortest path from there.
 
-    What only training reads, such as the first operand of `training_or_inference`, is no way.
+    Paths leave out operands that only training reads, such as the first one of `training_or_inference`.
     """
     if not graph.of_kind(TargetNode):
         return {}
@@ -22,7 +22,7 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
 
 
 def _path(graph: Graph, end: Value) -> list[str]:
-    """The nodes of a shortest way from a target to a value; none if there is no such way."""
+    """The nodes of a shortest path from a target to a value; none if there is no path."""
     readers: dict[Value, Value | None] = {end: None}
     pending = [end]
     for value in pending:
@@ -42,7 +42,7 @@ def _names(readers: dict[Value, Value | None], value: Value | None) -> Iterator[
 
 
 def _read_in_inference(graph: Graph, value: Value) -> list[Value]:
-    """What a value is computed from in inference; of a scan's result, within its region."""
+    """The values that a value depends on in inference; for a scan's result, the value in its region."""
     inside, result = value
     scan = None if inside is None else graph[inside]
     assert scan is None or isinstance(scan, ScanNode), f"{inside} is no scan"
@@ -52,15 +52,15 @@ def _read_in_inference(graph: Graph, value: Value) -> list[Value]:
         case ScanNode():
             return [(node.name, node.stacked[result.index])]
         case InputNode() if scan is not None:
-            return _of_argument(graph, scan, node.name)
+            return _sources_of_argument(graph, scan, node.name)
         case OpNode() if node.op.outside_training:
             return [(inside, here.inputs(node.name)[node.op.outside_training])]
         case _:
             return [(inside, source) for source in here.inputs(node.name).values()]
 
 
-def _of_argument(graph: Graph, scan: ScanNode, argument: str) -> list[Value]:
-    """What flows into a scan as an argument, and what a state becomes."""
+def _sources_of_argument(graph: Graph, scan: ScanNode, argument: str) -> list[Value]:
+    """The operand of a scan for an argument of its region, and the next value of a state."""
     outer = graph.inputs(scan.name).get(argument)
     found: list[Value] = [] if outer is None else [(None, outer)]
     following = dict(zip(scan.states, scan.following, strict=True))

@@ -47,7 +47,7 @@ class Contract(Op):
             for at, axis in enumerate(right)
         ]
         if len({*second}) < len(second):
-            reason = f'it sums over "{over[0].name}", and the second value has another axis that is called so'
+            reason = f'it sums over "{over[0].name}", and the second value has another axis of that name'
             raise Misfit(reason, "rename one of them")
         axes = Axes(self)
         kept = {

@@ -37,7 +37,7 @@ class PoolTypes:
     axis: Axis  # that of its modules
     message: TensorType
     result: TensorType
-    over_batch: bool = False  # what a module makes of a message depends on the others that it gets
+    over_batch: bool = False  # a module's result for a message depends on its other messages
 
     @property
     def size(self) -> int:

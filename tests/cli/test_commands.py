@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from modgraph.cli import main
-from tests.work import counted
+from tests.work import count_calls
 
 SMN = "specs/smn.mod"
 
@@ -133,7 +133,7 @@ def test_checking_takes_work_in_proportion_to_the_spec(tmp_path: Path, capsys: p
 
     def calls(statements: int) -> int:
         path.write_text(generated(statements))
-        with counted() as work:
+        with count_calls() as work:
             assert main(["check", str(path)]) == 0
         return work.calls
 

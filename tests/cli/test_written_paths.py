@@ -40,11 +40,11 @@ def in_two_folders(root: Path, write: Callable[[Path], object]) -> tuple[Files, 
     """What is written in two folders whose paths are of different lengths, by the files' names within."""
     short, long = root / "s", root / "a_much_longer_name" / "of" / "a_folder"
     for folder in (short, long):
-        write(laid_out(folder))
+        write(write_files(folder))
     return _files(short), _files(long)
 
 
-def laid_out(folder: Path) -> Path:
+def write_files(folder: Path) -> Path:
     """A folder with a spec, what it imports, and its recipe."""
     (folder / "parts").mkdir(parents=True)
     (folder / "parts" / "blocks.mod").write_text(BLOCKS)
@@ -121,7 +121,7 @@ def test_runs_their_pages_and_bundles_name_no_folder(tmp_path: Path) -> None:
 
 def test_a_run_names_the_folders_of_its_recipe_in_its_recipe_alone(tmp_path: Path) -> None:
     """Whoever goes on from another folder finds the same files: that is what its recipe keeps paths for."""
-    spec, first, second = laid_out(tmp_path) / "net.mod", tmp_path / "first", tmp_path / "second"
+    spec, first, second = write_files(tmp_path) / "net.mod", tmp_path / "first", tmp_path / "second"
     run("train", spec, "--out", first)
     run("train", spec, "--out", second, "-s", f"start.run={first}")
     named = {name for name, content in _files(second).items() if str(tmp_path).encode() in content}

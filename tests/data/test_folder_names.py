@@ -28,7 +28,7 @@ def painted(folder: bytes, name: bytes = b"0.png") -> None:
         Image.fromarray(pixels).save(os.path.join(folder, b"%d" % at + name))  # noqa: PTH118
 
 
-def laid_out(root: Path, *folders: bytes) -> None:
+def make_folders(root: Path, *folders: bytes) -> None:
     for folder in folders:
         painted(os.fsencode(root) + b"/" + folder)
 
@@ -43,19 +43,19 @@ def refused(data: Any) -> str:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_class_whose_name_is_no_text_is_refused_when_data_are_read(name: bytes, tmp_path: Path) -> None:
-    laid_out(tmp_path, name, b"tea")
+    make_folders(tmp_path, name, b"tea")
     text = refused(ClassFolders(train=str(tmp_path)))
     assert WRONG[name] in text and os.fsdecode(name) in text, "the folder is named"
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_so_is_a_domain(name: bytes, tmp_path: Path) -> None:
-    laid_out(tmp_path, *(domain + b"/" + kind for domain in (name, b"plain") for kind in (b"cup", b"tea")))
+    make_folders(tmp_path, *(domain + b"/" + kind for domain in (name, b"plain") for kind in (b"cup", b"tea")))
     assert WRONG[name] in refused(ImageFolders(root=str(tmp_path)))
 
 
 def test_all_such_folders_are_reported_at_once(tmp_path: Path) -> None:
-    laid_out(tmp_path, *WRONG)
+    make_folders(tmp_path, *WRONG)
     with pytest.raises(ModgraphError) as caught:
         ClassFolders(train=str(tmp_path)).splits(GRAPH)
     assert len(caught.value.diagnostics) == len(WRONG)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.program import load, loads
-from tests.work import counted
+from tests.work import count_calls
 
 WORDS = [
     *"model block input target tokenizer module pool router by output loss repeat for in if else scan as".split(),
@@ -21,7 +21,7 @@ MOST_CALLS = 8_000_000  # for any text; the most of these, a chain of 10,000 ops
 
 
 def survives(text: str) -> None:
-    with counted() as work:
+    with count_calls() as work:
         try:
             loads(text)
         except ModgraphError as error:

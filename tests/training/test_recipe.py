@@ -18,7 +18,7 @@ from modgraph.recipes.optimizers import AdamW, Constant, Cosine, Linear, Stairs
 from modgraph.recipes.yaml_tree import read_tree
 from modgraph.training.recipe import read_recipe, read_with_spec
 from modgraph.training.unfit import refuse_unfit
-from tests.work import counted
+from tests.work import count_calls
 
 GOOD = """
 model: {iterations: 2}
@@ -300,7 +300,7 @@ MONSTERS = {
 @pytest.mark.parametrize("kind", MONSTERS)
 def test_aliases_are_bounded_and_told_at_their_place(tmp_path: Path, kind: str) -> None:
     text, words, sign = MONSTERS[kind]
-    with counted() as work, pytest.raises(ModgraphError) as caught:
+    with count_calls() as work, pytest.raises(ModgraphError) as caught:
         read_recipe(recipe_of(tmp_path, text))
     assert work.calls < MOST_CALLS
     code = "MG503" if kind == "many mistakes" else "MG502"
@@ -312,7 +312,7 @@ def test_aliases_are_bounded_and_told_at_their_place(tmp_path: Path, kind: str) 
 
 def test_a_long_number_with_many_aliases_costs_nothing(tmp_path: Path) -> None:
     text = f"data: {{name: npz, train: x, seed: &n {NUMBER}.5}}\nmodel: {{list: [{'*n, ' * 30_000}]}}"
-    with counted() as work, pytest.raises(ModgraphError, match="must be a whole number"):
+    with count_calls() as work, pytest.raises(ModgraphError, match="must be a whole number"):
         read_recipe(recipe_of(tmp_path, text))
     assert work.calls < MOST_CALLS
 

@@ -30,7 +30,7 @@ from modgraph.training.start.name_patterns import captured
 from modgraph.training.start.weight_file import read_tensors
 from modgraph.training.start.weight_map import read_map
 from tests.training.timm_vit import PARAMETERS, timm_forward, timm_tensors
-from tests.work import counted
+from tests.work import count_calls
 
 MAP = "specs/gmoe_timm.yaml"
 
@@ -488,7 +488,7 @@ def test_a_long_map_takes_bounded_work(tmp_path: Path, kind: str) -> None:
     text, code = MANY[kind]
     (tmp_path / "map.yaml").write_text(text)
     graph = modgraph.load("specs/gmoe.mod").ir
-    with counted() as work, pytest.raises(ModgraphError) as caught:
+    with count_calls() as work, pytest.raises(ModgraphError) as caught:
         read_map(str(tmp_path / "map.yaml"), graph)
     assert work.calls < MOST_CALLS
     assert code in {each.code for each in caught.value.diagnostics}

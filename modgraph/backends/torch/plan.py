@@ -41,10 +41,10 @@ def _begun(compute: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Narrows(Protocol):
-    """What a step computes that has several results: outside training only those that are read."""
+    """A computation of several results that can leave out unread ones outside training."""
 
     def evaluated(self, read: Set[int]) -> tuple[Callable[..., Any], Sequence[int]]:
-        """What computes these results alone, and the places of the operands that it takes."""
+        """A computation of these results alone, and the places of its operands."""
         ...
 
 

@@ -86,9 +86,9 @@ class NoOutput(Diagnostic):
 
 
 class OutputReadsTarget(Diagnostic):
-    """A target flows into an output. A model in use is given no targets, and one that reads its own label learns
-    nothing else. What training alone may read stands first in `training_or_inference`, as what was right before does
-    where a network learns to go on (teacher forcing)."""
+    """An output depends on a target. Inference has no targets, and a model that reads its own label learns nothing
+    else. Values for training alone are the first operand of `training_or_inference`, such as the previous label in
+    teacher forcing."""
 
     code = "MG264"
     message = 'output "{output}" reads the target "{target}" in inference, where there is none: {path}'

@@ -44,7 +44,7 @@ def test_an_output_that_reads_a_target_is_refused_with_the_shortest_way(way: str
     body, path = WAYS[way]
     found = reported(body)
     assert found.path == path
-    assert ("stand first" in found.advice()) == (way == "second branch"), found.advice()
+    assert ("put the target first" in found.advice()) == (way == "second branch"), found.advice()
 
 
 def test_a_target_is_followed_through_the_states_of_a_scan() -> None:

@@ -45,7 +45,7 @@ class Body:
         self.begun: dict[str, str] = {}  # pools taken by index, made before a scan
         self.values: dict[Result, Value] = {}
         self.left = Counter(self.uses)  # how often each value is still to be read
-        self.owners: dict[str, list[Result]] = {}  # which values a name stands for
+        self.owners: dict[str, list[Result]] = {}  # the values that each variable holds
         self.waiting: list[Result] = []  # values that stand in no line yet, in their order
         self.lines: list[str] = []
         self.masks: dict[str, str] = {}
@@ -137,7 +137,7 @@ class Body:
         """A value is computed so: in a line of its own, or within the line of the one that reads it."""
         if isinstance(said, ast.Name | ast.Attribute | ast.Constant):
             self.values[result] = self.value(result, said)
-            self._shares_name(result)
+            self._share_name(result)
         elif self.uses[result] == 1 and consumer is not None and self._within(result, consumer, said):
             self.values[result] = self.value(result, said)
             self.waiting.append(result)
@@ -145,13 +145,13 @@ class Body:
             self.settle(said)
             self._assign(result, said)
 
-    def is_same(self, result: Result, other: Result) -> None:
-        """A value is another one, which has been computed."""
+    def alias(self, result: Result, other: Result) -> None:
+        """Make a value another name for one that has been computed."""
         self.values[result] = self.values[other]
-        self._shares_name(result)
+        self._share_name(result)
 
-    def _shares_name(self, result: Result) -> None:
-        """A name that stands for this value too is not given to another as long as something reads it."""
+    def _share_name(self, result: Result) -> None:
+        """Keep the variable of this value as long as something reads the value."""
         said = self.values[result].said
         if isinstance(said, ast.Name) and said.id in self.owners:
             self.owners[said.id].append(result)

@@ -50,7 +50,7 @@ def _shown(writer: Writer, step: Step, results: list[Result]) -> None:
             continue
         (value,) = writer.body.variables([source])
         if mask == "None":
-            writer.body.is_same(result, source)
+            writer.body.alias(result, source)
             continue
         cleared = cleared or writer.home.file.copied.needed(("modgraph.nn.padding", "cleared"))
         writer.body.gives(result, name(f"{cleared}({value}, {mask})"), writer.consumer(result))
