@@ -19,7 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from options import parsed
+from options import parse_options
 
 from modgraph.nn import selected
 from modgraph.training.divergence import FiniteCheck
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--spec", default="specs/gmoe_digits.mod")
     parser.add_argument("--rounds", type=int, default=3)
-    given = parsed(parser, device="cpu", steps=2, rounds=1)
+    given = parse_options(parser, device="cpu", steps=2, rounds=1)
     print(f"{given.spec}, {torch.__version__}, {given.device}")
     print(f"{'precision':10} {'':26} {'ms':>8} {'processor':>10}")
     for precision in ("float32", "bfloat16"):

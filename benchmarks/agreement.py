@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from options import parsed
+from options import parse_options
 from torch import Tensor
 
 import modgraph
@@ -83,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--modules", type=int, nargs="+", default=[2, 8])
-    options = parsed(parser, rounds=1, modules=[2])
+    options = parse_options(parser, rounds=1, modules=[2])
     torch.manual_seed(0)
     for modules in options.modules:
         compare(modules, options.rounds)

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 import torch._inductor.config
-from options import parsed
+from options import parse_options
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
-    options = parsed(parser, specs=["smn"], rounds=1, batch=4)
+    options = parse_options(parser, specs=["smn"], rounds=1, batch=4)
     torch.set_num_threads(options.threads)
     torch._inductor.config.layout_optimization = False  # see docs/architecture.md
     print("| spec | graphs | compiling forward | forward | compiling a step | step |\n|---|---|---|---|---|---|")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from options import parsed
+from options import parse_options
 
 from modgraph import loads
 from modgraph.inspect.diff import compare
@@ -42,7 +42,7 @@ def seconds(before: Graph, after: Graph) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=10_000, help="of the smaller graph")
-    options = parsed(parser, nodes=500)
+    options = parse_options(parser, nodes=500)
     sizes = (options.nodes, 2 * options.nodes)
     graphs = {size: stack(size // NODES_OF_A_BLOCK) for size in sizes}
     for what, other in {

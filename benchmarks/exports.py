@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from options import parsed
+from options import parse_options
 
 HERE = Path(__file__).resolve().parent.parent
 PHASES = ("passes", "capture", "translate", "optimise", "verify", "permute", "write", "rest")
@@ -166,7 +166,7 @@ def main() -> None:
     parser.add_argument("--before", metavar="REV", help="a revision to compare with")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    options = parsed(parser, specs=["specs/modular_networks.mod"])
+    options = parse_options(parser, specs=["specs/modular_networks.mod"])
     if options.child:
         print(json.dumps(export(options.specs[0])))
         return

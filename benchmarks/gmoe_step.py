@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from modgraph_runtime import Bundle
-from options import parsed
+from options import parse_options
 from torch import Tensor
 
 import modgraph
@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
-    options = parsed(parser, batch=1, rounds=1, set=["depth=2", "sparse=[1]", "dim=24", "heads=2"])
+    options = parse_options(parser, batch=1, rounds=1, set=["depth=2", "sparse=[1]", "dim=24", "heads=2"])
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     batch = {"image": torch.randn(options.batch, 3, 224, 224), "label": torch.randint(345, (options.batch,))}

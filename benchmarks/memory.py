@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 from modgraph_runtime.memory import in_words
-from options import parsed
+from options import parse_options
 
 import modgraph
 from modgraph.backends.report import SYMBOLIC_LENGTH, random_batch
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--specs", nargs="+", default=SPECS, choices=SPECS, metavar="SPEC")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
-    options = parsed(parser, specs=["smn_parity"], batch=2)
+    options = parse_options(parser, specs=["smn_parity"], batch=2)
     torch.set_num_threads(options.threads)
     print("| spec | batch | kept: told | measured | ratio | at once: told | measured | ratio |")
     print("|---|---|---|---|---|---|---|---|")

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from options import parsed
+from options import parse_options
 from torch import Tensor, nn
 
 import modgraph
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 512, 2048])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
-    options = parsed(parser, tokens=[16], rounds=1)
+    options = parse_options(parser, tokens=[16], rounds=1)
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     print(f"{'':8} {'tokens':>6} {'ours ms':>8} {'ratio':>6} {'bare':>6}")

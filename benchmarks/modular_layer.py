@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 import torch
-from options import parsed
+from options import parse_options
 
 import modgraph
 from modgraph.data import Arrays
@@ -115,7 +115,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--modules", type=int, nargs="+", default=[5, 15], help="of the language model")
-    options = parsed(parser, rounds=1, modules=[2])
+    options = parse_options(parser, rounds=1, modules=[2])
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         layers(Path(folder), options.rounds)

@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from options import parsed
+from options import parse_options
 from runs import add_settings, settings_of, train
 
 TOY, LANGUAGE = Path("specs/modular_networks.mod"), Path("specs/modular_networks_lm.mod")
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=3, help="starts of the regression, for each seed")
     add_settings(parser)
     quick = {"train.epochs": 1, "train.steps_per_epoch": 2}
-    options = parsed(parser, seeds=1, restarts=1, settings=[f"{k}={v}" for k, v in quick.items()])
+    options = parse_options(parser, seeds=1, restarts=1, settings=[f"{k}={v}" for k, v in quick.items()])
     options.out.mkdir(parents=True, exist_ok=True)
     given = settings_of(options)
     lines = (

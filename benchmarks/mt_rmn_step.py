@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
-from options import parsed
+from options import parse_options
 from torch import Tensor, nn
 
 import modgraph
@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--spec", default=SPEC)
     parser.add_argument("--profile", action="store_true", help="what a step of ours is made of")
-    options = parsed(parser, names=["clinical"], rounds=1, batch=2)
+    options = parse_options(parser, names=["clinical"], rounds=1, batch=2)
     torch.set_num_threads(options.threads)
     print(f"batch {options.batch}, ms       ours    plain unrouted  by hand   ours to each of these")
     for name in options.names:

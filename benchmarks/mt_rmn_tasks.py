@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from options import parsed
+from options import parse_options
 from runs import add_settings, settings_of, train
 
 from modgraph.cli import main as main_of_modgraph
@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--unseen", metavar="TASK", help="a task that the encoder is trained without")
     parser.add_argument("--examples", default="data.stride=364,91,28,7", metavar="KEY=VALUES", help="how many")
     add_settings(parser)
-    options = parsed(parser, seeds=[0], settings=["train.epochs=1", "data.stride=364"])
+    options = parse_options(parser, seeds=[0], settings=["train.epochs=1", "data.stride=364"])
     options.out.mkdir(parents=True, exist_ok=True)
     benchmark = Benchmark(options.recipe, settings_of(options), options.out)
     if options.unseen is None:

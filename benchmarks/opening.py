@@ -19,7 +19,7 @@ from typing import Any
 
 import onnxruntime
 from modgraph_runtime import Bundle
-from options import parsed
+from options import parse_options
 
 import modgraph
 
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("specs", nargs="*", metavar="SPEC", default=SPECS)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
-    options = parsed(parser, specs=SPECS[:1], rounds=2)
+    options = parse_options(parser, specs=SPECS[:1], rounds=2)
     print(" " * 10, *(title.rjust(10) for title in ("MB", "checked", "unchecked", "alone", "/unchecked", "/alone")))
     with tempfile.TemporaryDirectory() as folder:
         for spec in options.specs:

@@ -1,4 +1,4 @@
-"""What the options of all benchmarks share."""
+"""Options that all benchmarks share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 
-def parsed(parser: argparse.ArgumentParser, **quick: Any) -> argparse.Namespace:
-    """The options; with `--quick` these values are the defaults, and runs lie in a folder that will be gone."""
-    parser.add_argument("--quick", action="store_true", help="in seconds: shows that it runs, and nothing else")
+def parse_options(parser: argparse.ArgumentParser, **quick: Any) -> argparse.Namespace:
+    """The options; with `--quick` these values are the defaults, and runs go to a temporary folder."""
+    parser.add_argument("--quick", action="store_true", help="run in seconds, only to show that it runs")
     if "--quick" in sys.argv[1:]:
         parser.set_defaults(**quick)
         if parser.get_default("out") is not None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from options import parsed
+from options import parse_options
 from playwright.sync_api import Page, sync_playwright
 
 from modgraph.inspect.page import Pane, page_of
@@ -42,7 +42,7 @@ def median(page: Page, acts: dict[str, Callable[[], object]], times: int) -> dic
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=5)
-    options = parsed(parser, times=1)
+    options = parse_options(parser, times=1)
     program = load("specs/gmoe.mod", dim=768, heads=12, sparse=(1, 3, 5, 7, 9, 11))
     start = time.perf_counter()
     text = page_of("GMoE-B/16", [Pane(scene_of(program.ir), program.source)])

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from options import parsed
+from options import parse_options
 from runs import add_settings, percent, settings_of, train
 
 from modgraph.data.rotated_digits import ANGLES
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/rotated_digits"))
     parser.add_argument("--seeds", type=int, default=3)
     add_settings(parser)
-    options = parsed(parser, seeds=1, settings=["train.epochs=1", "train.steps_per_epoch=2"])
+    options = parse_options(parser, seeds=1, settings=["train.epochs=1", "train.steps_per_epoch=2"])
     options.out.mkdir(parents=True, exist_ok=True)
     for line in table(options.out, options.seeds, settings_of(options)):
         print(line, flush=True)

@@ -27,7 +27,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-from options import parsed
+from options import parse_options
 from torch import Tensor, nn
 
 import modgraph
@@ -302,7 +302,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--no-peers", action="store_true", help="leave other libraries out")
     parser.add_argument("--onnx", action="store_true", help="ONNX Runtime too; an export of 64 experts takes a minute")
-    options = parsed(parser, tokens=[16], experts=[2, 4], k=[1], rounds=1, no_peers=True, onnx=True)
+    options = parse_options(parser, tokens=[16], experts=[2, 4], k=[1], rounds=1, no_peers=True, onnx=True)
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     peers = [] if options.no_peers else [*PEERS]

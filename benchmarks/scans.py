@@ -19,7 +19,7 @@ import onnx
 import onnxruntime as ort
 import torch
 from onnx import TensorProto, helper, numpy_helper
-from options import parsed
+from options import parse_options
 
 import modgraph
 from modgraph.backends.onnx.examples import Examples
@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, nargs="+", default=[*BODIES], choices=BODIES)
     parser.add_argument("--widths", type=int, nargs="+", default=[32, 128, 256])
     parser.add_argument("--modules", type=int, nargs="+", default=[4, 16])
-    options = parsed(parser, rounds=1, layers=[1], widths=[32], modules=[4])
+    options = parse_options(parser, rounds=1, layers=[1], widths=[32], modules=[4])
     torch.set_num_threads(1)
     print(
         f"| layers | width | modules | examples | dense ms | {' | '.join((*FORMS, 'direct'))} | picked | to the best |"

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from options import parsed
+from options import parse_options
 from runs import add_settings, percent, read_settings, settings_of, train
 
 from modgraph.data.batches import batch_of
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--recipes", choices=RECIPES, default="digits", help="of the backbone and of the sequence")
     add_settings(parser)
     phases = [f"train.algorithm.phases.{name}.epochs=1" for name in ("functional", "descriptors")]
-    options = parsed(parser, seeds=[0], methods=["SEMA"], settings=phases, backbone=["train.epochs=1"])
+    options = parse_options(parser, seeds=[0], methods=["SEMA"], settings=phases, backbone=["train.epochs=1"])
     options.out.mkdir(parents=True, exist_ok=True)
     recipe, of_backbone = RECIPES[options.recipes]
     for seed in options.seeds:

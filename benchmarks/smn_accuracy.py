@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from options import parsed
+from options import parse_options
 from runs import add_settings, percent, settings_of, train
 
 SMN, PARITY = Path("specs/smn.mod"), Path("specs/smn_parity.mod")
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--draws", type=int, default=3, help="choices of the labelled examples, for each seed")
     add_settings(parser)
-    options = parsed(parser, seeds=1, draws=1, settings=["data.train=200", "train.epochs=1"])
+    options = parse_options(parser, seeds=1, draws=1, settings=["data.train=200", "train.epochs=1"])
     options.out.mkdir(parents=True, exist_ok=True)
     given = settings_of(options)
     for lines in (

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from options import parsed
+from options import parse_options
 from torch import Tensor
 
 from modgraph.training.run import started
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--widths", type=int, nargs="+", default=[*STEPS], choices=STEPS)
-    options = parsed(parser, rounds=1, widths=[56])
+    options = parse_options(parser, rounds=1, widths=[56])
     print("width  without ms  with ms  ratio")
     for width in options.widths:
         for _ in range(options.rounds):

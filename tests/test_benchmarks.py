@@ -44,5 +44,5 @@ def _files() -> str:
 
 
 def test_every_benchmark_takes_its_options_as_the_others_do() -> None:
-    without = [name for name in NAMES if "parsed(" not in (CHECKOUT / f"benchmarks/{name}.py").read_text()]
+    without = [name for name in NAMES if "parse_options(" not in (CHECKOUT / f"benchmarks/{name}.py").read_text()]
     assert without == [], "they have no --quick"

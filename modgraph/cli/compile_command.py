@@ -11,7 +11,7 @@ from modgraph_runtime.integrity import MANIFEST_KEYS
 from modgraph_runtime.provenance import GRAPH_KEYS, sealed
 
 from modgraph.cli.common import add_force, add_overrides, load_spec
-from modgraph.diagnostics import Diagnostic, ModgraphError, Note, closest, listed, render_all
+from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, listed, render_all
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import stored_form
 from modgraph.passes import NoSuchLowering
@@ -43,8 +43,8 @@ class UnknownLowering(Diagnostic):
             Note(text=f"{', '.join(forms)}: route{'s' if len(routes) > 1 else ''} {listed(routes)}")
             for forms, routes in error.offered.items()
         ]
-        match = closest(error.form, [MASKED, *(each for forms in error.offered for each in forms)])
-        suggestion = f'did you mean "{match}"?' if match else "leave --lowering out to have the best form chosen"
+        known = [MASKED, *(each for forms in error.offered for each in forms)]
+        suggestion = did_you_mean(error.form, known, "leave --lowering out to have the best form chosen")
         return cls(form=error.form, suggestion=suggestion, notes=tuple(notes))
 
 

@@ -22,7 +22,7 @@ from modgraph.declare import (
     Weight,
     shown_value,
 )
-from modgraph.diagnostics import Diagnostic, Report, Source, closest
+from modgraph.diagnostics import Diagnostic, Report, Source, did_you_mean
 from modgraph.elaboration import elaborate
 from modgraph.inspect.cost import cost_of
 from modgraph.ops import Op
@@ -49,8 +49,8 @@ def explain(name: str) -> str | None:
 def suggestion(name: str) -> str:
     """The help line for a name that has no page."""
     known = [*definitions(), *(each for registry in registries() for each in registry)]
-    match = closest(name, [*known, *keywords(), *Diagnostic.catalogue], ONE_LETTER)
-    return other_word(name) or (f'did you mean "{match}"?' if match else "all that there is: modgraph explain")
+    known += [*keywords(), *Diagnostic.catalogue]
+    return other_word(name) or did_you_mean(name, known, "all that there is: modgraph explain", ONE_LETTER)
 
 
 def overview() -> str:

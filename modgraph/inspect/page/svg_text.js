@@ -1,11 +1,11 @@
 // A tree of SVG elements as text.
 
-// What XML has no way to say is shown as such.
-const UNSAID = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+// Characters that XML does not allow become U+FFFD.
+const INVALID = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 function escaped(text) {
-  const said = String(text).replace(UNSAID, "\ufffd");
-  return said.replace(/[&<>"]/g, (mark) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[mark]);
+  const valid = String(text).replace(INVALID, "\ufffd");
+  return valid.replace(/[&<>"]/g, (mark) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[mark]);
 }
 
 function svgText([tag, attributes, ...children]) {
