@@ -18,7 +18,7 @@ class Attention(Op):
     """Multi-head attention of tokens to themselves or to a memory: softmax(Q Kᵀ / √head_width) V, padding masked.
 
     `(x, memory)` attends to other tokens, and where a third operand, a mask, is zero, a token is not seen: it has the
-    axes [N, M], or [M] alone; what sees no token gets zero for V. Places are counted from 0 along N and along M:
+    axes [N, M], or [M] alone; a query that sees no token gets zeros. Places are counted from 0 along N and along M:
     `causal` hides those that are later, `rotary` turns pairs of numbers by them, i with i + head_width / 2 as in Llama
     (Su et al., 2021), and `relative` adds what is learnt for each head and bucket of their distance (T5, Raffel et al.,
     2020: half of the buckets a distance each, the others up to 128 by its logarithm; without `causal`, half of all for

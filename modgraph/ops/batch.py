@@ -79,8 +79,8 @@ class KeepRecent(Op):
 
     So a state keeps the last 500 errors, `next errors = (errors, error) -> keep_recent` with
     `state errors: float[500] = zeros`; another that starts at zeros, to which ones are appended, tells which of its
-    places are filled. Of a batch that is longer than the record the last values stay (SEMA's authors keep the first
-    that fit).
+    places are filled. From a batch that is longer than the record it keeps the last values (SEMA's authors keep the
+    first).
     """
 
     name = "keep_recent"

@@ -103,7 +103,7 @@ class WithinCapacity(Op):
         modules = (axes.lead or ())[position]
         if modules.is_padded:
             reason = f'examples differ in their length along "{modules}", so it is no axis of modules'
-            raise Misfit(reason, "say along which axis the modules are: within_capacity(share, axis=…)", 0)
+            raise Misfit(reason, "name the axis of modules: within_capacity(share, axis=…)", 0)
         return (found[1].with_shape(axes.lead or ()),)
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:

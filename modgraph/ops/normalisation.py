@@ -61,7 +61,7 @@ class RMSNorm(Op):
 class BatchNorm(Op):
     """Normalise each channel of an image over the batch in training, by running statistics afterwards.
 
-    In a module of a pool the batch are the messages that the module gets.
+    In a module of a pool it normalises over the messages that the module gets.
     """
 
     name = "batch_norm"

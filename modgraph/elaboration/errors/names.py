@@ -90,7 +90,7 @@ class WrongKind(Diagnostic):
 class NoPart(WrongKind):
     """A dot follows a value that is not a router: `router.name` is a record of a router, and nothing else has parts."""
 
-    message = '{found} has no "{name}": a dot reaches what a router records'
+    message = '{found} has no "{name}": only records of a router follow a dot'
     name: str
 
 
