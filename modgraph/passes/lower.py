@@ -9,7 +9,7 @@ from typing import ClassVar
 from modgraph.diagnostics import listed
 from modgraph.ir import Graph, Node, Part, RouteNode, rewritten
 from modgraph.passes.infrastructure import Pass
-from modgraph.routers import MASKED, Lowering
+from modgraph.routers import DEFINITION, MASKED, Lowering
 
 
 class NoSuchLowering(ValueError):
@@ -18,7 +18,7 @@ class NoSuchLowering(ValueError):
     def __init__(self, form: str, offered: Mapping[tuple[str, ...], Sequence[str]]) -> None:
         self.form, self.offered = form, offered
         known = "; ".join(f"{listed(routes)}: {', '.join(forms)}" for forms, routes in offered.items())
-        super().__init__(f'no route has the form "{form}"; there are, by route, {known}')
+        super().__init__(f'no route has the form "{form}"; there are, by route, {known or "none"}')
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class Lower(Pass):
     """Give every route the asked form, or the best where its router offers none of that name for its pool.
 
     `exportable` leaves out forms that serve training alone. Raises `NoSuchLowering` where no route can have the asked
-    form; `masked` may be asked of any graph, since a route without it runs every module in the forms that it has.
+    form; `masked` may be asked of any graph, since a route without it runs every module in the forms that it has, and
+    the definition of a graph without routes.
     """
 
     name: ClassVar[str] = "lower"
@@ -39,11 +40,13 @@ class Lower(Pass):
         return rewritten(graph, self._lowered)
 
     def _refuse_unknown(self, graph: Graph) -> None:
-        """Raises `NoSuchLowering` where a form is asked for, and routes have others only."""
+        """Raises `NoSuchLowering` where a form is asked for that no route has."""
         if self.form is None or self.form == MASKED:
             return
         asked = [(route, self.offered(part, route)) for part, route in _computing(graph)]
-        if not asked or any(form.form == self.form for _, forms in asked for form in forms):
+        if any(form.form == self.form for _, forms in asked for form in forms):
+            return
+        if not asked and self.form == DEFINITION:
             return
         offered: dict[tuple[str, ...], list[str]] = {}
         for route, forms in asked:

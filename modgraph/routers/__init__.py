@@ -6,9 +6,10 @@ from modgraph.routers import (
     weighted,
 )
 from modgraph.routers.choice_forms import MASKED
-from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router
+from modgraph.routers.router import DEFINITION, Lowering, PoolFacts, PoolTypes, Router
 
 __all__ = [
+    "DEFINITION",
     "MASKED",
     "Lowering",
     "PoolFacts",

@@ -14,6 +14,8 @@ from modgraph.routers.on_tape import TapedPool
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each, shapes_meet
 
+DEFINITION = "message_passing"  # the form that all others must equal
+
 
 @dataclass(frozen=True)
 class PoolFacts:
@@ -196,7 +198,7 @@ class Router(Declaration):
 
 def definition(route: str) -> Lowering:
     """The form that all others must equal, by the import path of its torch module."""
-    return Lowering("message_passing", route, "torch_geometric message passing, the definition")
+    return Lowering(DEFINITION, route, "torch_geometric message passing, the definition")
 
 
 def _beside(modules: Axis, shape: Shape) -> Shape:

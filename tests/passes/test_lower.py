@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import modgraph
@@ -39,6 +41,16 @@ def test_forms_that_there_are_not_are_refused_with_those_of_every_route(capsys: 
                 assert form.form in told or form.form == "as_defined", f"{form.form} of {route.name} is not listed"
     assert main(["compile", "specs/smn.mod", "--lowering", "factorized"]) == 1
     assert 'help: did you mean "factorised"?' in capsys.readouterr().err
+
+
+def test_a_form_is_refused_of_a_model_without_routes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "m.mod"
+    spec.write_text("model m() { input x: float[4] y = x -> linear(2) output y }")
+    assert main(["compile", str(spec), "--lowering", "groupd"]) == 1, "it compiles as if no form were asked for"
+    assert 'error[MG112]: no route of this model has the form "groupd"' in capsys.readouterr().err
+    assert main(["compile", str(spec), "--lowering", "message_passing"]) == 0, (
+        "the definition may be asked of any graph"
+    )
 
 
 @pytest.mark.parametrize("name", ROUTER_EXAMPLES)
