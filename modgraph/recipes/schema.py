@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
 from modgraph.declare import Configurable, Registered, Setting, load_extensions, setting
-from modgraph.diagnostics import Report, did_you_mean
+from modgraph.diagnostics import Report, closest, did_you_mean
 from modgraph.recipes import errors
 from modgraph.recipes.yaml_tree import Branch, Leaf
 
@@ -73,10 +73,12 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
     hints = _hints(typing.cast(Any, kind))
     fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, kind))}
     values: dict[str, Any] = {}
+    meant: set[str | None] = set()  # by misspelt keys: that these are missing only follows
     for key, item in tree.items.items():
         if key == "name" and issubclass(kind, Named):
             continue
         if key not in fields:
+            meant.add(closest(key, fields))
             suggestion = did_you_mean(key, fields, f"{path} takes: {{known}}")
             span = tree.keys.get(key)
             report.add(errors.UnknownKey(span=span, section=path, key=key, suggestion=suggestion))
@@ -84,7 +86,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         values[key] = _field(fields[key], hints[key], item, f"{path}.{key}", report)
     for name, field in fields.items():
         missing = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if missing and name not in values and tree.whole:
+        if missing and name not in values and name not in meant and tree.whole:
             meaning = field.metadata.get("doc", "it has no default")
             report.add(errors.MissingKey(span=tree.span, section=path, key=name, meaning=meaning))
         elif field.metadata.get("path") and name not in values:

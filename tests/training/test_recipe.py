@@ -209,6 +209,14 @@ def test_mistakes_of_the_command_line_have_their_places_there(tmp_path: Path) ->
     assert "train.epochs=0" in str(caught.value)
 
 
+def test_a_misspelt_key_is_not_reported_as_missing_too(tmp_path: Path) -> None:
+    with pytest.raises(ModgraphError) as caught:
+        read_recipe(recipe_of(tmp_path, "data: {name: npz, trian: x.npz}"))
+    (found,) = caught.value.diagnostics
+    assert found.text() == 'data has no key "trian"', "it reports another mistake"
+    assert found.advice() == 'did you mean "train"?'
+
+
 def test_mistakes_of_a_recipe_and_of_its_spec_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "m.mod").write_text("model m(k=1) { input x: float[4] y = x -> liner(k) -> soft_max output y }")
     recipe = recipe_of(tmp_path, "data: {name: npz}\ntrain: {epoch: 3}\nmodel: {k: 2, j: 3}")
