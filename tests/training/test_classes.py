@@ -44,7 +44,8 @@ def test_weights_along_classes_held_in_parts_are_the_whole_ones() -> None:
     plain.load_state_dict(weights)
     take_weights(parts, cut, weights)
     x = torch.randn(2, 5, 6)
-    assert all(value.equal(parts(x)[name]) for name, value in plain(x).items())
+    found = parts(x)
+    assert all(value.equal(found[name]) for name, value in plain(x).items())
     for each in cut.values():
         assert [part.requires_grad for part in each.parts] == [False, True]
 

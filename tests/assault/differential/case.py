@@ -104,7 +104,7 @@ def by_torch(case: Case, model: Model) -> Values:
     """Outputs, losses and records, in training also what states become, with zeros in padding."""
     moved = case.moved if model.training else {}
     with torch.no_grad(), in_64_bits():
-        found: Computed = model.compute(case.batch, routing=True)
+        found: Computed = model.compute(case.batch, routing=True, moves=False)
         states = model.results(case.batch, tuple(moved.values()))
     values = found.outputs | found.losses | found.routing
     return case.real(values | {f"next {name}": value for name, value in zip(moved, states, strict=True)})
