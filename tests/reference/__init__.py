@@ -1,8 +1,8 @@
 """An interpreter of stored graphs in numpy that shares nothing with modgraph.
 
-It is written from `docs/language.md` and `docs/reference.md` and reads the JSON of a graph alone, to be held against
-whatever modgraph computes. It is made to be obvious, not fast: 64 bits, one example after another, each cut to its real
-length, so that there is no padding and no mask; routes send one message after another.
+It is written from `docs/language.md` and `docs/reference.md` and reads only the JSON of a graph. Tests compare whatever
+modgraph computes with it. It is obvious, not fast: 64 bits, one example after another, each cut to its real length, so
+that there is no padding and no mask; routes send one message after another.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ __all__ = ["Interpreted", "Unsupported", "interpret"]
 
 @dataclass(frozen=True)
 class Interpreted:
-    """What one batch gives, batch first: outputs by label, losses by name, records of routes by `route.record`, and
-    what a training step makes of states, by the names of their weights.
+    """The results of one batch, batch first: outputs by label, losses by name, records of routes by `route.record`, and
+    the states after a training step, by the names of their weights.
 
     Padding of outputs and records is zero; `real` says by the same names which places are none.
     """
@@ -55,10 +55,10 @@ def interpret(
     training: bool = False,
     draws: Mapping[str, Array] | None = None,
 ) -> Interpreted:
-    """What a stored graph means for a batch of inputs, targets and lengths; lengths left out are full.
+    """Compute a stored graph on a batch of inputs, targets and lengths; lengths left out are full.
 
-    `draws` says what chance gives in training, by the name of the node, batch first and, inside a scan, time second: of
-    `draw` the number of the place for each choice, of noise standard numbers, of `dropout` ones where values stay.
+    `draws` has the random numbers of training, by the name of the node, batch first and, inside a scan, time second:
+    for `draw` the place of each choice, for noise standard normal numbers, for `dropout` ones where values stay.
     Raises `Unsupported` for what it does not know.
     """
     nodes = _needed(record["nodes"])
@@ -103,8 +103,8 @@ def _longest(given: Mapping[str, Type], batch: Mapping[str, Array]) -> dict[str,
 def _lengths(given: Mapping[str, Type], batch: Mapping[str, Array], longest: dict[str, int]) -> list[dict[str, int]]:
     """How long each example is along each axis of any length."""
     count = next(len(batch[name]) for name in given if name in batch)
-    told = {type_.of: batch[name] for name, type_ in given.items() if type_.dtype == "length" and name in batch}
-    return [longest | {axis: int(each[at]) for axis, each in told.items()} for at in range(count)]
+    known = {type_.of: batch[name] for name, type_ in given.items() if type_.dtype == "length" and name in batch}
+    return [longest | {axis: int(each[at]) for axis, each in known.items()} for at in range(count)]
 
 
 def _given(given: Mapping[str, Type], batch: Mapping[str, Array], lengths: list[dict[str, int]]) -> Values:
@@ -179,16 +179,12 @@ def _labelled(node: Record, nodes: list[Record], values: Values) -> list[bool] |
     compared = {name: _comparisons(name, nodes) for name in targets}
     if not targets or any(each is None for each in compared.values()):
         return None
-    found = [False] * len(loss_arrays(values, targets))
+    found = [False] * len(values[min(targets)][0].arrays)
     for name, comparisons in compared.items():
         for each in comparisons or ():
             for at, target in enumerate(values[name][0].arrays):
                 found[at] |= has_label(each["is"], each["settings"], target)
     return found
-
-
-def loss_arrays(values: Values, targets: set[str]) -> tuple[Array, ...]:
-    return values[min(targets)][0].arrays
 
 
 def _behind(name: str, known: Mapping[str, Record]) -> set[str]:

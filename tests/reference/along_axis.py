@@ -12,7 +12,7 @@ from tests.reference.values import Array, Unsupported
 
 
 def each_line(x: Array, at: int, function: Callable[[Array], Array]) -> Array:
-    """What a function makes of each line along an axis, its result in the axis' place."""
+    """Apply a function to each line along an axis, with its result in place of the axis."""
     return np.apply_along_axis(function, at, x) if x.size else x
 
 

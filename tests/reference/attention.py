@@ -72,7 +72,7 @@ def _turned(x: Array, base: float) -> Array:
 
 
 def _bias(call: Call, n: int, m: int, head: int) -> float:
-    """What is learnt for the bucket of the distance from a query's place to a key's."""
+    """The learned bias for the bucket of the distance from a query's place to a key's."""
     buckets = call.settings["relative"]
     if call.setting("causal", False):
         return float(call.weight("relative.weight")[_bucket(n - m, buckets), head])

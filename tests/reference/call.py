@@ -1,4 +1,4 @@
-"""What an op is given beside its operands, and the registries of what each op means."""
+"""The context of an op's call, and the registries of ops."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Call:
     forced: Callable[[], Array | None]
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """A setting, or what the reference says that it is where none is given."""
+        """A setting, or its default in the reference."""
         return self.settings.get(name, default)
 
     def place(self, default: int = -1, operand: int = 0) -> int:
-        """Where the op's axis stands in an operand, from 0."""
+        """The place of the op's axis in an operand, from 0."""
         return self.takes[operand].place(self.setting("axis", default))
 
     def places(self, listed: list[int | str]) -> list[int]:
         return [self.takes[0].place(axis) for axis in listed]
 
     def chance(self) -> Array:
-        """What chance gives here in training, as the caller forces it."""
+        """The random numbers that the caller forces here in training."""
         found = self.forced()
         if found is None:
             raise Unsupported(f'"{self.op}" at "{self.node}" draws in training, and nothing says what')
@@ -63,7 +63,7 @@ BATCH_OPS: dict[str, OfBatch] = {}
 
 
 def op(*names: str) -> Callable[[OfExample], OfExample]:
-    """Register what ops make of one example."""
+    """Register a function of one example for some ops."""
 
     def register(function: OfExample) -> OfExample:
         OPS.update(dict.fromkeys(names, function))
@@ -73,7 +73,7 @@ def op(*names: str) -> Callable[[OfExample], OfExample]:
 
 
 def batch_op(*names: str) -> Callable[[OfBatch], OfBatch]:
-    """Register what ops make of a batch."""
+    """Register a function of a batch for some ops."""
 
     def register(function: OfBatch) -> OfBatch:
         BATCH_OPS.update(dict.fromkeys(names, function))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.reference.call import OPS, Call, op
-from tests.reference.values import Array, Unsupported, laid_over
+from tests.reference.values import Array, Unsupported, broadcast_over
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 
@@ -79,7 +79,7 @@ def clamp(call: Call, x: Array) -> Array:
 def of_two(call: Call, *values: Array) -> Array:
     """Two values, one perhaps a constant, that stand over each other as their axes are called."""
     left, right = call.setting("left"), call.setting("right")
-    found = [laid_over(x, type_.axes, call.gives[0].axes) for x, type_ in zip(values, call.takes, strict=True)]
+    found = [broadcast_over(x, type_.axes, call.gives[0].axes) for x, type_ in zip(values, call.takes, strict=True)]
     if left is not None:
         found.insert(0, np.asarray(left, np.float64))
     if right is not None:
@@ -92,9 +92,9 @@ def where(call: Call, *values: Array) -> Array:
     """The second value where the first is not zero, the third elsewhere."""
     over = dict(zip(call.slots, call.takes, strict=True))
     given = dict(zip(call.slots, values, strict=True))
-    laid = {slot: laid_over(x, over[slot].axes, call.gives[0].axes) for slot, x in given.items()}
-    chosen, other = laid.get("chosen", call.setting("then")), laid.get("other", call.setting("otherwise"))
-    return np.asarray(np.where(laid["condition"] != 0, chosen, other), np.float64)
+    broadcast = {slot: broadcast_over(x, over[slot].axes, call.gives[0].axes) for slot, x in given.items()}
+    chosen, other = broadcast.get("chosen", call.setting("then")), broadcast.get("other", call.setting("otherwise"))
+    return np.asarray(np.where(broadcast["condition"] != 0, chosen, other), np.float64)
 
 
 @op("training_or_inference")
@@ -109,14 +109,14 @@ def straight_through(call: Call, soft: Array, hard: Array) -> Array:
 
 @op("dropout")
 def dropout(call: Call, x: Array) -> Array:
-    """What is forced says where a value stays, with one."""
+    """Forced ones say where a value stays."""
     rate = call.setting("rate", 0.1)
     return x * call.chance() / (1 - rate) if call.training and rate else x
 
 
 @op("normal_noise")
 def normal_noise(call: Call, x: Array, *deviation: Array) -> Array:
-    """What is forced are standard normal numbers."""
+    """Forced are standard normal numbers."""
     scale = deviation[0] if deviation else call.setting("deviation")
     if not call.training or (not deviation and scale == 0):
         return np.zeros_like(x)

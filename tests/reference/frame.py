@@ -1,4 +1,4 @@
-"""What the nodes of one graph are computed with: weights, states, lengths of examples, and what chance gives."""
+"""The context in which nodes are computed: weights, states, lengths of examples, forced random numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.reference.values import Array, Lengths
 
 @dataclass(frozen=True)
 class Model:
-    """What all graphs of a model share. `states` holds what a step moves, by the name of the weight."""
+    """The context that all graphs of a model share. `states` holds states after a step, by the name of the weight."""
 
     weights: Mapping[str, Array]
     training: bool

@@ -76,7 +76,7 @@ def _call(node: Record, operands: list[Value], gives: tuple[Type, ...], frame: F
 
 
 def _forced(node: Record, type_: Type, frame: Frame, at: int) -> Array | None:
-    """What the caller says that chance gives: of a draw the number of a place for each choice, else each number."""
+    """The random numbers that the caller forces: for a draw the place of each choice, else each number."""
     if node["name"] not in frame.forced:
         return None
     if type_.over_batch:
@@ -88,7 +88,7 @@ def _forced(node: Record, type_: Type, frame: Frame, at: int) -> Array | None:
 
 
 def _moved(node: Record, value: Value, frame: Frame, known: Mapping[str, Record]) -> Value:
-    """What a state is after a step of training; a frozen one stays."""
+    """A state after a step of training; a frozen one stays."""
     state = known[node["inputs"][0][1]]
     if frame.model.training and not state.get("frozen", False):
         frame.move_state(state.get("owner", state["name"]), "value", value.of(0))
@@ -116,7 +116,7 @@ def _route(node: Record, operands: list[Value], frame: Frame, known: Mapping[str
 
 
 def _applied(pool: Record, frame: Frame, module: int, messages: list[Array], examples: list[int]) -> list[Array]:
-    """What a module makes of messages; together they are the batch that it sees."""
+    """A module's results for messages, which are one batch for it."""
     if not messages:
         return []
     region = pool["regions"][module if len(pool["regions"]) > 1 else 0]

@@ -11,7 +11,7 @@ from tests.reference.values import Array
 
 
 def each_image(x: Array, function: Callable[[Array], Array]) -> Array:
-    """What a function makes of each image [C, H, W] of an array with outer axes."""
+    """Apply a function to each image [C, H, W] of an array with outer axes."""
     outer = x.shape[:-3]
     found = [function(x[index]) for index in np.ndindex(outer)]
     return np.stack(found).reshape(*outer, *found[0].shape) if found else _none(x, function)

@@ -40,7 +40,7 @@ def recurrent(call: Call, x: Array) -> Array:
 
 
 def _read(call: Call, sequence: Array) -> Array:
-    """The state after each step; what is read backwards keeps its place."""
+    """The state after each step, in the order of the sequence even if it is read backwards."""
     hidden = call.settings["hidden"]
     h, carried, states = np.zeros(hidden), np.zeros(hidden), np.zeros((len(sequence), hidden))
     bias_x, bias_h = (call.weight(f"bias_{of}h") if call.setting("bias", True) else None for of in "ih")

@@ -87,7 +87,7 @@ def _weighted(route: Route, values: list[Value]) -> list[Value]:
 
 
 def _aligned(route: Route, senders: tuple[Axis, ...], weights: Type) -> list[str]:
-    """What each axis of the weights is: the modules', one of the senders', or one of their own."""
+    """The kind of each axis of the weights: that of modules, one of the senders, or one of their own."""
     plain = [at for at, axis in enumerate(senders) if not axis.name]
     names, found = [axis.name for axis in senders], list[str]()
     for place, axis in reversed([*enumerate(weights.axes)]):
@@ -140,7 +140,7 @@ def _of_senders(route: Route, tokens: Type, records: list[Array]) -> list[Array]
 
 
 def _defined(route: Route, values: list[Value]) -> list[Value]:
-    """What a router's text has computed: its value, and what it recorded last."""
+    """The value of a router's body, and its last records."""
     return [Value(type_, each.arrays) for type_, each in zip(route.gives, values[1:], strict=False)]
 
 
@@ -154,7 +154,7 @@ ROUTERS: dict[str, Callable[[Route, list[Value]], list[Value]]] = {
 
 
 def records_of(router: str, settings: Mapping[str, Any]) -> list[str]:
-    """What a route's records are called, in the order of its results behind the value."""
+    """The names of a route's records, in the order of its results behind the value."""
     if router == "defined":
         return [*settings.get("recorded", [])[::2]]
     return ["gates", "scores", "selected"] if router.startswith("chosen") and settings.get("shows", True) else []

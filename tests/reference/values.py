@@ -34,7 +34,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Type:
-    """What a value is: `size` of a token is its vocabulary, of a label its classes; `of` names the axis of a length."""
+    """The type of a value: `size` is the vocabulary of a token or the classes of a label; `of` the axis of a length."""
 
     dtype: str
     axes: tuple[Axis, ...]
@@ -98,7 +98,7 @@ def places_in(inner: Sequence[Axis], outer: Sequence[Axis]) -> list[int]:
     return places
 
 
-def laid_over(array: Array, inner: Sequence[Axis], outer: Sequence[Axis]) -> Array:
+def broadcast_over(array: Array, inner: Sequence[Axis], outer: Sequence[Axis]) -> Array:
     """An array with an axis of one place for each of the outer axes that it lacks."""
     places = places_in(inner, outer)
     return np.expand_dims(array, tuple(at for at in range(len(outer)) if at not in places))
