@@ -76,26 +76,11 @@ def compare(program: Program, batch: Batch, model: Model, training: bool = False
     expected = interpret(record_of(program), weights, batch, training=training, draws=draws)
     torch.manual_seed(SEED)
     with torch.no_grad():
-        computed = model.compute(tensors, losses=True, routing=True, moves=False)
+        computed = model.compute(tensors, losses=True, routing=True)
         following = {name: each.numpy().copy() for name, each in model.state_dict().items()}
-        torch.manual_seed(SEED)
-        moves = _moves(program) if training else {}
-        moved = model.results(tensors, tuple(map(Result, moves.values())))
     assert_agrees(expected, computed.outputs | computed.routing, tolerance)
     assert_close({name: each.numpy() for name, each in computed.losses.items()}, expected.losses, tolerance)
-    following |= {name: each.numpy() for name, each in zip(moves, moved, strict=True)}
     assert_close({name: following[name] for name in expected.states}, expected.states, tolerance)
-
-
-def _moves(program: Program) -> dict[str, str]:
-    """The node that says what a state becomes, by the name of its weight."""
-    graph, found = program.ir, dict[str, str]()
-    for node in graph.of_kind(OpNode):
-        if node.op.moves_state:
-            state = graph[graph.inputs(node.name)["state"].node]
-            assert isinstance(state, OpNode)
-            found |= {} if state.frozen else {f"{state.owner}.value": node.name}
-    return found
 
 
 def _drawn(model: Model, batch: dict[str, torch.Tensor]) -> dict[str, Array]:
