@@ -217,6 +217,13 @@ def test_losses_that_are_no_single_line(labels: str) -> None:
     check(modgraph.loads(f"{net} y = vr + vs + vt -> mean(axis=-2) output y {text} }}").build(seed=1))
 
 
+@pytest.mark.parametrize("value", ["t", "2 * t -> relu", "exp(t) + t"])
+def test_a_target_that_is_read_in_training_alone(value: str) -> None:
+    text = f"h = x + ((({value}), x * 2) -> training_or_inference) y = h -> linear(4)"
+    net = f"model m() {{ input x: float[4] target t: float[4] {text} output y loss mse(y, t) }}"
+    check(modgraph.loads(net).build(seed=1))
+
+
 PLACES = {  # in which lines are written that need something from elsewhere
     "a scan in a repeat after a layer outside": """
         w = x -> linear(4)

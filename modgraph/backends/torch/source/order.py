@@ -62,10 +62,10 @@ def _modules(compute: Any) -> Iterator[Any]:
 
 
 def find_dependents(steps: Sequence[Step], inputs: Iterable[str]) -> set[str]:
-    """The steps that read some inputs, or values computed from them."""
+    """The steps that read some inputs in inference, or values computed from them."""
     found = set(inputs)
     for step in steps:
-        if not found.isdisjoint(each.node for each in (*step.operands, *step.lengths)):
+        if not found.isdisjoint(each.node for each in (*(step.evaluated or step.operands), *step.lengths)):
             found.add(step.node)
     return found
 
