@@ -113,6 +113,8 @@ class GroupNorm(Op):
         refuse_padding(axes, "C", "H", "W")
         if axes.fixed("C") % self.groups:
             raise Misfit(f"{self.groups} groups do not divide {axes.fixed('C')} channels", "choose groups that do")
+        if axes.fixed("C") * axes.fixed("H") * axes.fixed("W") == self.groups:
+            raise Misfit("each group has a single value, which is zero once it is normalised", "choose fewer groups")
 
 
 class Dropout(Op):

@@ -75,3 +75,9 @@ def test_an_index_reads_no_further_than_every_example_goes() -> None:
 def test_nothing_is_normalised_along_an_axis_of_any_length(op: str) -> None:
     with pytest.raises(ModgraphError, match="its padding would count"):
         modgraph.loads(f"model m() {{ input x: float[4, 3, time] y = x -> {op} output y }}")
+
+
+def test_a_group_of_one_value_is_not_normalised() -> None:
+    with pytest.raises(ModgraphError, match="a single value"):
+        modgraph.loads("model m() { input x: float[2, 1, 1] y = x -> group_norm(2) output y }")
+    modgraph.loads("model m() { input x: float[2, 1, 1] y = x -> group_norm(1) output y }")
