@@ -357,7 +357,7 @@ CONSTANTS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(CONSTANTS | st.builds(range, st.integers(-9, 9), st.integers(-9, 9)))
 def test_every_constant_that_a_parameter_can_be_reads_back(value: object) -> None:
     wanted = tuple(value) if isinstance(value, range) else value
