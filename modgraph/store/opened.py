@@ -195,4 +195,6 @@ def _manifest(content: bytes) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(properties[MANIFEST_KEY])
     except (DecodeError, ValueError, RecursionError) as error:
         raise LookupError("its manifest is damaged") from error
+    if isinstance(manifest, dict) and not isinstance(manifest.get("weights"), str):
+        raise LookupError("its manifest has no hash of the weights")
     return manifest

@@ -125,3 +125,13 @@ opened({str(run)!r}), opened({str(run.with_name("digits.mod"))!r})
 heavy = {{"torch", "onnx", "onnxruntime", "numpy"}} & set(sys.modules)
 assert not heavy, heavy"""
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_bundle_without_the_hash_of_its_weights_is_refused(run: Path, tmp_path: Path) -> None:
+    from tests.runtime.test_runtime import tampered
+
+    whole = run.with_name("m.onnx")
+    changed = tampered(whole, tmp_path / "changed.onnx", lambda manifest: manifest.pop("weights"))
+    with pytest.raises(ModgraphError, match="no hash of the weights"):
+        opened(changed)
+    assert main(["diff", str(changed), str(whole)]) == 1, "it is reported as a fault of modgraph"
