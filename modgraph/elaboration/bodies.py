@@ -51,7 +51,8 @@ class Decision:
 @dataclass
 class BlockCall:
     """One use of a block while its body is elaborated: operands not yet taken and how many inputs there were, axes they
-    bound, the first input with each name of an axis, outputs so far, of which a family is one.
+    bound, the first input with each name of an axis, names of the senders' axes from the last with the first input that
+    has them, outputs so far, of which a family is one.
 
     Without operands it is no use: the block is checked by itself, its inputs being of the types it declares.
     `decision` is that of a router, if it is one. `defining` are the definitions in whose text the use stands, and its
@@ -62,6 +63,7 @@ class BlockCall:
     operands: list[Tensor] | None
     axes: dict[str, Any] = field(default_factory=dict)
     named_by: dict[str, ast.Input] = field(default_factory=dict)
+    senders: dict[int, tuple[str, ast.Input]] = field(default_factory=dict)
     taken: int = 0
     outputs: list[Any] = field(default_factory=list)
     span: Span | None = None

@@ -22,7 +22,8 @@ def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tens
     tensor = site.call.operands.pop(0)
     reason = _misfit(declared, tensor.type, site.call.axes)
     if reason is None:
-        return tensor if _keeps_axes_apart(declared, statement, site.call, site) else POISON
+        apart = _keeps_axes_apart(declared, statement, site.call, site)
+        return tensor if apart and _keeps_senders_apart(declared, tensor, statement, site) else POISON
     facts: Any = {"who": _describe(site.call), "reason": reason, "way_out": f"send it {declared}"}
     site.tell(errors.DoesNotFit(span=statement.span, notes=origins((tensor,), 0), **facts))
     return POISON
@@ -58,23 +59,41 @@ def _keeps_axes_apart(declared: TensorType, statement: ast.Input, call: BlockCal
     for word, axis in ((word, call.axes[word]) for word in words):
         other = next((each for each in call.named_by if each != word and axis.name and call.axes[each] == axis), None)
         if other is not None:
-            _refuse_one_axis(other, word, axis, statement, site)
+            _refuse_one_axis((other, call.named_by[other]), (word, statement), axis, site)
             return False
     return True
 
 
-def _refuse_one_axis(first: str, second: str, axis: Axis, statement: ast.Input, site: Site) -> None:
+def _keeps_senders_apart(declared: TensorType, tensor: Tensor, statement: ast.Input, site: Site) -> bool:
+    """Whether inputs of a pool's module give the axes that a message lacks, those of its senders, the same names."""
     call = site.call
     assert call is not None
-    earlier, name = call.named_by[first], axis.name.rpartition(".")[2]
-    way_out = f'give the second value an axis of its own: -> rename({name}="{second}")'
-    if axis.is_padded:
+    lacking = declared.shape[: max(0, len(declared.shape) - len(tensor.type.shape))] if site.region else ()
+    for place, axis in enumerate(reversed(lacking)):
+        first = call.senders.setdefault(place, (axis.name, statement))
+        if first[0] != axis.name:
+            _refuse_one_axis(first, (axis.name, statement), None, site)
+            return False
+    return True
+
+
+def _refuse_one_axis(
+    named: tuple[str, ast.Input], again: tuple[str, ast.Input], axis: Axis | None, site: Site
+) -> None:
+    """Report two names for one axis; for that of a pool's senders where there is none."""
+    call, (first, earlier), (second, statement) = site.call, named, again
+    assert call is not None
+    if axis is None or axis.is_padded:
         type_ = ", ".join(first if each.span.text == second else each.span.text for each in statement.type.axes)
         way_out = f"if both mean one axis, use one name for it: input {statement.name}: {statement.type.dtype}[{type_}]"
+    else:
+        name = axis.name.rpartition(".")[2]
+        way_out = f'give the second value an axis of its own: -> rename({name}="{second}")'
     notes = tuple(
         Note(text=f'"{word}" is an axis of this input', span=each.span)
         for word, each in ((first, earlier), (second, statement))
     )
     words = f'"{first}" of input "{earlier.name}" and "{second}" of input "{statement.name}"'
-    facts: Any = {"who": _describe(call), "axis": axis, "words": words, "way_out": way_out}
+    sent = "of its senders" if axis is None else axis
+    facts: Any = {"who": _describe(call), "axis": sent, "words": words, "way_out": way_out}
     site.tell(errors.OneAxisForTwo(span=call.span, notes=notes, **facts))

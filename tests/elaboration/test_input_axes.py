@@ -33,6 +33,7 @@ USES = {
     "module": "module m = pairs(4) y = (x, x) -> m",
     "family": "for k in 0..2 { v[k] = x -> linear(4) } y = v -> pairs(4)",
     "block in a block": "y = (x, x) -> outer",
+    "pool": "pool q[3] = pairs(4) y = (x, x) -> q",
     "router": "router r = hinted y = x -> p by r(x)",
 }
 OUTER = "block outer() { input a: float[one, 4] input b: float[one, 4] output y = (a, b) -> pairs(4) }"
