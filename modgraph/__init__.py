@@ -37,5 +37,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """With the names that are not imported yet, so that completion knows them."""
-    return sorted({*globals(), *__all__})
+    """The public names, those that are not imported yet too, so that completion knows them."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

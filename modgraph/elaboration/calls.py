@@ -201,7 +201,8 @@ def label_of(argument: CallArgument, site: Site) -> str | Poison:
     if isinstance(value, str) and is_word(value):
         return value
     problem = word_problem(value) if isinstance(value, str) else "must be a word of letters, digits and underscores"
-    meaning = "how this op and its weights are called"
+    word = word_like(value) if isinstance(value, str) else ""
+    meaning = "how this op and its weights are called" + (f', as in name="{word}"' if word else "")
     site.tell(errors.BadSetting(span=argument.span, callee="an op", name="name", problem=problem, meaning=meaning))
     return POISON
 

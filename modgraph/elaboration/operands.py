@@ -77,9 +77,7 @@ def _keeps_senders_apart(declared: TensorType, tensor: Tensor, statement: ast.In
     return True
 
 
-def _refuse_one_axis(
-    named: tuple[str, ast.Input], again: tuple[str, ast.Input], axis: Axis | None, site: Site
-) -> None:
+def _refuse_one_axis(named: tuple[str, ast.Input], again: tuple[str, ast.Input], axis: Axis | None, site: Site) -> None:
     """Report two names for one axis; for that of a pool's senders where there is none."""
     call, (first, earlier), (second, statement) = site.call, named, again
     assert call is not None

@@ -15,6 +15,7 @@ SPECS = {
     "a large input into a layer": "input x: float[10 ** 9, 1000] y = x -> flatten -> linear(3) output y",
     "a large pool": "input x: float[8] pool p[600] = linear(10 ** 9) y = x -> p -> mean(axis=p) output y",
     "many words": "input x: token[time, 2 ** 31 - 1] y = x -> embedding(10 ** 12) -> mean output y",
+    "copies": "input x: float[4] y = x -> new_axis(10 ** 7) -> new_axis(10 ** 7) -> mean -> mean output y",
     "a large kernel": "input x: float[3, 8, 8] y = x -> conv(10 ** 12) output y",
 }
 BEYOND = {

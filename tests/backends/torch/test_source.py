@@ -282,6 +282,15 @@ def test_what_needs_more_than_torch_is_no_file_of_its_own(tmp_path: Path, capsys
     assert not any(tmp_path.iterdir())
 
 
+def test_a_draw_in_a_scan_that_nothing_reads_is_refused() -> None:
+    text = """model m() { input a: float[3, 4] scan a as v with h: float[4] {
+      pool p[2] = linear(4) router r = categorical u = v -> p by r
+      h = (v, h) -> concat -> dropout(0.5) -> linear(4) yield h } as s output s }"""
+    with pytest.raises(ModgraphError, match="which nothing reads"):
+        source_of(modgraph.loads(text).build())
+    source_of(modgraph.loads(text.replace("yield h }", "yield h + u }")).build())
+
+
 def test_a_file_that_its_user_has_changed_is_no_longer_ours(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     path.write_text(sealed("import torch\n"))

@@ -7,7 +7,7 @@ from functools import partial
 from torch import nn
 
 from modgraph.backends.errors import NoSource
-from modgraph.backends.torch.plan import needed
+from modgraph.backends.torch.plan import Plan, needed
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Step
 from modgraph.backends.torch.scan import CompiledScan
@@ -18,7 +18,7 @@ from modgraph.backends.torch.source.routes import pool_of
 from modgraph.backends.torch.source.steps import ALONE, Writer, reads
 from modgraph.declare import sizes
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Result
+from modgraph.ir import OpNode, Result
 from modgraph.nn import selected
 
 
@@ -36,6 +36,7 @@ def scan_of(writer: Writer, step: Step, scan: CompiledScan) -> None:
     results = [each for at, _ in enumerate(node.types) if outer.uses[each := Result(step.node, at)]]
     stacked = [scan.plan.wanted[len(node.states) + each.index] for each in results]
     plan = needed(scan.plan.steps, (*scan.plan.wanted[: len(node.states)], *stacked))
+    _refuse_unread_draws(scan, plan)
     inner = Body(node.region.graph, *reads(plan), taken=outer.taken)
     for slot, value in given.items():
         inner.known(Result(slot), value)
@@ -57,6 +58,16 @@ def scan_of(writer: Writer, step: Step, scan: CompiledScan) -> None:
     outer.line("")
     along = writer.home.file.copied.needed((ALONE, "scan"))
     outer.assign_all(results, f"{along}({advance}, [{sequence}], [{', '.join(starts)}]{length})")
+
+
+def _refuse_unread_draws(scan: CompiledScan, written: Plan) -> None:
+    """Raises `ModgraphError` where a step of the model draws what nothing reads: without it all later draws differ."""
+    there = {step.node for step in written.steps}
+    for step in scan.plan.steps:
+        node = scan.node.region.graph[step.node]
+        if step.node not in there and isinstance(node, OpNode) and (node.op.draws or node.op.zero_outside_training):
+            reason = f'its step draws "{node.name}", which nothing reads: leave that out, or read it'
+            raise ModgraphError([NoSource(path=f'scan "{scan.node.name}"', reason=reason)])
 
 
 def _zeros(scan: CompiledScan, sequence: str, home: Class, state: str) -> str:
