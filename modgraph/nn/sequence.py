@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from modgraph.nn.padding import cleared
+
 
 class ClassToken(nn.Module):
     """Puts a learned token in front: [..., N, D] to [..., N + 1, D]."""
@@ -30,12 +32,14 @@ class Position(nn.Module):
 
 
 class Select(nn.Module):
-    """One place along an axis, by default a token: [..., N, D] to [..., D]."""
+    """One place along an axis, by default a token: [..., N, D] to [..., D]; of padding it is zero."""
 
     def __init__(self, index: int, axis: int = -2) -> None:
         super().__init__()
         self.index = index
         self.axis = axis
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x.select(self.axis, self.index)
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is not None and x.shape[self.axis] == 0:
+            return x.sum(self.axis)
+        return cleared(x, real).select(self.axis, self.index)

@@ -99,7 +99,7 @@ class Position(Op):
 
 class Select(Op):
     """Take one place along an axis, by default one of the tokens of [N, D]; of an axis of any length the first alone,
-    since an example may have no other."""
+    since an example may have no other. The first of nothing is zero."""
 
     name = "select"
     synonyms = ("index",)
@@ -129,6 +129,9 @@ class Select(Op):
         if along.size is None and self.index > 0:
             reason = f'the axis "{along}" has no fixed length, so an example may have no place {self.index}'
             raise Misfit(reason, "take the first with select(0) or the last with last, or give the axis a number")
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return (signature.operands[0].shape[signature.axes["position"]],)
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         (bound,), position = known, signature.axes["position"]

@@ -19,6 +19,7 @@ ENDS = {
     "sum": 'z = y -> sum(axis="chars") -> sum(axis="time") -> mean(axis=-1) loss z',
     "max": 'z = y -> max(axis="chars") -> max(axis="time") -> mean(axis=-1) loss z',
     "last": 'z = y -> last(axis="chars") -> last(axis="time") -> mean(axis=-1) loss z',
+    "first": 'z = y -> select(0, axis="chars") -> select(0, axis="time") -> mean(axis=-1) loss z',
     "softmax": 'z = (y -> softmax(axis="chars")) * y -> sum -> mean -> mean(axis=-1) loss z',
     "log_softmax": 'z = y -> log_softmax(axis="time") -> sum -> mean -> mean(axis=-1) loss z',
     "contract": 'z = (y, y) -> contract(axis="chars") -> mean(axis="time") -> mean(axis=-1) loss z -> mean(axis=-1)',
