@@ -185,3 +185,11 @@ def test_an_output_that_depends_on_the_batch_is_not_exported(tmp_path: Path) -> 
     with pytest.raises(ModgraphError, match="taken over the whole batch") as told:
         modgraph.export(modgraph.loads(text).build(), tmp_path / "m.onnx")
     assert 'output "z"' not in str(told.value)
+
+
+def test_a_balance_of_nothing_is_zero_and_teaches_nothing_whatever_its_weight() -> None:
+    text = "model m() { input x: float[5, 4] g = (x -> linear(3)) * 0 output g loss 1000 * importance(g) }"
+    model = modgraph.loads(text).build()
+    model.compute({"x": torch.randn(2, 5, 4)}).loss.backward()
+    gradients = [each.grad for each in model.parameters() if each.grad is not None]
+    assert gradients and all(bool((each == 0).all()) for each in gradients), "a gradient is not zero"

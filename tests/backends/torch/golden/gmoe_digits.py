@@ -28,7 +28,8 @@ def squared_cv(x: Tensor) -> Tensor:
     """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
     if x.shape[-1] == 1:
         return x.new_zeros(x.shape[:-1])
-    return x.var(-1) / (x.mean(-1) ** 2).clamp(min=torch.finfo(x.dtype).tiny)
+    least = 2.0**20 * torch.finfo(x.dtype).tiny  # by the smallest number a weighted gradient would overflow
+    return x.var(-1) / (x.mean(-1) ** 2).clamp(min=least)
 
 
 class AlongAxis(nn.Module):
