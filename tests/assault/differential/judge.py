@@ -120,14 +120,8 @@ def _hold_training(case: Case, counts: Counter[str]) -> None:
     except Unsupported as reason:
         counts[f"unsupported in training: {reason}"] += 1
         return
-    try:
-        with case.training():
-            hold("reference and torch in training", expected, by_torch(case, case.model))
-    except ValueError as error:
-        if "more than 1 value per channel" not in str(error):
-            raise
-        counts["a norm of one value"] += 1  # torch refuses to train it
-        return
+    with case.training():
+        hold("reference and torch in training", expected, by_torch(case, case.model))
     counts["training"] += 1
 
 

@@ -55,11 +55,9 @@ def rounds(writer: Writer) -> None:
     first = '"low"' if words else "0"
     writer.line(f"for i in [{first}] {{ {family}[i] = {x} }}")
     with writer.nested(f"{loop} in {keys} {{"):
-        earlier = x
         if not words and writer.chance(0.6):
-            earlier = f"{x}"
             writer.line(f"if i > 0 {{ {x} = {x} + 0.5 * {family}[i - 1] }}")
-        writer.line(f"{x} = {' -> '.join([earlier, *texts])}")
+        writer.line(f"{x} = {' -> '.join([x, *texts])}")
         writer.line(f"{family}[i] = {x} + 1")
     writer.values[x] = type_
     key = '"high"' if words else "0"
