@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from modgraph.elaboration.sparsity import support_of
-from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode
+from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode, shown_by
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.arithmetic import Add, Divide
@@ -80,8 +80,8 @@ def _find_owners(result: Result, graph: Graph) -> Iterable[str]:
 def _find_operands_of_route(node: RouteNode, index: int, graph: Graph) -> Iterable[Result]:
     """Tokens and weights, for a route by a choice; the operand itself, for a router that only passes values on."""
     inputs, router = graph.inputs(node.name), graph.router_of(node).router
-    if not router.computes:
-        return (inputs[("value", *router.record_names)[index]],)
+    if (shown := shown_by(graph, Result(node.name, index))) is not None:
+        return (shown,)
     if isinstance(router, Chosen):
         return (inputs["tokens"], inputs["weights"]) if index == 0 else (inputs["weights"],) if index == 1 else ()
     return inputs.values()

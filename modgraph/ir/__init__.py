@@ -9,7 +9,7 @@ from modgraph.ir.grow import class_axes, grow
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json, hash_of_stored
-from modgraph.ir.learnt import learnt_weights, moved_states, weights_behind, with_losses
+from modgraph.ir.learnt import learnt_weights, moved_states, shown_by, weights_behind, with_losses
 from modgraph.ir.lengths import Padding, free_length_name, length_name, longest, padded_axes, padding_of
 from modgraph.ir.module_axes import ModuleAxis, module_axes
 from modgraph.ir.node import (
@@ -97,6 +97,7 @@ __all__ = [
     "pruned",
     "replayed",
     "rewritten",
+    "shown_by",
     "stored_form",
     "to_json",
     "to_text",

@@ -72,7 +72,7 @@ def _behind(graph: Graph, results: Iterable[Result]) -> set[str]:
     seen, found = set(pending), set[str]()
     while pending:
         result = pending.pop()
-        node, shown = graph[result.node], _shown(graph, result)
+        node, shown = graph[result.node], shown_by(graph, result)
         if shown is None:
             found |= {node.name, *graph.uses(node.name).values()}
         new = {source for source in (_read(graph, node) if shown is None else (shown,)) if source not in seen}
@@ -81,8 +81,8 @@ def _behind(graph: Graph, results: Iterable[Result]) -> set[str]:
     return found
 
 
-def _shown(graph: Graph, result: Result) -> Result | None:
-    """What a result is, of a route that only shows what others have computed."""
+def shown_by(graph: Graph, result: Result) -> Result | None:
+    """The value that a result repeats, if its route only shows values that other nodes compute; else None."""
     node = graph[result.node]
     if not isinstance(node, RouteNode) or graph.router_of(node).router.computes:
         return None
