@@ -30,10 +30,10 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     return [*alike, *others[: MOST_LISTED - len(alike)]]
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known are: {known}", alike: float = ALIKE) -> str:
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known are: {known}", cutoff: float = ALIKE) -> str:
     """The help line for a misspelt name; of many known ones it lists the nearest, then the first."""
     names = _in_order(known)
-    match = closest(name, names, alike)
+    match = closest(name, names, cutoff)
     if match is not None:
         return f'did you mean "{match}"?'
     if not names:

@@ -78,8 +78,9 @@ def _keeps_senders_apart(declared: TensorType, tensor: Tensor, statement: ast.In
 
 
 def _refuse_one_axis(named: tuple[str, ast.Input], again: tuple[str, ast.Input], axis: Axis | None, site: Site) -> None:
-    """Report two names for one axis; for that of a pool's senders where there is none."""
-    call, (first, earlier), (second, statement) = site.call, named, again
+    """Report two names for one axis, which is that of a pool's senders if `axis` is None."""
+    (first, earlier), (second, statement) = named, again
+    call = site.call
     assert call is not None
     if axis is None or axis.is_padded:
         type_ = ", ".join(first if each.span.text == second else each.span.text for each in statement.type.axes)

@@ -47,7 +47,7 @@ class Bundle:
     about the model. `targets` and `left_out` are names that arrays for it may have and that it does not take: what it
     was trained on, and what goes with outputs of the model that it leaves out.
 
-    The file's bytes are held against the digest that they end in, before ONNX Runtime sees them. If there is a
+    The file's bytes are checked against the digest at their end before ONNX Runtime sees them. If there is a
     `<stem>.json` beside the file, it must be the manifest that the file holds, unless it is a JSON value that is no
     manifest at all. `check=False` leaves both out: bundles of older versions have no digest.
     """
