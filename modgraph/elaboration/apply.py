@@ -8,7 +8,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.context import OPERAND
 from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Tensor, TensorTuple, origins
 from modgraph.elaboration.site import Site
-from modgraph.ir import OpNode, Result
+from modgraph.ir import Call, OpNode, Result
 from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.types import Misfit
 
@@ -26,7 +26,9 @@ def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, s
     site.context.enter(span)
     naming = site.naming.module(module.word, module.path, module.frozen)
     inside = site.under(naming).within(naming.scope)
-    result = inside.apply(module.template, tensors, span)
+    call = Call("module", module.word, naming.node, module.path, site.context.call, span=span)
+    with site.context.within(call):
+        result = inside.apply(module.template, tensors, span)
     site.context.leave()
     return result
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Note, Report, Span
 from modgraph.elaboration.errors import TooLarge
-from modgraph.ir import Node
+from modgraph.ir import Call, Node
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import TensorType
@@ -71,6 +71,7 @@ class Context:
         self.may_grow: set[str] = set()  # the axes of which it is said whether they grow
         self.held: list[tuple[str, Diagnostic]] = []  # what is told unless the modules along an axis may grow
         self.named: dict[str, Node] = {}
+        self.call: Call | None = None  # the use of a definition whose body is being elaborated
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
         self.nodes = 0
         self.iterations = 0
@@ -184,6 +185,13 @@ class Context:
         self.applied.append((written, applied))
         yield
         self.applied.pop()
+
+    @contextmanager
+    def within(self, call: Call | None) -> Iterator[None]:
+        """While nodes belong to a call."""
+        outer, self.call = self.call, call
+        yield
+        self.call = outer
 
     @contextmanager
     def putting_in(self, definition: ast.Definition, span: Span) -> Iterator[None]:

@@ -54,7 +54,9 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
         pool = replace(pool, grown=shared.grown, alone=shared.alone)
     alone = isinstance(statement.size, ast.Literal) or pool.alone
     shares = "" if shared is None else shared.axis.name
-    site.scope.declare(statement.name, replace(pool, shares=shares, alone=alone, word=statement.name))
+    site.scope.declare(
+        statement.name, replace(pool, shares=shares, alone=alone, word=statement.name, within=site.context.call)
+    )
 
 
 def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | None:
@@ -119,6 +121,9 @@ def _checked(value: Any, expression: ast.Expression, what: str, site: Site) -> A
 def declare_router(statement: ast.Router, site: Site) -> None:
     router = _settled_router(statement.value, site)
     _declare(statement, RouterEntity, (router, site.scope.frozen), site)
+    declared = site.scope.names[statement.name]
+    if isinstance(declared, RouterEntity):
+        site.scope.declare(statement.name, replace(declared, within=site.context.call))
 
 
 def _settled_router(

@@ -15,7 +15,7 @@ from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, Rout
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
-from modgraph.ir import Graph, OpNode, PoolNode, Result, RouteNode, RouterNode, drawn_by
+from modgraph.ir import Call, Graph, OpNode, PoolNode, Result, RouteNode, RouterNode, drawn_by
 from modgraph.ops.along_axis import Softmax
 from modgraph.routers.defined import Defined
 from modgraph.syntax import ast
@@ -43,7 +43,8 @@ def decided(pools: tuple[PoolEntity, ...], router: RouterEntity, sent: Sent, sit
     context.spend(BLOCK + len(definition.parameters), sent.span)
     shown: Any = POISON
     context.uses.append(sent.span)
-    with context.putting_in(definition, sent.span):
+    call = Call("router", definition.name, inside.naming.node, router.path, context.call, span=sent.span)
+    with context.putting_in(definition, sent.span), context.within(call):
         inside.elaborate(definition.body)
         assert inside.call is not None
         value = _output(inside.call, definition, sent, site)
@@ -131,7 +132,8 @@ def _route(
     declared: Defined, values: list[Tensor], pool: PoolNode, router: RouterEntity, span: Span, inside: Site
 ) -> Any:
     if not inside.shares(router.path):
-        node = RouterNode(name=router.path, router=declared, span=router.span, frozen=router.frozen)
+        facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
+        node = RouterNode(name=router.path, router=declared, **facts)
         inside.add(node, span)
     elif inside.graph[router.path] != RouterNode(name=router.path, router=declared, frozen=router.frozen):
         inside.tell(errors.DecidesOtherwise(span=span, name=router.path))

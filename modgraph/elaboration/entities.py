@@ -13,7 +13,7 @@ from typing import Any
 from modgraph.declare import Initial, Record, Role, record_as, shown_briefly
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration.scope import Scope
-from modgraph.ir import Result
+from modgraph.ir import Call, Result
 from modgraph.routers import Router
 from modgraph.routers.defined import ROLES
 from modgraph.syntax import ast
@@ -134,7 +134,8 @@ class PoolEntity(Entity):
 
     The last `grown` were added to those it was declared with. `shares` is the path of the pool whose axis its modules
     have too, if not one of their own. `alone` says that the text itself says that there is one: `pool p[1]`. `word` is
-    what nodes are called where it is used: the name that it is declared by, without the key of a member.
+    what nodes are called where it is used: the name that it is declared by, without the key of a member. `within` is
+    the call that declares it.
     """
 
     path: str
@@ -146,6 +147,7 @@ class PoolEntity(Entity):
     shares: str = ""
     alone: bool = False
     word: str = field(default="", compare=False)
+    within: Call | None = field(default=None, compare=False)
 
     @property
     def axis(self) -> Axis:
@@ -221,6 +223,7 @@ class RouterEntity(Entity):
     router: Router | RouterUse
     frozen: bool
     span: Span = field(compare=False)
+    within: Call | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

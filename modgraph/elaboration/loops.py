@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, described
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
+from modgraph.ir import Call
 from modgraph.syntax import ast
 from modgraph.types import is_key
 
@@ -20,6 +21,35 @@ def elaborate_repeat(statement: ast.Repeat, site: Site) -> None:
         poison_declared(statement.body, site)
         return
     _iterate(statement, statement.variable, site, lambda key: site.scope.inside(path=f"{statement.name}.{key}"))
+
+
+def _round(statement: ast.Repeat, key: Any, scope: Scope, site: Site) -> Call:
+    """One round of a loop as a call."""
+    members = frozenset(_members(statement.body, statement.variable))
+    facts: Any = {"key": key, "members": members, "span": statement.span}
+    return Call("round", statement.name, scope.node_path, scope.path, site.context.call, **facts)
+
+
+def _members(body: ast.Body, variable: str) -> Iterator[str]:
+    """The names, as those of nodes begin, that a body gives the loop's variable as a key: `h[i] = …`."""
+    for statement in body.statements:
+        match statement:
+            case ast.Binding(references=references):
+                named = [("_".join(each.name for each in references), each) for each in references]
+            case ast.Loss(reference=ast.Reference() as reference):
+                named = [(f"loss.{reference.name}", reference)]
+            case ast.Output(reference=ast.Reference() as reference):
+                named = [(reference.name, reference), (f"output.{reference.name}", reference)]
+            case ast.Input(reference=reference) | ast.Target(reference=reference):
+                named = [(reference.name, reference)]
+            case _:
+                named = []
+                for part in vars(statement).values():
+                    if isinstance(part, ast.Body):
+                        yield from _members(part, variable)
+        for name, reference in named:
+            if isinstance(reference.index, ast.Name) and reference.index.name == variable:
+                yield name
 
 
 def elaborate_for(statement: ast.For, site: Site) -> None:
@@ -42,7 +72,9 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
     for key, value in zip(_keys_of(domain), domain, strict=True):
         scope: Scope = scope_of(key)
         scope.declare(variable, value)
-        site.within(scope).elaborate(statement.body)
+        call = _round(statement, key, scope, site) if isinstance(statement, ast.Repeat) else site.context.call
+        with site.context.within(call):
+            site.within(scope).elaborate(statement.body)
         for name, members in families.items():
             if name in scope.names:
                 _gather(members, value, scope.names[name])

@@ -25,7 +25,7 @@ from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import compute_choice
-from modgraph.ir import Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
+from modgraph.ir import Call, Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers import Router
 from modgraph.routers.chosen import Chosen
 from modgraph.routers.every_module import EveryModule
@@ -41,6 +41,7 @@ class Chooser:
     router: Router
     frozen: bool
     span: Span
+    within: Call | None
 
 
 def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, site: Site) -> Any:
@@ -57,7 +58,7 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
     if pools:
         site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
         return POISON
-    choosing = Chooser(router.path, router.router, router.frozen, router.span)
+    choosing = Chooser(router.path, router.router, router.frozen, router.span, router.within)
     if not _can_choose(node, choosing, span, site):
         return POISON
     return _route(pool.word, node, choosing, (tokens, *others), span, site)
@@ -94,7 +95,7 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
     rows = bool(outer) and outer[-1] == pool.axis
     name, _ = site.naming.next("every_module")
-    router = Chooser(name, EveryModule(rows=rows), False, span)
+    router = Chooser(name, EveryModule(rows=rows), False, span, site.context.call)
     return _route(pool.word, node, router, (value,), span, site)
 
 
@@ -109,11 +110,11 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     beside = site.under(Naming(f"{name}_choice", f"{name}_choice", site.scope))
     found = find_choice(means.weights, value, node, span, beside) if over == node.axis.name else None
     if found is None:
-        router = Chooser(name, Weighted(over=over), False, span)
+        router = Chooser(name, Weighted(over=over), False, span, site.context.call)
         return _route(pool.word, node, router, (value, means.weights), span, site)
     shows = site.call is None or site.call.decision is None or not site.call.decision.shows_choice
     declared = found.router(k=found.k or node.size, straight=found.support.straight, shows=shows)
-    router = Chooser(name, declared, False, span)
+    router = Chooser(name, declared, False, span, site.context.call)
     if found.router is Chosen and found.k is not None and not _can_choose(node, router, span, site):
         return POISON
     behind = compute_choice(found.support, found.weights, beside)
@@ -145,8 +146,8 @@ def _route(word: str, pool: PoolNode, router: Chooser, values: tuple[Tensor, ...
     if not site.agree_on_weights(router.path, shapes, span):
         return POISON
     if not site.shares(router.path):
-        frozen = router.frozen
-        site.add(RouterNode(name=router.path, router=router.router, span=router.span, frozen=frozen), span)
+        facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
+        site.add(RouterNode(name=router.path, router=router.router, **facts), span)
     name, _ = site.naming.next(word)
     slots = router.router.slots_of(len(values))
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
@@ -175,7 +176,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
     site.context.messages.setdefault(pool.path, (message,))
     site.context.first_used[pool.path] = FirstUse(site.naming.node, span)
-    with site.context.applying(pool.span, span):
+    with site.context.applying(pool.span, span), site.context.within(None):
         regions = [_region(pool, template, message, site) for template in pool.templates]
     whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):
@@ -188,9 +189,8 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
             who = f'pool "{pool.path}"'
             site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
             return POISON
-    node = PoolNode(
-        name=pool.path, size=pool.size, regions=tuple(whole), grown=pool.grown, shares=pool.shares, span=pool.span
-    )
+    facts: Any = {"grown": pool.grown, "shares": pool.shares, "span": pool.span, "within": pool.within}
+    node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), **facts)
     if node.alike:
         ops = node.regions[0].graph.of_kind(OpNode)
         site.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)

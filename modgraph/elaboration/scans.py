@@ -125,7 +125,7 @@ def _slice(sequence: Tensor | Poison, name: str, inside: Site) -> Tensor | Poiso
     if isinstance(sequence, Poison):
         return POISON
     step = sequence.type.with_shape(sequence.type.shape[1:])
-    inside.graph.add(InputNode(name=name, types=(step,), span=sequence.span))
+    inside.graph.add(InputNode(name=name, types=(step,), span=sequence.span, within=inside.context.call))
     inside.context.named[name] = inside.graph[name]
     return Tensor(Result(name), step, sequence.span)
 
@@ -133,8 +133,8 @@ def _slice(sequence: Tensor | Poison, name: str, inside: Site) -> Tensor | Poiso
 def _inside(names: Naming, site: Site) -> Site:
     """Where the body stands: a graph of its own, names below the scan's."""
     scope = Scope(names.owner, names.node, site.scope, frozen=site.scope.frozen)
-    graph = Graph(names.node)
-    return replace(site, graph=graph, scope=scope, call=None, scan=ScanBody(site), naming=Naming("", "", scope))
+    graph, scan = Graph(names.node), ScanBody(site, site.context.call)
+    return replace(site, graph=graph, scope=scope, call=None, scan=scan, naming=Naming("", "", scope))
 
 
 def _state(carry: ast.Carry, names: Naming, inside: Site) -> State | None:

@@ -26,7 +26,7 @@ from modgraph.elaboration.errors import (
 )
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.wording import in_own_words
-from modgraph.ir import Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
+from modgraph.ir import Call, Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
@@ -58,10 +58,11 @@ class Rules:
 class ScanBody:
     """A scan while its body is elaborated: where it stands, what it has read of there, what it has yielded.
 
-    `read` gives the inputs of the region that stand for results of the graph around it.
+    It belongs to `call`. `read` gives the inputs of the region that stand for results of the graph around it.
     """
 
     outer: Site
+    call: Call | None
     read: dict[Result, str] = field(default_factory=dict)
     yields: list[Any] = field(default_factory=list)
 
@@ -222,7 +223,12 @@ class Site:
         uses: dict[str, str] | None = None,
         padded: Iterable[str] = (),
     ) -> bool:
-        """Add a node to the graph, which is told the padding of some axes; false, with a message, if it cannot be."""
+        """Add a node to the graph, which is told the padding of some axes; false, with a message, if it cannot be.
+
+        It belongs to the call whose body is elaborated; a pool or a router to the one that declares it.
+        """
+        if not isinstance(node, PoolNode | RouterNode):
+            node = replace(node, within=self.context.call)
         if node.name in self.graph or (not self.region and node.name in self.context.named):
             advice = 'give it a name of its own: name="…"'
             self.tell(DuplicateName(span=span, name=node.name, way_out=advice))
@@ -259,7 +265,8 @@ class Site:
         while name in self.graph or name in self.context.named:
             name += "_"
         self.context.count_node(span)
-        node = InputNode(name=name, types=(self.scan.outer.graph.type_of(result),), span=span)
+        types = (self.scan.outer.graph.type_of(result),)
+        node = InputNode(name=name, types=types, span=span, within=self.scan.call)
         self.graph.add(node)
         self.context.named[name] = node
         self.scan.read[result] = name
@@ -288,7 +295,8 @@ class Site:
         if axis not in self.context.lengths:
             given, named = self.context.given, self.context.named
             name = free_length_name(axis, lambda name: name in given or name in named)
-            self.add(InputNode(name=name, types=(TensorType("length", of=axis),), span=span), span)
+            with self.context.within(None):
+                self.add(InputNode(name=name, types=(TensorType("length", of=axis),), span=span), span)
             self.context.lengths[axis] = name
         return Result(self.context.lengths[axis])
 

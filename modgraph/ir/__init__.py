@@ -1,6 +1,7 @@
 """The one typed graph that every stage after the parser reads."""
 
 from modgraph.ir.alike import alike
+from modgraph.ir.call import Call
 from modgraph.ir.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
 from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
@@ -38,6 +39,7 @@ from modgraph.ir.weights import GraphWeight, below, weights_of
 __all__ = [
     "MOST_MODULES",
     "Built",
+    "Call",
     "Change",
     "Compared",
     "Edit",

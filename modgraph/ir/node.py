@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from modgraph.declare import Initial
 from modgraph.diagnostics import Span
+from modgraph.ir.call import Call
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.types import Axis, TensorType
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """Base of all nodes. `types` are those of its results, its value first; the span is no part of equality."""
+    """Base of all nodes. `types` are those of its results, its value first; `within` is the call that it stands in, of
+    a pool or a router the one that declares it. Neither it nor the span is part of equality."""
 
     kind: ClassVar[str]
 
     name: str
     types: tuple[TensorType, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+    within: Call | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,8 +90,11 @@ class _Copy:
                 graph = self.part.graph
                 edges = graph.inputs(node.name), graph.lengths(node.name)
                 now = [{slot: self.now(result) for slot, result in each.items()} for each in edges]
+                before = len(self.graph)
                 for index, result in enumerate(put(self.graph, *now)):
                     self.moved[Result(node.name, index)] = result
+                for added in list(self.graph)[before:]:
+                    self.graph.replace(replace(added, within=node.within))
             case Built(nodes):
                 for each, inputs in nodes:
                     self._build(each, inputs, node)
@@ -102,6 +105,7 @@ class _Copy:
         """Add an op that is new, or the old one as it was."""
         lengths = self.part.graph.lengths(before.name) if node == before else {}
         now = {slot: self.now(result) for slot, result in inputs.items()}
+        node = replace(node, within=before.within)
         self.graph.add(node, now, {}, {axis: self.now(result) for axis, result in lengths.items()})
         self.graph.replace(replace(node, types=self.graph.signature(node).results))
 
@@ -143,7 +147,7 @@ class _Copy:
 
     def _add(self, node: Node, before: Node) -> None:
         inputs = self._inputs(node, before)
-        node = self._with_regions(node, inputs)
+        node = replace(self._with_regions(node, inputs), within=before.within)
         graph = self.part.graph
         lengths = {axis: self.now(result) for axis, result in graph.lengths(before.name).items()}
         if _is_another_op(node, before):
