@@ -36,9 +36,13 @@ def needs_none_of(*libraries):
     assert not set(libraries) & set(sys.modules), set(libraries) & set(sys.modules)
 
 HEAVY = ("torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", "matplotlib", "lightning_fabric")
+done("--version")
+needs_none_of("numpy", "networkx", "lark", "modgraph.ops", "modgraph.ir", "modgraph.elaboration", *HEAVY)
 done("train", "--help")
 needs_none_of("numpy", "networkx", "lark", *HEAVY)
-for command in (("check", "m.mod"), ("show", "m.mod"), ("cost", "m.mod"), ("explain", "linear")):
+done("check", "m.mod")
+needs_none_of("numpy", "networkx", *HEAVY)
+for command in (("show", "m.mod"), ("cost", "m.mod"), ("explain", "linear")):
     done(*command)
     needs_none_of("numpy", *HEAVY)
 for suffix in ("html", "svg", "dot", "mmd"):

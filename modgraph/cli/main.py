@@ -35,19 +35,27 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(asked_for: str | None = None) -> argparse.ArgumentParser:
-    """All commands with their arguments, or with those of one: each is a module, and imports what it needs."""
+    """Commands with their arguments, all unless a first word asks for less: each is a module, and imports what it
+    needs."""
     from modgraph.version import VERSION
 
     top = _Parser(prog="modgraph", description="A declarative compiler for modular neural networks.")
     top.add_argument("--version", action="version", version=f"modgraph {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS if asked_for not in COMMANDS else [asked_for]:
+    for name in _commands_for(asked_for):
         module = import_module(f"modgraph.cli.{name}_command")
         summary, *_ = [*(module.__doc__ or "").strip().splitlines(), ""]  # none under python -OO
         command = commands.add_parser(name, help=summary, description=summary)
         module.arguments(command)
         command.set_defaults(run=module.run)
     return top
+
+
+def _commands_for(word: str | None) -> Sequence[str]:
+    """The commands whose arguments a command line of this first word can ask for."""
+    if word == "--version":
+        return ()
+    return (word,) if word in COMMANDS else COMMANDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from modgraph_runtime.memory import free_memory, in_words
-
 from modgraph.diagnostics import Diagnostic, ModgraphError
-from modgraph.files import reason_of
 
 OF_ALLOCATORS = ("can't allocate memory", "not enough memory", "out of memory")  # as torch's say it
 BYTES = re.compile(r"tried to allocate (\d+) bytes")  # in torch's message for the processor's memory
@@ -47,6 +44,8 @@ class NoCurrentFolder(Diagnostic):
 
 def message_of(error: Exception) -> Diagnostic | None:
     """The message of a failure that the surroundings of a command caused; None for any other."""
+    from modgraph.files import reason_of
+
     allocator = isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OF_ALLOCATORS)
     if isinstance(error, MemoryError) or allocator:
         return OutOfMemory(reason=_describe_request(str(error)))
@@ -59,6 +58,8 @@ def message_of(error: Exception) -> Diagnostic | None:
 
 def _describe_request(words: str) -> str:
     """How much memory was requested and is free, where the allocator's message has it."""
+    from modgraph_runtime.memory import free_memory, in_words
+
     asked, free = BYTES.search(words), free_memory()
     if asked is None or free is None:
         return ""

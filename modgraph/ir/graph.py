@@ -1,4 +1,4 @@
-"""The typed graph. The only file that knows networkx."""
+"""The typed graph."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
-
-import networkx
 
 from modgraph.declare import Signature
 from modgraph.ir.node import (
@@ -54,7 +52,9 @@ class Graph:
     def __init__(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
         self.name = name
         self.parameters: dict[str, Any] = dict(parameters or {})
-        self._graph: Any = networkx.DiGraph()
+        self._nodes: dict[str, Node] = {}
+        self._sources: dict[str, _Sources] = {}
+        self._users: dict[str, dict[str, None]] = {}
         self._signatures: dict[str, Signature] = {}
 
     # ------------------------------------------------------------ building
@@ -68,72 +68,65 @@ class Graph:
     ) -> N:
         """Add a node whose sources are already there: what flows into its slots, the pool and router it uses, and the
         lengths of examples by the name of an axis."""
-        assert node.name not in self._graph, f"two nodes are called {node.name}"
+        assert node.name not in self._nodes, f"two nodes are called {node.name}"
         sources = _Sources(dict(inputs or {}), dict(lengths or {}), dict(uses or {}))
-        names = sources.names()
-        for source in names:
-            assert source in self._graph, f"{node.name} reads {source}, which is not there"
-        self._graph.add_node(node.name, node=node, sources=sources)
-        self._graph.add_edges_from((source, node.name) for source in names)
+        for source in sources.names():
+            assert source in self._nodes, f"{node.name} reads {source}, which is not there"
+            self._users[source][node.name] = None
+        self._nodes[node.name], self._sources[node.name], self._users[node.name] = node, sources, {}
         return node
 
     def replace(self, node: Node) -> None:
         """Put a node in the place of the one of its name, while the graph is built."""
-        self._graph.nodes[node.name]["node"] = node
+        self._nodes[node.name] = node
         self._signatures.clear()
 
     # ------------------------------------------------------------ reading
 
     def __contains__(self, name: str) -> bool:
-        return name in self._graph
+        return name in self._nodes
 
     def __len__(self) -> int:
-        return len(self._graph)
+        return len(self._nodes)
 
     def __getitem__(self, name: str) -> Node:
-        node: Node = self._graph.nodes[name]["node"]
-        return node
+        return self._nodes[name]
 
     def __iter__(self) -> Iterator[Node]:
         """Nodes in the order they were added: sources first."""
-        for _, data in self._graph.nodes(data=True):
-            yield data["node"]
+        return iter(self._nodes.values())
 
     def of_kind(self, kind: type[N]) -> list[N]:
-        return [node for node in self if isinstance(node, kind)]
+        return [node for node in self._nodes.values() if isinstance(node, kind)]
 
-    def inputs(self, name: str) -> dict[str, Result]:
+    def inputs(self, name: str) -> Mapping[str, Result]:
         """What flows into a node, by slot, in the order of its operands."""
-        return dict(self._sources(name).inputs)
+        return self._sources[name].inputs
 
-    def lengths(self, name: str) -> dict[str, Result]:
+    def lengths(self, name: str) -> Mapping[str, Result]:
         """How long examples are along axes whose padding a node is told, by the axis' name."""
-        return dict(self._sources(name).lengths)
+        return self._sources[name].lengths
 
     def length_inputs(self) -> dict[str, str]:
         """The inputs that tell the lengths of axes, by the axis' name."""
         return {type_.of: name for name, type_ in self.input_types.items() if type_.dtype == "length"}
 
-    def uses(self, name: str) -> dict[str, str]:
+    def uses(self, name: str) -> Mapping[str, str]:
         """The pool and router of a route or a growth, by role."""
-        return dict(self._sources(name).uses)
-
-    def _sources(self, name: str) -> _Sources:
-        sources: _Sources = self._graph.nodes[name]["sources"]
-        return sources
+        return self._sources[name].uses
 
     def type_of(self, result: Result) -> TensorType:
         return self[result.node].types[result.index]
 
     def users(self, name: str) -> list[str]:
-        return sorted(set(self._graph.successors(name)))
+        return sorted(self._users[name])
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
         """The given nodes and all that they depend on."""
         found = set(names)
         pending = list(found)
         while pending:
-            new = set(self._graph.predecessors(pending.pop())) - found
+            new = {*self._sources[pending.pop()].names()} - found
             found |= new
             pending += new
         return found
@@ -161,7 +154,7 @@ class Graph:
         return router
 
     def routes_of(self, router: str) -> list[RouteNode]:
-        users = (self[name] for name in self._graph.successors(router))
+        users = (self[name] for name in self._users[router])
         return [node for node in users if isinstance(node, RouteNode)]
 
     def growths(self) -> list[GrowthNode]:
@@ -171,7 +164,7 @@ class Graph:
     def same_messages(self, route: RouteNode) -> list[RouteNode]:
         """The routes that take every message of one value through one pool, this one among them, in their order."""
         tokens, pool = self.inputs(route.name)["tokens"], self.uses(route.name)["pool"]
-        users = [self[name] for name in self._graph.successors(tokens.node)]
+        users = [self[name] for name in self._users[tokens.node]]
         found = [
             each
             for each in users
@@ -233,7 +226,10 @@ class Graph:
 
     def canonical(self) -> list[str]:
         """Node names in an order that depends on the graph alone, sources first."""
-        return list(networkx.lexicographical_topological_sort(self._graph))
+        import networkx
+
+        users: dict[str, Iterable[str]] = {name: [*users] for name, users in self._users.items()}
+        return list(networkx.lexicographical_topological_sort(networkx.DiGraph(users)))
 
     def hash(self) -> str:
         """A name for the content: equal for equal graphs, whatever the spec's layout (64 hexadecimal digits)."""
@@ -257,7 +253,7 @@ class Graph:
     def __repr__(self) -> str:
         from modgraph.ir.text_form import heading
 
-        return f"<Graph {heading(self)}: {len(self._graph)} nodes>"
+        return f"<Graph {heading(self)}: {len(self._nodes)} nodes>"
 
     def __str__(self) -> str:
         from modgraph.ir.text_form import to_text
