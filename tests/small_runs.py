@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 from torch import Tensor
 
 from modgraph.store.records import sealed, unsealed
+from modgraph.store.run_directory import RunDirectory
+from modgraph.store.sealed_logs import seal_logs
 from modgraph.training.engine import Engine
 from modgraph.training.run import finish, resumed, started
 
@@ -58,23 +61,16 @@ def final_weights(run: Path) -> bytes:
     return sorted((run / "checkpoints").glob("*.safetensors"))[-1].read_bytes()
 
 
-def forget_digests(run: Path) -> None:
-    """Make a run one of before it kept digests of its files and of its checkpoints' records."""
-    record = json.loads((run / "run.json").read_text())
-    del record["digest"], record["files"]
-    (run / "run.json").write_text(json.dumps({**record, "format": 1}))
-    for path in (run / "checkpoints").glob("*.json"):
-        record = json.loads(path.read_text())
-        del record["digest"], record["format"], record["graph"], record["origin"]
-        path.write_text(json.dumps(record))
-
-
-def forget_seals(run: Path) -> None:
-    """Make a run one of before its checkpoints knew its logs."""
+def reseal(run: Path, *files: str) -> None:
+    """Bring the digests of some files of a run, and those of its logs in its checkpoints, to what they hold now."""
+    path = run / "run.json"
+    record = unsealed(json.loads(path.read_text()))
+    digests = {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in files}
+    path.write_bytes(sealed({**record, "files": {**record["files"], **digests}}))
+    logs = seal_logs(RunDirectory(run))
     for path in (run / "checkpoints").glob("*.json"):
         record = unsealed(json.loads(path.read_text()))
-        del record["facts"]["logs"]
-        path.write_bytes(sealed(record))
+        path.write_bytes(sealed({**record, "facts": {**record["facts"], "logs": logs}}))
 
 
 def interrupt_at(engine: Engine, step: int) -> None:

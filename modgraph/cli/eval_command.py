@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 def _tell_left_out(run: Run, data: Splits) -> None:
     """Say which examples are not measured yet."""
     for split, arrays in data.items():
-        whole = None if run.overrides else (run.fingerprints or {}).get(split)
+        whole = None if run.overrides else run.fingerprints.get(split)
         if whole is not None and len(arrays) < whole.examples:
             left = f"{whole.examples - len(arrays):,} of {whole.examples:,} examples of {split}"
             print(f"note: {left} are of tasks to come, and left out", file=sys.stderr)

@@ -65,8 +65,10 @@ def as_json(data: DataSet, splits: Mapping[str, Arrays]) -> bytes:
 
 def from_json(record: Any) -> dict[str, Fingerprint]:
     """The fingerprints that a run keeps. Raises `ValueError`."""
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ValueError("data.json is not of a format that this version reads")
+    if not isinstance(record, dict):
+        raise ValueError("data.json is damaged")
+    if (found := record.get("format")) != FORMAT:
+        raise ValueError(f"data.json has format {found!r}; this modgraph reads format {FORMAT}: train the model anew")
     try:
         found = {split: Fingerprint(**each) for split, each in record["splits"].items()}
     except (AttributeError, KeyError, TypeError) as error:

@@ -1,7 +1,6 @@
 """Settles what a spec means: from syntax tree to graph."""
 
 from modgraph.elaboration.elaborate import elaborate, read_model
-from modgraph.elaboration.former import stored_graph
 from modgraph.elaboration.imports import Imports, kept_texts, resolved
 from modgraph.elaboration.library import elaborate_blocks
 from modgraph.elaboration.moves import moves_in
@@ -19,5 +18,4 @@ __all__ = [
     "read_standalone",
     "read_value",
     "resolved",
-    "stored_graph",
 ]

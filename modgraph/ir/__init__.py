@@ -9,7 +9,7 @@ from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.grow import class_axes, grow
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
-from modgraph.ir.json_read import from_json, hash_of_stored
+from modgraph.ir.json_read import from_json
 from modgraph.ir.learnt import learnt_weights, moved_states, shown_by, weights_behind, with_losses
 from modgraph.ir.lengths import Padding, free_length_name, length_name, longest, padded_axes, padding_of
 from modgraph.ir.module_axes import ModuleAxis, module_axes
@@ -84,7 +84,6 @@ __all__ = [
     "free_length_name",
     "from_json",
     "grow",
-    "hash_of_stored",
     "heading",
     "ignored_labels",
     "is_free_draw",

@@ -9,7 +9,6 @@ from modgraph.declare import Declaration
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode, TargetNode
 from modgraph.ir.region import Region
-from modgraph.routers.former import Former
 
 FORMAT = 2
 
@@ -72,8 +71,6 @@ def _node_to_json(graph: Graph, node: Node, own_order: bool = False) -> dict[str
 
 
 def _declaration(declaration: Declaration) -> dict[str, Any]:
-    if isinstance(declaration, Former):
-        return {"is": declaration.definition, "settings": _plain(dict(declaration.given))}
     return {"is": declaration.name, "settings": _plain(declaration.values())}
 
 

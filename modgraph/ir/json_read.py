@@ -8,7 +8,6 @@ from typing import Any
 
 from modgraph.declare import Declaration, load_extensions
 from modgraph.diagnostics import ModgraphError, Note
-from modgraph.ir.format_1 import retyped, upgraded
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph, ask
 from modgraph.ir.json_form import FORMAT
@@ -32,6 +31,7 @@ from modgraph.ir.stored import (
     Fields,
     check_depth,
     constants_of,
+    expect,
     flag_of,
     initial_of,
     list_of,
@@ -41,72 +41,27 @@ from modgraph.ir.stored import (
     whole_of,
 )
 from modgraph.ir.verify import verify
-from modgraph.routers.former import Former
-from modgraph.routers.prelude import definitions
-from modgraph.types import Misfit, TensorType
+from modgraph.types import TensorType
 from modgraph.vocabulary import find_decision, find_op
 
 MOST_PLACES = 2**31  # results of a node, or arguments of a region
 SIMPLE = {"input": InputNode, "loss": LossNode, "growth": GrowthNode}
 
 
-def from_json(record: Any, put_in: Callable[[Graph], Graph] | None = None) -> Graph:
-    """The graph that `to_json` described. Raises `UnreadableGraph`, for anything else whatever.
-
-    `put_in` gives one without former routers; where it is not given, a graph that has any is refused.
-    """
+def from_json(record: Any) -> Graph:
+    """The graph that `to_json` described. Raises `UnreadableGraph`, for anything else whatever."""
     try:
         check_depth(record)
-        graph = _graph(_of_this_format(record))
-        if former := _former(graph):
-            reason = f'the router "{former[0].router.definition}" is a text now'
-            ask(put_in is not None, reason, former[0].name, "is")
-            graph = put_in(graph) if put_in is not None else graph
-        graph = retyped(graph) if record["format"] == 1 else graph
+        graph = _graph(record)
         verify(graph)
-    except Misfit as misfit:
-        raise UnreadableGraph(f"it is of an older version, and does not fit any more: {misfit.reason}") from misfit
     except InvalidGraph as error:
         raise UnreadableGraph(error.reason, error.node, error.field) from error
     return graph
 
 
-def hash_of_stored(record: Any) -> str | None:
-    """The hash of the graph that a record describes, as the version that wrote it told it; None where that is not
-    known. Raises `UnreadableGraph`."""
-    try:
-        check_depth(record)
-        graph = _graph(_of_this_format(record))
-    except InvalidGraph as error:
-        raise UnreadableGraph(error.reason, error.node, error.field) from error
-    if record["format"] == FORMAT:
-        return graph.hash()
-    return None if _former(graph) else from_json(record).hash()
-
-
-def _former(graph: Graph) -> list[Any]:
-    """The routers that are texts now."""
-    routers = (node for part in graph.parts() for node in part.graph.of_kind(RouterNode))
-    return [node for node in routers if isinstance(node.router, Former)]
-
-
-def _of_this_format(record: Any) -> Any:
-    number = record.get("format") if isinstance(record, dict) else None
-    if type(number) is int and number == 1:
-        try:
-            return upgraded(record)
-        except LookupError as error:
-            raise InvalidGraph(f"it is of format 1, and damaged: it lacks {error}") from error
-        except (TypeError, ValueError, AttributeError) as error:
-            raise InvalidGraph("it is of format 1, and damaged") from error
-    known = type(number) is int and number == FORMAT
-    ask(known, f"this version reads the formats 1 to {FORMAT}, and this is {number!r}", field="format")
-    return record
-
-
 def _graph(record: Any) -> Graph:
     fields = Fields(record)
-    fields.read("format", lambda number: number)
+    fields.read("format", _check_format)
     graph = Graph(fields.read("name", _model_name), fields.read("parameters", constants_of))
     entries = [_entry(each) for each in fields.read("nodes", list_of)]
     inputs = fields.read("inputs", names_of)
@@ -115,6 +70,11 @@ def _graph(record: Any) -> Graph:
     _fill(graph, sorted(entries, key=lambda entry: order.get(entry.node, len(order))))
     ask(tuple(graph.input_types) == inputs, "does not list the inputs of the graph", field="inputs")
     return graph
+
+
+def _check_format(number: Any) -> None:
+    known = type(number) is int and number == FORMAT
+    expect(known, number, f"is not {FORMAT}, the format that this version reads: train or export the model anew")
 
 
 def _model_name(value: Any) -> str:
@@ -227,8 +187,6 @@ def _declared(fields: Fields, find: Any) -> Any:
     known: type[Declaration] | None = find(name)
     if known is None:
         _refuse_broken_extensions(name)
-        if find is find_decision and name in definitions():
-            return Former(definition=name, given=tuple(fields.read("settings", constants_of).items()))
         raise InvalidGraph(f'this installation does not know "{name}"', fields.node, "is")
     settings = fields.read("settings", constants_of)
     values = {}

@@ -35,8 +35,8 @@ OptimizerState = dict[str, dict[str, Tensor]]
 @dataclass(frozen=True)
 class Checkpoint:
     """The state after some steps: weights by name, optimizer state by weight and field, where in the training it is,
-    what its algorithm keeps, the graph of the model (None: the run's), the hash of the graph that the run began with,
-    and the file it was read from."""
+    what its algorithm keeps, the graph of the model, the hash of the graph that its run began with, and the file it was
+    read from."""
 
     epoch: int
     step: int
@@ -44,8 +44,8 @@ class Checkpoint:
     optimizer: OptimizerState = field(repr=False)
     facts: dict[str, Any] = field(default_factory=dict, repr=False)
     state: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
-    graph: Graph | None = None
-    origin: str | None = None
+    graph: Graph = field(kw_only=True, repr=False)
+    origin: str = field(kw_only=True)
     path: str = ""
 
 

@@ -16,15 +16,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.elaboration import stored_graph
 from modgraph.files import read_file, reason_of, writing
-from modgraph.ir import Graph, to_json
-from modgraph.store.errors import BadCheckpoint, NewerFormat
+from modgraph.ir import Graph, from_json, to_json
+from modgraph.store.errors import BadCheckpoint, OtherFormat
 from modgraph.store.records import sealed, unsealed
 
 FORMAT = 3
-WITHOUT_AGAIN = 2  # the format of one checkpoint a step
-WITHOUT_GRAPH = 1  # the format of a model that is always that of the run
 AGAIN = ".again"  # in the second name for the tensors of a step
 WEIGHT = "weight."  # what the names of weights begin with among the tensors
 NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})")
@@ -34,7 +31,7 @@ READ_ERRORS = (OSError, ValueError, TypeError, RecursionError)
 @dataclass(frozen=True)
 class CheckpointRecord:
     """`sha256` is that of the tensors' file, which has the second name of its step if it was written `again`; `origin`
-    the hash of the graph that the run began with. Both that and the graph are None in records of format 1.
+    the hash of the graph that the run began with.
 
     Raises `ValueError` if it cannot be.
     """
@@ -44,20 +41,19 @@ class CheckpointRecord:
     sha256: str
     torch: str
     facts: dict[str, Any]
-    graph: Graph | None = None
-    origin: str | None = None
-    again: bool = False
+    graph: Graph
+    origin: str
+    again: bool
 
     def __post_init__(self) -> None:
-        kinds = {"epoch": int, "step": int, "sha256": str, "torch": str, "facts": dict, "again": bool}
+        kinds = {"epoch": int, "step": int, "sha256": str, "torch": str, "facts": dict, "origin": str, "again": bool}
         for name, kind in kinds.items():
             if type(getattr(self, name)) is not kind:
                 raise ValueError(f"its {name} is {getattr(self, name)!r}")
 
     def as_bytes(self) -> bytes:
         """The content of the file beside the tensors."""
-        graph = None if self.graph is None else to_json(self.graph)
-        return sealed({**vars(self), "graph": graph, "format": FORMAT})
+        return sealed({**vars(self), "graph": to_json(self.graph), "format": FORMAT})
 
     @classmethod
     def read(cls, path: Path) -> CheckpointRecord:
@@ -70,14 +66,12 @@ class CheckpointRecord:
     @classmethod
     def _read(cls, path: Path) -> CheckpointRecord:
         content = json.loads(read_file(path.with_suffix(".json")))
-        if not isinstance(content, dict):
-            raise ValueError("its record is none")
-        if "format" in content:  # one without is older than digests
-            content = unsealed(content)
-            NewerFormat.refuse(path, content.pop("format"), (WITHOUT_GRAPH, WITHOUT_AGAIN, FORMAT))
-        if content.get("graph") is not None:
-            content["graph"] = stored_graph(content["graph"])
-        record = cls(**content)
+        if not isinstance(content, dict) or "format" not in content:
+            raise ValueError("its record tells no format")
+        OtherFormat.refuse(path, content["format"], FORMAT)
+        facts = unsealed(content)
+        del facts["format"]
+        record = cls(**{**facts, "graph": from_json(facts.get("graph"))})
         if path_of(path.parent, record.step) != path:
             raise ValueError(f"its record is that of step {record.step}")
         return record
@@ -144,7 +138,7 @@ class Recorded(Protocol):
     @property
     def facts(self) -> dict[str, Any]: ...
     @property
-    def origin(self) -> str | None: ...
+    def origin(self) -> str: ...
 
 
 R = TypeVar("R", bound=Recorded)
@@ -177,7 +171,7 @@ def _newest_written(folder: Path) -> tuple[int, bool | None] | None:
 
 def _of_run(folder: Path, found: R, origin: str | None) -> R:
     """The checkpoint. Raises `ModgraphError` if it is of another run."""
-    if None not in (origin, found.origin) and found.origin != origin:
+    if origin is not None and found.origin != origin:
         reason = "it is of another run, which began with another model"
         raise ModgraphError([BadCheckpoint(path=str(path_of(folder, found.step)), reason=reason)])
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,21 +97,25 @@ class LogsChanged(Diagnostic):
     names: str
 
 
-class NewerFormat(Diagnostic):
-    """What is stored has a format with a number; this version reads its own and older ones."""
+TRAIN_ANEW = "train the model anew: modgraph train SPEC"
+
+
+class OtherFormat(Diagnostic):
+    """Each kind of stored file has a format with a number; modgraph reads the one that it writes, and no other."""
 
     code = "MG630"
-    message = '"{path}" is of format {format}; this modgraph reads {known}'
-    help = "read it with the modgraph that wrote it, or with a newer one: pip install --upgrade modgraph-compiler"
+    message = '"{path}" has format {format}; this modgraph reads format {known}'
+    help = "{way_out}, or read it with the modgraph that wrote it"
     path: str
     format: str
-    known: str
+    known: int
+    way_out: str
 
     @classmethod
-    def refuse(cls, path: Path, format_: Any, known: Sequence[int]) -> None:
-        """Raises `ModgraphError` for a format that is none of those known."""
-        if type(format_) is not int or format_ not in known:
-            raise ModgraphError([cls(path=str(path), format=repr(format_), known=" and ".join(map(str, known)))])
+    def refuse(cls, path: Path, format_: Any, known: int, way_out: str = TRAIN_ANEW) -> None:
+        """Raises `ModgraphError` for any format but the known one."""
+        if type(format_) is not int or format_ != known:
+            raise ModgraphError([cls(path=str(path), format=repr(format_), known=known, way_out=way_out)])
 
 
 class NotABundle(Diagnostic):

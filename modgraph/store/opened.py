@@ -11,12 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from modgraph_runtime.integrity import MANIFEST_KEY, damage_of
+from modgraph_runtime.integrity import MANIFEST_KEY, damage_of, other_format
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span
-from modgraph.elaboration import Imports, elaborate, moves_in, read_model, stored_graph
+from modgraph.elaboration import Imports, elaborate, moves_in, read_model
 from modgraph.files import read_file, reason_of
-from modgraph.ir import Graph, Node, Part, UnreadableGraph, rewritten
+from modgraph.ir import Graph, Node, Part, UnreadableGraph, from_json, rewritten
 from modgraph.store.checkpoint_record import NAME, CheckpointRecord
 from modgraph.store.errors import NotABundle, NotAGraph, SetOfStored
 from modgraph.store.run_directory import RunDirectory
@@ -101,16 +101,13 @@ def _run(path: Path) -> Opened:
 def _checkpoint(path: Path) -> Opened:
     """A checkpoint by the file of its tensors, or of its record."""
     record, folder = CheckpointRecord.read(path.with_suffix(".safetensors")), path.absolute().parent.parent
-    graph = record.graph
-    if graph is None:  # it is older than graphs in checkpoints
-        graph = RunDirectory(folder).read_graph()
-    return _in_run(Opened(path, Kind.CHECKPOINT, graph, run=_run_in(folder), record=record))
+    return _in_run(Opened(path, Kind.CHECKPOINT, record.graph, run=_run_in(folder), record=record))
 
 
 def _graph(path: Path) -> Opened:
     """A graph that is stored as JSON, such as a run's first in ir.json."""
     try:
-        graph = stored_graph(json.loads(read_file(path)))
+        graph = from_json(json.loads(read_file(path)))
     except (OSError, ValueError, RecursionError, UnreadableGraph) as error:
         raise ModgraphError([NotAGraph(path=str(path), reason=reason_of(error))]) from error
     directory = _run_in(path.absolute().parent)
@@ -169,10 +166,12 @@ def _placed(graph: Graph, spec: Graph) -> Graph:
 def _bundle(path: Path) -> Opened:
     try:
         content = read_file(path)
-        if damage := damage_of(content):
+        manifest: dict[str, Any] = {}
+        if damage := damage_of(content) or other_format(manifest := _manifest(content)):
             raise ModgraphError([NotABundle(path=str(path), reason=f"it {damage.reason}", way_out=damage.way_out)])
-        manifest = _manifest(content)
-        return Opened(path, Kind.BUNDLE, stored_graph(manifest["ir"]), manifest=manifest)
+        if not isinstance(manifest.get("weights"), str):
+            raise LookupError("its manifest has no hash of the weights")
+        return Opened(path, Kind.BUNDLE, from_json(manifest["ir"]), manifest=manifest)
     except (OSError, LookupError, TypeError, UnreadableGraph) as error:
         raise ModgraphError([NotABundle(path=str(path), reason=reason_of(error))]) from error
 
@@ -195,6 +194,4 @@ def _manifest(content: bytes) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(properties[MANIFEST_KEY])
     except (DecodeError, ValueError, RecursionError) as error:
         raise LookupError("its manifest is damaged") from error
-    if isinstance(manifest, dict) and not isinstance(manifest.get("weights"), str):
-        raise LookupError("its manifest has no hash of the weights")
     return manifest

@@ -24,16 +24,16 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from modgraph.diagnostics import ModgraphError, listed
-from modgraph.elaboration import kept_texts, stored_graph
+from modgraph.elaboration import kept_texts
 from modgraph.elaboration.imports import KEPT, RECORD, SPEC
 from modgraph.files import CannotWrite, exists, is_not_utf8, is_partial, read_file, reason_of, write_atomically, writing
-from modgraph.ir import Graph, UnreadableGraph, hash_of_stored, stored_form
+from modgraph.ir import Graph, UnreadableGraph, from_json, stored_form
 from modgraph.store.checkpoint_record import CheckpointRecord, newest_record, path_of
 from modgraph.store.errors import (
     ForeignFiles,
     NeverBegan,
-    NewerFormat,
     NotARun,
+    OtherFormat,
     RecordLost,
     RunBusy,
     RunChanged,
@@ -43,7 +43,6 @@ from modgraph.store.records import sealed, unsealed
 
 RECIPE = "recipe.yaml"
 FORMAT = 2
-WITHOUT_DIGESTS = 1  # the format that says nothing of the other files
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
 
 
@@ -228,9 +227,7 @@ class RunDirectory:
         record = self._json(self.record)
         if not isinstance(record, dict) or "format" not in record:
             raise self.fault("run.json tells no format")
-        NewerFormat.refuse(self.record, record["format"], (WITHOUT_DIGESTS, FORMAT))
-        if record["format"] == WITHOUT_DIGESTS:
-            return {"files": {}, "status": STARTED, **record}
+        OtherFormat.refuse(self.record, record["format"], FORMAT)
         try:
             return unsealed(record)
         except (ValueError, RecursionError) as error:
@@ -258,18 +255,13 @@ class RunDirectory:
         """The graph that the run began with. Raises `ModgraphError` if this is no run."""
         self.check()
         try:
-            return stored_graph(self._json(self.ir))
+            return from_json(self._json(self.ir))
         except UnreadableGraph as error:
             raise self.fault(f"ir.json cannot be used: {error}") from error
 
-    def origin(self) -> str | None:
-        """The hash of that graph as the version that began the run told it, which its checkpoints say; None where that
-        is not known. Raises `ModgraphError`."""
-        self.check()
-        try:
-            return hash_of_stored(self._json(self.ir))
-        except UnreadableGraph as error:
-            raise self.fault(f"ir.json cannot be used: {error}") from error
+    def origin(self) -> str:
+        """The hash of that graph, which all checkpoints of the run name. Raises `ModgraphError`."""
+        return self.read_graph().hash()
 
     def graph_now(self) -> Graph:
         """The graph of its best checkpoint, or its newest, or the one that it began with. Raises `ModgraphError`."""
@@ -279,11 +271,11 @@ class RunDirectory:
         """Its graph now, and the record of the checkpoint that it is of, None before the first. Raises
         `ModgraphError`."""
         began = self.read_graph()
-        record = newest_record(self.checkpoints, self.origin())
-        return began if record is None or record.graph is None else record.graph, record
+        record = newest_record(self.checkpoints, began.hash())
+        return began if record is None else record.graph, record
 
     def read_imports(self) -> dict[str, str]:
-        """Texts of the files that the spec imports; none in runs of before they were kept. Raises `ModgraphError`."""
+        """Texts of the files that the spec imports; none if it imports none. Raises `ModgraphError`."""
         if not self.imports.exists():
             return {}
         try:

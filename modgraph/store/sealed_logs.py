@@ -12,8 +12,8 @@ from typing import Any
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import read_file, reason_of, write_atomically, writing
-from modgraph.store.checkpoint_record import CheckpointRecord, newest
-from modgraph.store.errors import LogsChanged
+from modgraph.store.checkpoint_record import CheckpointRecord, newest, path_of
+from modgraph.store.errors import BadCheckpoint, LogsChanged
 from modgraph.store.run_directory import RunDirectory
 
 LOGS = "logs"  # the key of the seals in a checkpoint
@@ -28,11 +28,14 @@ def seal_logs(run: RunDirectory) -> dict[str, dict[str, Any]]:
 
 def check_logs(run: RunDirectory) -> None:
     """Raises `ModgraphError` where a log has changed before the newest checkpoint of the run, or has more lines after a
-    run has ended. Runs of older versions have no seals."""
+    run has ended."""
     record = newest(run.checkpoints, CheckpointRecord.read, origin=run.origin())
-    seals: Seals | None = None if record is None else record.facts.get(LOGS)
-    if seals is None:
+    if record is None:
         return
+    if LOGS not in record.facts:
+        path, reason = path_of(run.checkpoints, record.step), "its record has no digests of the logs"
+        raise ModgraphError([BadCheckpoint(path=str(path), reason=reason)])
+    seals: Seals = record.facts[LOGS]
     ended = run.read_record().get(LOGS) == seals
     found = {path.name: _problem(_content(run, path.name), seals.get(path.name), ended) for path in run.logs}
     wrong = [f"{name} ({problem})" for name, problem in found.items() if problem]

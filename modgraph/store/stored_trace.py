@@ -15,7 +15,7 @@ from modgraph_runtime.provenance import SUMMARY_KEYS
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import read_file, reason_of, refuse_foreign, write_atomically, writing
-from modgraph.store.errors import BadTrace, NewerFormat
+from modgraph.store.errors import BadTrace, OtherFormat
 from modgraph.store.records import finite, json_text, sealed, unsealed
 from modgraph.store.run_directory import RunDirectory
 
@@ -49,7 +49,7 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(read_file(path))
         if not isinstance(content, dict) or not {"format", *SUMMARY_KEYS} <= content.keys():
             raise ValueError("it is no trace")
-        NewerFormat.refuse(path, content["format"], (FORMAT,))
+        OtherFormat.refuse(path, content["format"], FORMAT, way_out=f"trace it anew: modgraph trace {path.parent}")
         return unsealed(content)
     except (OSError, ValueError, RecursionError) as error:
         raise ModgraphError([BadTrace(path=str(path), run=str(path.parent), reason=reason_of(error))]) from error

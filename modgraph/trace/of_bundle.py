@@ -16,9 +16,8 @@ from modgraph.data import Arrays
 from modgraph.data.declaration import check
 from modgraph.data.npz import read_npz, refuse_unknown
 from modgraph.diagnostics import ModgraphError
-from modgraph.elaboration import stored_graph
 from modgraph.files import reason_of
-from modgraph.ir import Graph, Part, RouteNode, UnreadableGraph
+from modgraph.ir import Graph, Part, RouteNode, UnreadableGraph, from_json
 from modgraph.store.errors import NotABundle
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace.errors import NoRouting, NothingToTrace
@@ -43,7 +42,7 @@ class TraceableBundle:
         """Raises `ModgraphError`, also for a bundle that does not tell what its routers decide."""
         try:
             bundle = Bundle(path)
-            graph, trained = stored_graph(bundle.manifest["ir"]), stored_graph(_with_targets(bundle.manifest))
+            graph, trained = from_json(bundle.manifest["ir"]), from_json(_with_targets(bundle.manifest))
         except BundleError as error:
             raise ModgraphError([BadBundle.of(error)]) from error
         except (LookupError, TypeError, UnreadableGraph) as error:
@@ -72,7 +71,7 @@ class TraceableBundle:
         known = {*self.trained.input_types, *self.trained.target_types}
         refuse_unknown(path, known | self.bundle.left_out | self.bundle.targets)
         arrays = read_npz(path, known)
-        graph = stored_graph(_with_targets(self.bundle.manifest, arrays.values.keys()))
+        graph = from_json(_with_targets(self.bundle.manifest, arrays.values.keys()))
         name = Path(path).name
         return {name: check(arrays, graph, name)}
 

@@ -16,8 +16,7 @@ from modgraph.data import Arrays
 from modgraph.data.batches import Batch, batches
 from modgraph.data.known_classes import refuse_labels_beyond
 from modgraph.diagnostics import ModgraphError
-from modgraph.elaboration import stored_graph
-from modgraph.ir import Graph, UnreadableGraph
+from modgraph.ir import Graph
 from modgraph.metrics.means import Means
 from modgraph.metrics.metrics import Asked, Metrics
 from modgraph.training.errors import OfAnotherRun
@@ -33,22 +32,12 @@ def bundle_of(run: Run, path: str, check: bool = True) -> Bundle:
     except BundleError as error:
         raise ModgraphError([BadBundle.of(error)]) from error
     models = exportable(run.model(), manifest.get("left_out", {}).get("outputs", ()))
-    model = next((each for each in models if is_of(manifest, each.graph)), None)
+    model = next((each for each in models if manifest.get("hash") == each.graph.hash()), None)
     if model is None:
         raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="another model")])
     if manifest.get("weights") != hash_of_weights(model):
         raise ModgraphError([OfAnotherRun(bundle=path, run=str(run.path), what="other weights")])
     return bundle
-
-
-def is_of(manifest: Mapping[str, Any], graph: Graph) -> bool:
-    """Whether a manifest speaks of a graph; an older version may have given it another name."""
-    if manifest.get("hash") == graph.hash():
-        return True
-    try:
-        return stored_graph(manifest.get("ir")) == graph
-    except UnreadableGraph:
-        return False
 
 
 class BundleResults:

@@ -74,7 +74,12 @@ class Carried(Beginning):
 
 
 def carried(
-    checkpoint: Checkpoint, weights: Sequence[Weight], fresh: Mapping[str, Tensor], source: str, same_optimizer: bool
+    checkpoint: Checkpoint,
+    graph: Graph,
+    weights: Sequence[Weight],
+    fresh: Mapping[str, Tensor],
+    source: str,
+    same_optimizer: bool,
 ) -> tuple[Checkpoint, Carried]:
     """A checkpoint with all weights of another graph, which starts with the `fresh` ones; what was best is forgotten.
 
@@ -93,8 +98,7 @@ def carried(
         optimizer=state,
         facts={**progress.facts(), FACT: {name: each for name, each in stages.items() if each is not None}},
         state={},
-        graph=None,
-        origin=None,
+        graph=graph,
     )
     with_state = len({name.partition("[")[0] for name in state})
     return found, Carried(source, counts, with_state)

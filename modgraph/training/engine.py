@@ -64,7 +64,7 @@ class Engine:
         checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
         self.progress, self.means = Progress(), Means()
         if checkpoint is not None:
-            graph = checkpoint.graph or graph
+            graph = checkpoint.graph
             self._take_up(checkpoint, graph)
         else:
             turn = course.begin(graph)
@@ -72,8 +72,7 @@ class Engine:
         self.order = self._order()
         self.state = train_state(graph, train, self.phase, processes, checkpoint)
         if checkpoint is not None and processes.is_rank_zero:
-            if LOGS in checkpoint.facts:
-                cut_logs(directory, checkpoint.facts[LOGS])
+            cut_logs(directory, checkpoint.facts[LOGS])
             course.take_up(self)
 
     def _order(self) -> RandomOrder:

@@ -38,8 +38,7 @@ class Progress:
     @classmethod
     def read(cls, checkpoint: Checkpoint) -> Progress:
         """The progress that a checkpoint tells. Raises `ValueError` if it cannot be."""
-        kept = {FORMER.get(name, name): value for name, value in checkpoint.facts.items()}
-        facts = {**asdict(cls()), **kept, "epoch": checkpoint.epoch, "step": checkpoint.step}
+        facts = {**checkpoint.facts, "epoch": checkpoint.epoch, "step": checkpoint.step}
         for name, kinds in KINDS.items():
             if type(facts[name]) not in kinds:
                 raise ValueError(f"{name} is {facts[name]!r}")
@@ -96,7 +95,6 @@ KINDS: dict[str, tuple[type, ...]] = {
     "monitored": (float, int, type(None)),
     "waited": (int,),
 }
-FORMER = {"watched": "monitored"}  # what facts are called in checkpoints of format 1
 
 
 def names_in(metric: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -77,15 +77,16 @@ def migrated(
     if recipe.data == run.recipe.data:
         run.refuse_changed(run.splits(), run.fingerprints, way_out)
     same = type(recipe.train.optimizer) is type(run.recipe.train.optimizer)
-    graph = frozen_alike(program.ir, run.began_with, checkpoint.graph or run.began_with, edit.names)
+    graph = frozen_alike(program.ir, run.began_with, checkpoint.graph, edit.names)
 
     def carry(engine: Engine, splits: Splits) -> Carried:
+        state, source = engine.state, str(run.path)
         if restart or engine.processes.on_rank_zero(partial(_learns_from_others, run, recipe, splits[TRAIN])):
-            found, told = carried(checkpoint, edit.weights, engine.state.weights, str(run.path), same_optimizer=False)
-            take_weights(engine.state.model, engine.state.staged, found.weights)
+            found, told = carried(checkpoint, state.graph, edit.weights, state.weights, source, same_optimizer=False)
+            take_weights(state.model, state.staged, found.weights)
             return replace(told, restarted=True)
         with refusing_damage(checkpoint):
-            found, told = carried(checkpoint, edit.weights, engine.state.weights, str(run.path), same)
+            found, told = carried(checkpoint, state.graph, edit.weights, state.weights, source, same)
         kept = dict(renamed(checkpoint.state, edit.names))
         remembers = engine.begin_from(found, kept, checkpoint.facts.get("algorithm", {}))
         _refuse_other_epochs(engine, way_out)
@@ -97,7 +98,7 @@ def migrated(
 
 def _learns_from_others(run: Run, recipe: Recipe, train: Arrays) -> bool:
     """Whether a recipe names other data than a run's, and what is learnt from is not what the run began with."""
-    if recipe.data == run.recipe.data or run.fingerprints is None:
+    if recipe.data == run.recipe.data:
         return False
     return Fingerprint.of(recipe.data, train) != run.fingerprints.get(TRAIN)
 

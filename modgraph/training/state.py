@@ -189,7 +189,7 @@ def _cut(model: Model, graph: Graph, checkpoint: Checkpoint) -> Staged:
 
 def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_on: bool) -> None:
     """Put what a checkpoint holds into a fresh state. Raises `ModgraphError`."""
-    same_graph, own = checkpoint.graph is None or checkpoint.graph == state.graph, state.weights
+    same_graph, own = checkpoint.graph == state.graph, state.weights
     if same_graph:
         _refuse_other_weights(own, checkpoint)
     else:

@@ -85,7 +85,7 @@ class Run:
 
     def model_of(self, checkpoint: Checkpoint, device: str | torch.device = "cpu") -> Model:
         """The model with the weights of one of its checkpoints, in evaluation mode."""
-        model = build(checkpoint.graph or self.began_with, self.recipe.train.seed)
+        model = build(checkpoint.graph, self.recipe.train.seed)
         load_weights(model, checkpoint)
         return model.to(device).eval()
 
@@ -105,14 +105,12 @@ class Run:
         Raises `ModgraphError`, also where they have changed since the run began.
         """
         found = unseen(self.splits())
-        self.refuse_changed(found, unseen(self.fingerprints or {}))
+        self.refuse_changed(found, unseen(self.fingerprints))
         return self.so_far(found)
 
     @cached_property
-    def fingerprints(self) -> dict[str, Fingerprint] | None:
-        """What tells the splits that the run began with from others; None in runs of before it was kept."""
-        if not self.directory.data.exists():
-            return None
+    def fingerprints(self) -> dict[str, Fingerprint]:
+        """What tells the splits that the run began with from others. Raises `ModgraphError`."""
         try:
             return from_json(self.directory.read_data())
         except ValueError as error:
@@ -122,7 +120,7 @@ class Run:
         self, splits: Mapping[str, Arrays], known: Mapping[str, Fingerprint] | None = None, way_out: str | None = None
     ) -> None:
         """Raises `ModgraphError` where splits are not as the run began with them, unless its data are chosen anew."""
-        if self.fingerprints is None or self.overrides:
+        if self.overrides:
             return
         expected = {name: self.fingerprints.get(name) for name in splits} if known is None else known
         found = {name: Fingerprint.of(self._data, arrays) for name, arrays in splits.items()}

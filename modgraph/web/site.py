@@ -14,11 +14,10 @@ from modgraph_runtime import Bundle
 from modgraph.backends.onnx import Report
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
-from modgraph.elaboration import stored_graph
 from modgraph.inspect.page import Pane
 from modgraph.inspect.page.engine import ELK_NOTICE, elk, rendered, text_of
 from modgraph.inspect.scene import scene_of
-from modgraph.ir import Graph, OpNode, Result
+from modgraph.ir import Graph, OpNode, Result, from_json
 from modgraph.ops.along_axis import Softmax
 from modgraph.version import VERSION
 from modgraph.web.document import html_of, style
@@ -104,7 +103,7 @@ def module_files() -> dict[str, Path]:
 
 
 def _record(bundle: Bundle) -> dict[str, Any]:
-    graph = stored_graph(bundle.manifest["ir"])
+    graph = from_json(bundle.manifest["ir"])
     routes = shown_routes(graph, bundle.routing)
     return {
         "modgraph": VERSION,

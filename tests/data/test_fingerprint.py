@@ -19,7 +19,7 @@ from modgraph.data.image_files import ImageFiles
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from modgraph.training.run import finish, started
-from tests.small_runs import begin, dotted, forget_digests, go_on, interrupt_at
+from tests.small_runs import begin, dotted, go_on, interrupt_at, reseal
 
 
 def told(action: Callable[[], object]) -> str:
@@ -79,25 +79,6 @@ def test_a_run_does_not_go_on_with_other_data(spec: Path, tmp_path: Path, kind: 
     assert {path: path.read_bytes() for path in (run / "checkpoints").iterdir()} == before
     spec.with_name("digits.npz").write_bytes(kept)
     assert go_on(run)["epochs"] == 4
-
-
-@pytest.mark.parametrize("kind", ["fewer examples", "more examples"])
-def test_a_run_of_before_fingerprints_counts_no_epoch_without_steps(spec: Path, tmp_path: Path, kind: str) -> None:
-    run = interrupted(spec, tmp_path / "run")
-    forget_digests(run)
-    (run / "data.json").unlink()
-    CHANGES[kind][0](spec)
-    assert "steps an epoch, but after 2 epochs the run is at step 24" in told(lambda: go_on(run))
-
-
-def test_a_run_of_before_fingerprints_is_read_as_ever(spec: Path, tmp_path: Path) -> None:
-    whole = begin(spec, tmp_path / "whole")
-    run = interrupted(spec, tmp_path / "run")
-    forget_digests(run)
-    (run / "data.json").unlink()
-    assert go_on(run) == whole
-    other_value(spec)
-    assert main(["eval", str(run)]) == 0
 
 
 def commands(run: Path, tmp_path: Path) -> dict[str, list[str]]:
@@ -160,10 +141,10 @@ def test_data_that_change_in_the_midst_of_a_training_are_not_measured(spec: Path
 def test_a_split_that_is_gone_or_new_is_told(spec: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     begin(spec, run, train__epochs=1)
-    forget_digests(run)
     record = json.loads((run / "data.json").read_text())
     record["splits"]["extra"] = record["splits"].pop("test")
     (run / "data.json").write_text(json.dumps(record))
+    reseal(run, "data.json")
     message = told(lambda: load_run(run).test_data())
     assert "extra had 120 examples and has 0" in message
     assert "test had 0 examples and has 120" in message
@@ -172,9 +153,17 @@ def test_a_split_that_is_gone_or_new_is_told(spec: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": 1}', '{"format": 1, "splits": {"test": {}}}', "null"])
 def test_a_damaged_fingerprint_is_told(spec: Path, tmp_path: Path, content: str) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)
-    forget_digests(tmp_path / "run")
     (tmp_path / "run/data.json").write_text(content)
-    with pytest.raises(ModgraphError, match=r"data\.json is"):
+    reseal(tmp_path / "run", "data.json")
+    with pytest.raises(ModgraphError, match=r"data\.json is damaged"):
+        load_run(tmp_path / "run").test_data()
+
+
+def test_fingerprints_of_another_format_are_refused(spec: Path, tmp_path: Path) -> None:
+    begin(spec, tmp_path / "run", train__epochs=1)
+    (tmp_path / "run/data.json").write_text('{"format": 9, "splits": {}}')
+    reseal(tmp_path / "run", "data.json")
+    with pytest.raises(ModgraphError, match="has format 9; this modgraph reads format 1: train the model anew"):
         load_run(tmp_path / "run").test_data()
 
 

@@ -19,7 +19,7 @@ from modgraph.store.run_directory import RunDirectory
 from modgraph.training.run import finish, started
 from modgraph.training.stored_run import load_run
 from tests.inspect.browser import quiet_page
-from tests.small_runs import forget_seals
+from tests.small_runs import reseal
 
 SPEC = """
 model small(experts=3) {
@@ -100,9 +100,9 @@ def test_damaged_metrics_are_told(run: Path, tmp_path: Path, capsys: pytest.Capt
     before = metrics.read_text()
     metrics.write_text(before + '{"step": 9')  # as a training leaves it for a moment
     assert main(["visualize", str(run), "-o", str(tmp_path / "run.html")]) == 0
-    forget_seals(run)
     for damaged, line in ((before + "{]\n", len(before.splitlines()) + 1), ("7\n" + before, 1)):
         metrics.write_text(damaged)
+        reseal(run)
         capsys.readouterr()
         assert main(["visualize", str(run), "-o", str(tmp_path / "run.html")]) == 1
         told = capsys.readouterr().err

@@ -1,58 +1,21 @@
-"""The forms in which graphs are stored: what older versions wrote, and the text."""
+"""The forms in which graphs are stored: JSON of one format, and the text."""
 
 from __future__ import annotations
 
 import json
-import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modgraph.elaboration import stored_graph
-from modgraph.ir import Graph, RouteNode, UnreadableGraph, from_json, to_json
+from modgraph.ir import UnreadableGraph, from_json, to_json
+from modgraph.ir.json_form import FORMAT
 from modgraph.ir.text_parse import grammar, parse_text
 from modgraph.passes import INFERENCE, TRAINING, apply_passes
 from modgraph.program import loads
-from modgraph.training.bundle_metrics import is_of
 from tests.examples import GRU, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
-
-OLD = Path(__file__).parent / "format_1"
-
-
-LOSSES = {"gru": {"loss": "cross_entropy", "loss2": "importance"}, "two_scans": {"loss": "importance"}}
-
-
-def stored(name: str) -> Any:
-    """A graph of format 1. In its time losses without a name had numbers; they are called here as they are now."""
-    text = (OLD / f"{name}.json").read_text()
-    for old, op in LOSSES[name].items():
-        text = re.sub(rf'(?<!"kind":)"([\w.]+\.)?{old}(\.\w+)?"', rf'"\1loss.{op}\2"', text)
-    return json.loads(text)
-
-
-@pytest.mark.parametrize(("name", "text"), [("gru", GRU), ("two_scans", TWO_SCANS)])
-def test_a_graph_of_the_first_format_is_that_of_its_spec(name: str, text: str) -> None:
-    assert stored_graph(stored(name)) == loads(text).ir
-
-
-def test_a_lowered_graph_of_the_first_format_keeps_its_forms() -> None:
-    old = stored_graph(json.loads((OLD / "gru_for_inference.json").read_text()))
-    assert forms(old) == forms(apply_passes(loads(GRU).ir, INFERENCE)) == {"gathered", "as_defined"}
-
-
-def forms(graph: Graph) -> set[str | None]:
-    return {route.lowering for part in graph.parts() for route in part.graph.of_kind(RouteNode)}
-
-
-def test_a_bundle_of_an_older_version_is_known_by_its_graph() -> None:
-    ir = json.loads((OLD / "gru_for_inference.json").read_text())
-    assert is_of({"hash": "0" * 64, "ir": ir}, stored_graph(ir))
-    assert not is_of({"hash": "0" * 64, "ir": ir}, apply_passes(loads(GRU, hidden=7).ir, INFERENCE))
-    assert not is_of({"hash": "0" * 64}, loads(GRU).ir)
 
 
 def test_the_grammar_of_the_text_has_no_conflict() -> None:
@@ -126,8 +89,9 @@ def test_a_damaged_text_is_unreadable_or_a_graph(at: int, cut: int, put: str) ->
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"format": 9}, 'field "format": this version reads the formats 1 to 2, and this is 9'),
-        ({"format": "2"}, "and this is '2'"),
+        ({"format": 9}, f'field "format": 9 is not {FORMAT}, the format that this version reads: train or export'),
+        ({"format": 1}, 'field "format": 1 is not'),
+        ({"format": str(FORMAT)}, f"'{FORMAT}' is not {FORMAT}"),
         (
             {"nodes": [{"name": "x", "kind": "input", "types": [{"dtype": "float", "shape": [{"size": 2}]}]}]},
             "name is missing",
@@ -139,14 +103,6 @@ def test_what_is_no_graph_of_a_known_format_is_told_with_the_field(changed: dict
     with pytest.raises(UnreadableGraph) as error:
         from_json({**record, **changed})
     assert told in str(error.value)
-
-
-def test_a_damaged_graph_of_format_1_is_told_with_what_it_lacks() -> None:
-    record = json.loads((OLD / "gru.json").read_text())
-    for node in record["nodes"]:
-        node.pop("region", None)
-    with pytest.raises(UnreadableGraph, match="format 1, and damaged: it lacks 'region'"):
-        from_json(record)
 
 
 def test_a_pool_shares_the_axis_of_a_pool_as_large() -> None:

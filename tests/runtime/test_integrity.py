@@ -63,7 +63,7 @@ def without_digest(content: bytes) -> bytes:
     return content[:-LENGTH]
 
 
-def of_an_older_int8(content: bytes) -> bytes:
+def of_another_tool(content: bytes) -> bytes:
     proto = onnx.load_from_string(content[:-LENGTH])
     proto.producer_name = "onnx.quantize"
     return proto.SerializeToString()
@@ -83,8 +83,8 @@ def in_the_weights(content: bytes) -> bytes:
 
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str, bool]] = {
-    "of an older version": (without_digest, "has no digest", True),
-    "int8 of an older version": (of_an_older_int8, "has no digest", True),
+    "without its digest": (without_digest, "has no digest", True),
+    "written again by another tool": (of_another_tool, "has no digest", True),
     "cut off": (lambda content: content[:100], "has no digest", False),
     "something after it": (lambda content: content + b"\n", "has no digest", False),
     "digest in capitals": (lambda content: content[:-64] + content[-64:].upper(), "not those that were", True),

@@ -17,10 +17,12 @@ import pytest
 from modgraph_runtime import Bundle, BundleError
 from modgraph_runtime.arrays import read_arrays, write_arrays
 from modgraph_runtime.command import main as runtime_main
-from modgraph_runtime.integrity import trailer
+from modgraph_runtime.integrity import FORMAT, trailer
 
 import modgraph
 from modgraph.cli import main
+from modgraph.diagnostics import ModgraphError
+from modgraph.store.opened import opened
 from tests.examples import SEQUENCE
 from tests.traces import shared_traces
 
@@ -129,6 +131,21 @@ def test_manifests_that_were_tampered_with_are_refused(bundles: Path, tmp_path: 
     path = sealed(proto.SerializeToString(), tmp_path / "m.onnx")
     with pytest.raises(BundleError, match="manifest"):
         Bundle(path)
+
+
+@pytest.mark.parametrize("number", [0, 99])
+def test_a_manifest_of_another_format_is_refused_with_the_way_out(bundles: Path, tmp_path: Path, number: int) -> None:
+    path = tampered(bundles / "smn.onnx", tmp_path / "m.onnx", lambda manifest: manifest.update(format=number))
+    told = f"has format {number}; this version reads format {FORMAT}"
+    with pytest.raises(BundleError, match=told) as refused:
+        Bundle(path)
+    assert refused.value.way_out == "export the model anew: modgraph export RUN -o model.onnx"
+    with pytest.raises(ModgraphError) as caught:
+        opened(path)
+    (refusal,) = caught.value.diagnostics
+    assert refusal.code == "MG632"
+    assert told in refusal.text()
+    assert refusal.advice() == refused.value.way_out
 
 
 def tampered(path: Path, out: Path, change: Callable[[dict[str, Any]], object]) -> Path:

@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 
+from modgraph.ir import Graph
 from modgraph.store import checkpoint as checkpoints
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import tidy
 
 
 def at_step_3(value: int) -> Checkpoint:
-    return Checkpoint(epoch=1, step=3, weights={"w": torch.tensor([value])}, optimizer={})
+    graph = Graph("empty", {})
+    weights = {"w": torch.tensor([value])}
+    return Checkpoint(epoch=1, step=3, weights=weights, optimizer={}, graph=graph, origin=graph.hash())
 
 
 def newest(folder: Path) -> int:

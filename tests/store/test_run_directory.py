@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,13 +10,14 @@ import pytest
 import torch
 
 from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Graph
 from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_checkpoint
 from modgraph.store.checkpoint_record import path_of, steps_in
 from modgraph.store.records import sealed, unsealed
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training import load_run
-from modgraph.training.run import finish, resumed, started
-from tests.small_runs import begin, final_weights, forget_digests, go_on
+from modgraph.training.run import started
+from tests.small_runs import begin, final_weights, go_on
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -156,46 +156,40 @@ def test_a_file_of_a_run_that_was_changed_is_told(spec: Path, tmp_path: Path, na
     assert go_on(tmp_path / "run")["epochs"] == 1
 
 
-def test_runs_and_checkpoints_from_before_digests_are_read(spec: Path, tmp_path: Path) -> None:
-    whole = begin(spec, tmp_path / "run", train__epochs=2, train__best="accuracy")
-    shutil.copytree(tmp_path / "run", tmp_path / "old")
-    forget_digests(tmp_path / "old")
-    assert go_on(tmp_path / "old") == whole
-    assert final_weights(tmp_path / "old") == final_weights(tmp_path / "run")
-
-
 @pytest.mark.parametrize("file", ["run.json", "checkpoint"])
-def test_a_format_of_a_later_version_is_told_as_such(spec: Path, tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize("number", [1, 99])
+def test_another_format_is_refused_with_the_way_out(spec: Path, tmp_path: Path, file: str, number: int) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)
     path = tmp_path / "run" / file
     if file == "checkpoint":
         (path,) = (tmp_path / "run/checkpoints").glob("*.json")
-    record = json.loads(path.read_text())
-    path.write_bytes(sealed({**unsealed(record), "format": 99}))
-    assert code_of(lambda: go_on(tmp_path / "run")) == "MG630"
-    assert code_of(lambda: load_run(tmp_path / "run").model()) == "MG630"
+    record = unsealed(json.loads(path.read_text()))
+    path.write_bytes(sealed({**record, "format": number}))
+    for read in (go_on, lambda run: load_run(run).model()):
+        with pytest.raises(ModgraphError) as caught:
+            read(tmp_path / "run")
+        (refusal,) = caught.value.diagnostics
+        assert refusal.code == "MG630"
+        assert f"has format {number}; this modgraph reads format {record['format']}" in refusal.text()
+        assert refusal.advice().startswith("train the model anew: modgraph train SPEC")
 
 
-def test_checkpoints_of_format_1_have_the_graph_of_their_run(spec: Path, tmp_path: Path) -> None:
-    stop = {"train__early_stop__metric": "total_loss", "train__early_stop__patience": 9}
-    whole = begin(spec, tmp_path / "run", train__epochs=2, **stop)
-    shutil.copytree(tmp_path / "run", tmp_path / "old")
-    for path in (tmp_path / "old/checkpoints").glob("*.json"):
-        record = unsealed(json.loads(path.read_text()))
-        del record["graph"], record["origin"]
-        record["facts"]["watched"] = record["facts"].pop("monitored")
-        path.write_bytes(sealed({**record, "format": 1}))
-    with resumed(str(tmp_path / "old")) as engine:
-        assert engine.progress.monitored is not None
-        assert finish(engine) == whole
-    assert load_run(tmp_path / "old").graph == load_run(tmp_path / "run").graph
+def test_a_checkpoint_without_digests_of_the_logs_is_refused(spec: Path, tmp_path: Path) -> None:
+    begin(spec, tmp_path / "run", train__epochs=1)
+    (path,) = (tmp_path / "run/checkpoints").glob("*.json")
+    record = unsealed(json.loads(path.read_text()))
+    del record["facts"]["logs"]
+    path.write_bytes(sealed(record))
+    assert code_of(lambda: go_on(tmp_path / "run")) == "MG603"
 
 
 # ------------------------------------------------------------ checkpoints
 
 
 def checkpoint(step: int, best: int | None = None) -> Checkpoint:
-    return Checkpoint(0, step, {"w": torch.tensor([float(step)])}, {}, {"best_step": best})
+    graph = Graph("empty", {})
+    weights = {"w": torch.tensor([float(step)])}
+    return Checkpoint(0, step, weights, {}, {"best_step": best}, graph=graph, origin=graph.hash())
 
 
 def test_checkpoints_are_ordered_by_number(tmp_path: Path) -> None:
@@ -245,12 +239,14 @@ def test_a_checkpoint_that_a_training_deletes_while_it_is_read_gives_way_to_the_
     "wrong", [{"step": 3}, {"step": True}, {"epoch": "1"}, {"epoch": None}, {"facts": []}, {"x": 1}]
 )
 def test_a_record_of_the_wrong_kind_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
-    """Also one without a digest."""
+    """Whether its digest is that of the record before, or its own; so is one without digest and format."""
     path = write_checkpoint(tmp_path, checkpoint(2)).with_suffix(".json")
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | wrong))
     assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
+    path.write_bytes(sealed(unsealed(record) | wrong))
+    assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
     del record["format"], record["digest"]
-    path.write_text(json.dumps(record | wrong))
+    path.write_text(json.dumps(record))
     assert code_of(lambda: newest_checkpoint(tmp_path)) == "MG603"
     assert path_of(tmp_path, 2).exists()

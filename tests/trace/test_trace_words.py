@@ -27,7 +27,7 @@ from modgraph.trace.views import EXAMPLES, VIEWS
 from modgraph.trace.words import LEAST, MOST, typical_words
 from modgraph.training import load_run
 from modgraph.training.run import finish, started
-from tests.small_runs import forget_seals
+from tests.small_runs import reseal
 
 LANGUAGE = """
 model language(vocabulary=60, hidden=6, modules=3) {
@@ -278,8 +278,8 @@ def test_a_run_without_a_record_of_controllers_is_told(
     layers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = shutil.copytree(layers, tmp_path / "run")
-    forget_seals(run)
     (run / "metrics.jsonl").write_text((run / "metrics.jsonl").read_text().replace("H_a", "H_x"))
+    reseal(run)
     assert main(["trace", str(run), "--view", "controllers", "-o", str(tmp_path / "c.png")]) == 1
     assert "error[MG812]" in capsys.readouterr().err
 

@@ -38,7 +38,9 @@ def test_weights_along_classes_held_in_parts_are_the_whole_ones() -> None:
     graph = graph_of()
     grown = Grow("kind", 2).applied(Freeze().applied(graph))
     plain, parts = build(grown, 1), build(grown, 1)
-    cut = staged(parts, grown, Checkpoint(0, 0, dict(build(graph, 1).state_dict()), {}, graph=graph))
+    cut = staged(
+        parts, grown, Checkpoint(0, 0, dict(build(graph, 1).state_dict()), {}, graph=graph, origin=graph.hash())
+    )
     assert cut.keys() == ALONG.keys() - {"seen.value"}
     weights = {name: torch.randn(each.shape) for name, each in plain.state_dict().items()}
     plain.load_state_dict(weights)

@@ -136,7 +136,9 @@ def test_stages_that_cannot_be_are_told(tmp_path: Path) -> None:
     graph = modgraph.loads(SPEC.format(router="router r = noisy_top_k(k=2)")).ir
     model = build(graph)
     for stages in ([2, 2], [4, -1], ["a"]):
-        checkpoint = Checkpoint(0, 0, dict(model.state_dict()), {}, {"stages": {"r.weight": stages}}, graph=graph)
+        checkpoint = Checkpoint(
+            0, 0, dict(model.state_dict()), {}, {"stages": {"r.weight": stages}}, graph=graph, origin=graph.hash()
+        )
         with pytest.raises(ValueError, match=r"stages|invalid"):
             staged(build(graph), graph, checkpoint)
 
@@ -154,7 +156,7 @@ def test_a_model_with_staged_weights_is_the_whole_one(name: str, by: int, seed: 
     (pool,) = graph.pools()
     grown = grow(graph, pool, by)
     plain, parts = (build(grown, seed) for _ in range(2))
-    old = Checkpoint(0, 0, dict(build(graph, seed).state_dict()), {}, graph=graph)
+    old = Checkpoint(0, 0, dict(build(graph, seed).state_dict()), {}, graph=graph, origin=graph.hash())
     cut = staged(parts, grown, old)
     assert cut.keys() == module_axes(grown).keys() != set()
     generator = torch.Generator().manual_seed(seed)

@@ -190,6 +190,7 @@ def lying(folder: Path) -> list[Path]:
     """Files whose digest is right, and whose manifest is not."""
     made = [folder / f"lie_{at}.onnx" for at in range(len(LIES))]
     paths = [tampered(folder / "smn.onnx", path, lie) for path, lie in zip(made, LIES.values(), strict=True)]
+    paths.append(tampered(folder / "smn.onnx", folder / "format.onnx", lambda manifest: manifest.update(format=9)))
     for at, content in enumerate((b"\x08\x0a" * 50, b"")):
         paths.append(sealed(content, folder / f"sealed_{at}.onnx"))
     return paths

@@ -14,11 +14,10 @@ import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
 from modgraph_runtime.files import open_file
-from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_in, damage_of
+from modgraph_runtime.integrity import MANIFEST_KEY, damage_beside, damage_in, damage_of, other_format
 from modgraph_runtime.model_file import model_of, stamp_of
 from modgraph_runtime.ports import BATCH, Array, BundleError, Inputs, Port, check_axes
 
-FORMAT = 1
 MADE_BY = "check the path: modgraph export RUN -o model.onnx makes a bundle"
 
 # onnxruntime's errors have no base class of their own
@@ -49,7 +48,7 @@ class Bundle:
 
     The file's bytes are checked against the digest at their end before ONNX Runtime sees them. If there is a
     `<stem>.json` beside the file, it must be the manifest that the file holds, unless it is a JSON value that is no
-    manifest at all. `check=False` leaves both out: bundles of older versions have no digest.
+    manifest at all. `check=False` leaves both out.
     """
 
     def __init__(self, path: str | Path, threads: int = 0, check: bool = True) -> None:
@@ -88,9 +87,10 @@ class Bundle:
             manifest = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise BundleError(f'the manifest of "{self.path}" is damaged: it is not JSON') from error
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise BundleError(f'the manifest of "{self.path}" is of a format that this version does not read')
-        return manifest
+        if damage := other_format(manifest):
+            raise BundleError(f'the manifest of "{self.path}" {damage.reason}', damage.way_out)
+        found: dict[str, Any] = manifest
+        return found
 
     def _hold_beside(self, path: Path) -> None:
         """The manifest beside the file, if there is one, against the one in it. Raises `BundleError`."""

@@ -26,6 +26,7 @@ HEAD = 32  # bytes among which it stands
 MANIFEST_KEY = "modgraph"  # of the manifest among a model's properties
 MANIFEST_ENTRY = b"\x0a\x08modgraph\x12"
 MANIFEST_KEYS = frozenset(("format", "modgraph", "ir"))
+FORMAT = 1  # of manifests
 CLAIM = 2  # so many of them, since damage may have taken one
 
 
@@ -38,7 +39,7 @@ class Damage(NamedTuple):
 
 NO_BUNDLE = Damage("is no bundle: modgraph has not exported it", "modgraph export RUN -o model.onnx makes one")
 NO_DIGEST = Damage(
-    "has no digest: it was cut off or changed, or exported by a modgraph that wrote none",
+    "has no digest: it was cut off or changed",
     "export it again, or open it unchecked (check=False, --unchecked)",
 )
 CHANGED = Damage("is damaged: its bytes are not those that were exported", "copy or export it again")
@@ -70,6 +71,15 @@ def damage_in(file: IO[bytes]) -> Damage | None:
         digest.update(piece)
         length -= len(piece)
     return None if end == START + digest.hexdigest().encode() else CHANGED
+
+
+def other_format(manifest: Any) -> Damage | None:
+    """What is wrong with a manifest of another format than this version writes; None for one of this format."""
+    found = manifest.get("format") if isinstance(manifest, dict) else None
+    if found == FORMAT:
+        return None
+    reason = f"has format {json.dumps(found)}; this version reads format {FORMAT}"
+    return Damage(reason, "export the model anew: modgraph export RUN -o model.onnx")
 
 
 def damage_beside(text: bytes, manifest: Mapping[str, Any]) -> Damage | None:

@@ -13,7 +13,6 @@ Array = NDArray[Any]
 
 LENGTH = "length"
 LONGEST = 2**53 - 1  # whole numbers that JavaScript has
-LENGTH_SUFFIX = "_length"
 BATCH = "the batch"  # a name that no axis of a spec can have
 
 
@@ -51,8 +50,6 @@ class Port:
         name, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
         size, tensor, target = entry.get("size"), entry.get("tensor", name), entry.get("target")
         names, along = classes.get(name, []), entry.get("of", "")
-        if dtype == LENGTH and not along:  # of bundles from before it was told
-            along = name.removesuffix(LENGTH_SUFFIX)
         if not all(isinstance(text, str) for text in (name, dtype, tensor, target or "", along, *names)):
             raise ValueError("a name is no text")
         if dtype not in ("float", "token", "class", LENGTH) or not (size is None or type(size) is int):

@@ -149,8 +149,10 @@ function manifestIn(title, content) {
     if (error instanceof BundleError) throw error;
     throw new BundleError(`the manifest of ${title} is damaged: it is not JSON`, "", { cause: error });
   }
-  if (manifest === null || manifest.format !== FORMAT)
-    throw new BundleError(`the manifest of ${title} is of a format that this version does not read`);
+  const format = manifest?.format ?? null;
+  if (format !== FORMAT)
+    throw new BundleError(`the manifest of ${title} has format ${JSON.stringify(format)}; this version reads format ${FORMAT}`,
+      "export the model anew: modgraph export RUN -o model.onnx");
   return manifest;
 }
 

@@ -14,7 +14,7 @@ const HEAD = 32; // bytes among which it stands
 const MANIFEST_ENTRY = bytesOf("\x0a\x08modgraph\x12");
 
 const NO_BUNDLE = ["is no bundle: modgraph has not exported it", "modgraph export RUN -o model.onnx makes one"];
-const NO_DIGEST = ["has no digest: it was cut off or changed, or exported by a modgraph that wrote none",
+const NO_DIGEST = ["has no digest: it was cut off or changed",
   "export it again, or open it unchecked (check: false)"];
 const CHANGED = ["is damaged: its bytes are not those that were exported", "copy or export it again"];
 

@@ -4,7 +4,6 @@ import { arrayOf, asFloat32, asInt64, extremes } from "./arrays.js";
 import { BundleError } from "./errors.js";
 
 const LENGTH = "length";
-const LENGTH_SUFFIX = /_length$/;
 export const BATCH = "the batch"; // a name that no axis of a spec can have
 export const FLOAT = "float32", WHOLE = "int64";
 
@@ -20,8 +19,7 @@ export class Port {
     for (const key of ["name", "dtype", "shape"]) if (!Object.hasOwn(entry, key)) throw new TypeError(`a port has no ${key}`);
     const { name, dtype, shape, size = null, tensor = name, target = null } = entry;
     const names = Object.hasOwn(classes, name) ? classes[name] : [];
-    let along = entry.of ?? "";
-    if (dtype === LENGTH && !along) along = String(name).replace(LENGTH_SUFFIX, ""); // of bundles from before it was told
+    const along = entry.of ?? "";
     if (![name, dtype, tensor, target ?? "", along, ...names].every((text) => typeof text === "string"))
       throw new TypeError("a name is no text");
     if (!["float", "token", "class", LENGTH].includes(dtype) || !(size === null || Number.isSafeInteger(size)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from modgraph_runtime.bundle import FORMAT
+from modgraph_runtime.integrity import FORMAT
 
 from modgraph.backends.onnx.change import Change
 from modgraph.backends.onnx.chosen_outputs import LeftOut
