@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Set
 from modgraph.diagnostics import Report, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
-from modgraph.elaboration.learning import find_unlearned
+from modgraph.elaboration.learning import above, find_unlearned
 from modgraph.elaboration.logits import find_probabilities
 from modgraph.elaboration.needs import Needed, needed_by, needed_in
 from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, RouterNode, moved_states
@@ -33,7 +33,7 @@ def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set
 
 def _dead(parts: list[Needed]) -> dict[str, Span | None]:
     """The owners of weights that nothing needs, each with the first place that uses it."""
-    used = [(part, node, owners) for part in parts for node in part.graph if (owners := [*_owners(node, part.graph)])]
+    used = [(part, node, owners) for part in parts for node, owners in _find_owners(part.graph)]
     live = {owner for part, node, owners in used if node.name in part.nodes for owner in owners}
     dead: dict[str, Span | None] = {}
     for _, node, owners in used:
@@ -43,25 +43,34 @@ def _dead(parts: list[Needed]) -> dict[str, Span | None]:
     return dead
 
 
-def _owners(node: Node, graph: Graph) -> Iterator[str]:
-    """What has the weights that a node computes with: an op by its name, a pool, a router. What stands in the text of
-    a router of the vocabulary is of that router, which a route of the spec uses."""
-    if node.span is not None and is_prelude(node.span.source):
-        return
+def _find_owners(graph: Graph) -> Iterator[tuple[Node, list[str]]]:
+    """The nodes that compute with weights, each with what has them."""
+    texts = {
+        name for op in graph.of_kind(OpNode) if _stands_in_text(op) and op.op.all_weights() for name in above(op.owner)
+    }
+    for node in graph:
+        owners = [] if _stands_in_text(node) else [*_owners(node, graph, texts)]
+        if owners:
+            yield node, owners
+
+
+def _stands_in_text(node: Node) -> bool:
+    """Whether a node stands in the text of a router of the vocabulary: its weights are of that router, which a route
+    of the spec uses."""
+    return node.span is not None and is_prelude(node.span.source)
+
+
+def _owners(node: Node, graph: Graph, texts: Set[str]) -> Iterator[str]:
+    """What has the weights that a node computes with: an op by its name, a pool, a router. The `texts` of some routers
+    have weights."""
     if isinstance(node, OpNode) and node.op.all_weights():
         yield node.owner
     if isinstance(node, RouteNode):
         pool, router = graph.pool_of(node), graph.router_of(node)
         if _has_weights(pool):
             yield pool.name
-        if router.router.all_weights() or _weights_below(router.name, graph):
+        if router.router.all_weights() or router.name in texts:
             yield router.name
-
-
-def _weights_below(router: str, graph: Graph) -> bool:
-    """Whether a router of the vocabulary has weights in its text."""
-    below = (op for op in graph.of_kind(OpNode) if op.owner.startswith(f"{router}.") and op.op.all_weights())
-    return any(op.span is not None and is_prelude(op.span.source) for op in below)
 
 
 def _has_weights(pool: PoolNode) -> bool:

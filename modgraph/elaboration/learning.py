@@ -9,8 +9,7 @@ from modgraph.declare import DISTRIBUTION
 from modgraph.diagnostics import Note, Report, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.gradients import Reach, Stop
-from modgraph.elaboration.needs import needed_by
-from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, TargetNode
+from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode, TargetNode
 from modgraph.ops import Op
 from modgraph.routers.prelude import is_prelude
 
@@ -37,7 +36,8 @@ def find_unlearned(graph: Graph, dead: Iterable[str], report: Report) -> None:
         return
     logits = list(_find_logits_of_draws(graph))
     every = Reach(graph).go_back([*graph.losses.values(), *logits])
-    task = {name: result for name, result in graph.losses.items() if _is_of_task(result, graph)}
+    compared = _find_compared(graph)
+    task = {name: result for name, result in graph.losses.items() if result in compared}
     of_task = every if task == graph.losses else Reach(graph).go_back([*task.values(), *logits])
     found: dict[tuple[str, Span | None], list[tuple[Owner, Stop | None]]] = {}
     for owner in _owners(graph):
@@ -65,12 +65,18 @@ def _find_logits_of_draws(graph: Graph) -> Iterator[Result]:
             yield from (records[name] for name in names if router.draws and name in records)
 
 
-def _is_of_task(loss: Result, graph: Graph) -> bool:
-    """Whether a loss depends on a target, or on an op that compares values."""
-    nodes = [part.graph[name] for part in needed_by({loss}, graph) for name in part.nodes]
-    return any(
-        isinstance(node, TargetNode) or (isinstance(node, OpNode) and node.op.compares is not None) for node in nodes
-    )
+def _find_compared(graph: Graph) -> set[Result]:
+    """The results that depend on a target, or on an op that compares values."""
+    found: set[Result] = set()
+    for node in graph:
+        compares = isinstance(node, TargetNode) or (isinstance(node, OpNode) and node.op.compares is not None)
+        results = [Result(node.name, index) for index in range(len(node.types))]
+        if compares or not found.isdisjoint(graph.inputs(node.name).values()):
+            found.update(results)
+        elif isinstance(node, ScanNode):
+            inside = _find_compared(node.region.graph)
+            found.update(each for each in results if inside & {node.stacked[each.index], *node.following})
+    return found
 
 
 def _owners(graph: Graph) -> Iterator[Owner]:
@@ -82,7 +88,7 @@ def _owners(graph: Graph) -> Iterator[Owner]:
             if not _learns(node):
                 continue
             name = node.owner if isinstance(node, OpNode) else node.name
-            router = next((routers[each] for each in _above(name) if each in routers), None)
+            router = next((routers[each] for each in above(name) if each in routers), None)
             kind = "router" if router is not None else "pool" if isinstance(node, PoolNode) else "weights of"
             span = node.span if router is None else router.span
             name = name if router is None else router.name
@@ -105,7 +111,8 @@ def _has_weights(op: Op) -> bool:
     return any(not weight.buffer for weight in op.all_weights())
 
 
-def _above(name: str) -> Iterator[str]:
+def above(name: str) -> Iterator[str]:
+    """The names that a dotted name stands below, the longest first."""
     parts = name.split(".")
     yield from (".".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
 

@@ -36,15 +36,15 @@ def moved_states(graph: Graph) -> dict[str, Result]:
 
     A frozen one moves where it has grown, and only in the places that are new.
     """
-    axes, found = module_axes(graph), {}
-    for node in graph.of_kind(OpNode):
-        if node.op.moves_state:
-            state = graph[graph.inputs(node.name)["state"].node]
-            assert isinstance(state, OpNode) and state.op.remembers, f"{node.name} moves what is no state"
-            (weight,) = state.op.all_weights()
-            name = below(state.owner, weight.name)
-            if not state.frozen or (name in axes and axes[name].grown):
-                found[name] = Result(node.name)
+    rules = [node for node in graph.of_kind(OpNode) if node.op.moves_state]
+    axes, found = module_axes(graph) if rules else {}, {}
+    for node in rules:
+        state = graph[graph.inputs(node.name)["state"].node]
+        assert isinstance(state, OpNode) and state.op.remembers, f"{node.name} moves what is no state"
+        (weight,) = state.op.all_weights()
+        name = below(state.owner, weight.name)
+        if not state.frozen or (name in axes and axes[name].grown):
+            found[name] = Result(node.name)
     return found
 
 
