@@ -113,8 +113,9 @@ class Means:
 
     @classmethod
     def read(cls, record: Mapping[str, Mapping[str, float | str]]) -> Means:
-        """Means from what `facts` gave. Raises `TypeError` or `ValueError` if it is something else."""
-        sums, weights = ({k: _number(v) for k, v in record.get(name, {}).items()} for name in ("sums", "weights"))
+        """Means from what `facts` gave. Raises `KeyError`, `TypeError` or `ValueError` if it is something
+        else."""
+        sums, weights = ({k: _number(v) for k, v in record[name].items()} for name in ("sums", "weights"))
         if sums.keys() != weights.keys():
             raise ValueError("its means are not whole")
         return cls(sums, weights)

@@ -89,7 +89,7 @@ def carried(
     taken = {new: checkpoint.weights[old] for old, new in pairs}
     same = {new for old, new in pairs if checkpoint.weights[old].shape == fresh[new].shape}
     state = _optimizer(checkpoint, pairs, fresh, same) if same_optimizer else {}
-    stages = {new: checkpoint.facts.get(FACT, {}).get(old) for old, new in pairs if new in same}
+    stages = {new: checkpoint.facts[FACT].get(old) for old, new in pairs if new in same}
     progress = replace(Progress.read(checkpoint), best=None, best_step=None, monitored=None, waited=0, enough=False)
     counts = {str(fate): sum(each.fate is fate for each in weights) for fate in Fate}
     found = replace(

@@ -129,13 +129,13 @@ class Series(Course):
         return self._turn(0, graph)
 
     def phase(self, at: Facts, graph: Graph) -> Phase:
-        number = at.get("phase", 0)
+        number = at["phase"]
         if not 0 <= number < len(self.phases):
             raise ValueError(f"it is of phase {number}, of {len(self.phases)}")
         return self.phases[number]
 
     def after(self, training: Training) -> Turn | None:
-        number = training.at.get("phase", 0) + 1
+        number = training.at["phase"] + 1
         return self._turn(number, training.graph) if number < len(self.phases) else None
 
     def _turn(self, number: int, graph: Graph) -> Turn:

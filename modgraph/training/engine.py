@@ -150,7 +150,7 @@ class Engine:
         with refusing_damage(checkpoint):
             self.progress = Progress.read(checkpoint)
             self.phase = self.course.phase(self.at, graph)
-            means = Means.read(checkpoint.facts.get("means", {}))
+            means = Means.read(checkpoint.facts["means"])
         if self.processes.is_rank_zero:
             self.means = means
             tidy(self.directory.checkpoints, self.train.keep, self.progress.best_step)  # what was cut off may be this

@@ -37,7 +37,7 @@ class Progress:
 
     @classmethod
     def read(cls, checkpoint: Checkpoint) -> Progress:
-        """The progress that a checkpoint tells. Raises `ValueError` if it cannot be."""
+        """The progress that a checkpoint tells. Raises `KeyError` or `ValueError` if it cannot be."""
         facts = {**checkpoint.facts, "epoch": checkpoint.epoch, "step": checkpoint.step}
         for name, kinds in KINDS.items():
             if type(facts[name]) not in kinds:

@@ -81,14 +81,16 @@ def migrated(
 
     def carry(engine: Engine, splits: Splits) -> Carried:
         state, source = engine.state, str(run.path)
-        if restart or engine.processes.on_rank_zero(partial(_learns_from_others, run, recipe, splits[TRAIN])):
-            found, told = carried(checkpoint, state.graph, edit.weights, state.weights, source, same_optimizer=False)
+        others = partial(_learns_from_others, run, recipe, splits[TRAIN])
+        restarted = restart or engine.processes.on_rank_zero(others)
+        with refusing_damage(checkpoint):
+            goes_on = same and not restarted
+            found, told = carried(checkpoint, state.graph, edit.weights, state.weights, source, goes_on)
+            facts = checkpoint.facts["algorithm"]
+        if restarted:
             take_weights(state.model, state.staged, found.weights)
             return replace(told, restarted=True)
-        with refusing_damage(checkpoint):
-            found, told = carried(checkpoint, state.graph, edit.weights, state.weights, source, same)
-        kept = dict(renamed(checkpoint.state, edit.names))
-        remembers = engine.begin_from(found, kept, checkpoint.facts.get("algorithm", {}))
+        remembers = engine.begin_from(found, dict(renamed(checkpoint.state, edit.names)), facts)
         _refuse_other_epochs(engine, way_out)
         return told if remembers else replace(told, forgotten=True)
 
@@ -166,7 +168,6 @@ def resumed(path: str) -> Iterator[Engine]:
         run.refuse_changed(splits, run.fingerprints, way_out)
 
     with _engine(run.began_with, run.recipe, splits, run.directory, check, resume=True) as engine:
-        _refuse_other_epochs(engine, way_out)
         yield engine
 
 

@@ -208,7 +208,7 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
             }
             restore_optimizer(state.optimizer, list(state.named), own_parts)
         if same_phase:
-            state.learner.restore(checkpoint.state, checkpoint.facts.get("algorithm", {}), complete=same_graph)
+            state.learner.restore(checkpoint.state, checkpoint.facts["algorithm"], complete=same_graph)
 
 
 @contextmanager

@@ -174,13 +174,14 @@ def test_another_format_is_refused_with_the_way_out(spec: Path, tmp_path: Path, 
         assert refusal.advice().startswith("train the model anew: modgraph train SPEC")
 
 
-def test_a_checkpoint_without_digests_of_the_logs_is_refused(spec: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_that_lacks_a_fact_is_refused(spec: Path, tmp_path: Path) -> None:
     begin(spec, tmp_path / "run", train__epochs=1)
     (path,) = (tmp_path / "run/checkpoints").glob("*.json")
     record = unsealed(json.loads(path.read_text()))
-    del record["facts"]["logs"]
-    path.write_bytes(sealed(record))
-    assert code_of(lambda: go_on(tmp_path / "run")) == "MG603"
+    for fact in ("logs", "means", "algorithm", "at", "monitored"):
+        facts = {name: value for name, value in record["facts"].items() if name != fact}
+        path.write_bytes(sealed({**record, "facts": facts}))
+        assert code_of(lambda: go_on(tmp_path / "run")) == "MG603", fact
 
 
 # ------------------------------------------------------------ checkpoints

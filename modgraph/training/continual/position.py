@@ -26,10 +26,10 @@ class Position:
 
     @classmethod
     def read(cls, at: Facts, tasks: int, phases: int) -> Position:
-        """What a checkpoint tells. Raises `ValueError` or `TypeError` where it cannot be."""
+        """What a checkpoint tells. Raises `KeyError`, `TypeError` or `ValueError` where it cannot be."""
         facts = dict(at)
-        rows = tuple(tuple(float(each) for each in row) for row in facts.pop("accuracies", ()))
-        found = cls(**{**facts, "expanded": tuple(facts.get("expanded", ())), "accuracies": rows})
+        rows = tuple(tuple(float(each) for each in row) for row in facts.pop("accuracies"))
+        found = cls(**{**facts, "expanded": tuple(facts["expanded"]), "accuracies": rows})
         if not (0 <= found.task < tasks and 0 <= found.phase < phases and found.doing in (LEARN, DETECT, DONE)):
             raise ValueError(f"it is at {facts}, of {tasks} tasks with {phases} phases")
         return found
