@@ -6,13 +6,14 @@ import argparse
 import pkgutil
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 from modgraph_runtime.streams import lasting_streams
 
-from modgraph.cli.surroundings import check_folder, message_of, warnings_that_only_warn
+from modgraph.cli.surroundings import check_folder, imports_frozen, message_of, warnings_that_only_warn
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 
 USER_FAULT, OUR_FAULT, INTERRUPTED = 1, 3, 130
@@ -64,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             check_folder()
             words = sys.argv[1:] if argv is None else argv
-            options = parser(words[0] if words else None).parse_args(words)
+            with imports_frozen() if argv is None else nullcontext():
+                options = parser(words[0] if words else None).parse_args(words)
             code: int = options.run(options)
             sys.stdout.flush()
         except ModgraphError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import re
 import warnings
 from collections.abc import Iterator
@@ -81,3 +82,14 @@ def warnings_that_only_warn() -> Iterator[None]:
         if any(action == "error" for action, *_ in warnings.filters):
             warnings.simplefilter("default")
         yield
+
+
+@contextmanager
+def imports_frozen() -> Iterator[None]:
+    """What is imported here stays until the process ends: no search for garbage looks at it, neither now nor later."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
