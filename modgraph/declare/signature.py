@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from modgraph.declare.weight import Initial
@@ -35,6 +36,10 @@ class Signature:
 
     def weight_shapes(self) -> dict[str, tuple[int, ...]]:
         """Their lengths. Raises `Misfit` where an axis has no fixed length."""
+        return self._weight_shapes
+
+    @cached_property
+    def _weight_shapes(self) -> dict[str, tuple[int, ...]]:
         return {name: sizes(shape) for name, shape in self.weight_axes().items()}
 
     def padding(self) -> tuple[dict[int, str], ...]:
@@ -46,6 +51,10 @@ class Signature:
 
     def padded(self) -> tuple[str, ...]:
         """The names of these axes, each once."""
+        return self._padded
+
+    @cached_property
+    def _padded(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for operand in self.padding() for name in operand.values()))
 
     def scale_of(self, initial: Initial) -> float:

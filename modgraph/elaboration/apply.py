@@ -38,7 +38,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
     op = bound.op
     site.context.spend(OPERAND * len(tensors), span)
     try:
-        signature = op.bind(*(tensor.type for tensor in tensors))
+        signature = site.context.signature(op, tuple([tensor.type for tensor in tensors]))
         shapes = signature.weight_shapes()
     except Misfit as misfit:
         notes = origins(tensors, misfit.operand)
@@ -61,6 +61,7 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
         owner=owner,
         initial=bound.initial,
         frozen=site.scope.frozen,
+        within=site.context.call,
     )
     if not site.add(node, span, inputs, padded=signature.padded()):
         return POISON

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from modgraph.declare import Signature
 from modgraph.diagnostics import Diagnostic, Note, Report, Span
 from modgraph.elaboration.errors import TooLarge
 from modgraph.ir import Call, Node
+from modgraph.ops import Op
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
 from modgraph.types import TensorType
@@ -65,6 +67,7 @@ class Context:
         self.first_used: dict[str, FirstUse] = {}  # of a pool, by its path
         self.of_any_length: set[str] = set()  # axes, by name
         self.lengths: dict[str, str] = {}  # the input that tells the lengths of an axis, by the axis' name
+        self.signatures: dict[tuple[Op, tuple[TensorType, ...]], Signature] = {}  # of ops for types of operands
         self.weights: dict[tuple[int, str], dict[str, tuple[int, ...]]] = {}
         self.owners: dict[int, dict[str, str]] = {}  # of a graph: what lies at or below a name, of an op's weights
         self.growing: dict[str, Span] = {}  # where it is said when the modules along an axis grow, by its name
@@ -125,6 +128,13 @@ class Context:
             return replace(diagnostic, notes=tuple(moved))
         notes = (Note(text="in the router's own text", span=span), *diagnostic.notes)
         return replace(diagnostic, span=use, notes=notes)
+
+    def signature(self, op: Op, operands: tuple[TensorType, ...]) -> Signature:
+        """An op bound to the types of its operands. Raises `Misfit`."""
+        known = self.signatures.get((op, operands))
+        if known is None:
+            known = self.signatures[op, operands] = op.bind(*operands)
+        return known
 
     def count_node(self, span: Span) -> None:
         self.nodes += 1

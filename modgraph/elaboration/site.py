@@ -185,7 +185,7 @@ class Site:
         return names
 
     def within(self, scope: Scope) -> Site:
-        return replace(self, scope=scope)
+        return self._moved(scope, self.naming, self.call)
 
     def unapplied(self, *stages: ast.Stage) -> Template:
         """Stages to be applied elsewhere, in the scope where they are written."""
@@ -196,7 +196,7 @@ class Site:
         scope = template.scope
         if self.scope.frozen and not scope.frozen:
             scope = scope.inside(frozen=True)
-        return replace(self, scope=scope, call=template.call)
+        return self._moved(scope, self.naming, template.call)
 
     def at_fault(self, expression: ast.Expression) -> tuple[Span, tuple[Note, ...]]:
         """Where to tell that an expression is of a wrong kind: a parameter, where its argument stands."""
@@ -213,7 +213,10 @@ class Site:
         return self.call.defining if self.call is not None else ()
 
     def under(self, naming: Naming) -> Site:
-        return replace(self, naming=naming)
+        return self._moved(self.scope, naming, self.call)
+
+    def _moved(self, scope: Scope, naming: Naming, call: BlockCall | None) -> Site:
+        return Site(self.context, self.rules, self.graph, scope, naming, call, self.region, self.scan)
 
     def add(
         self,
@@ -227,7 +230,7 @@ class Site:
 
         It belongs to the call whose body is elaborated; a pool or a router to the one that declares it.
         """
-        if not isinstance(node, PoolNode | RouterNode):
+        if node.within is not self.context.call and not isinstance(node, PoolNode | RouterNode):
             node = replace(node, within=self.context.call)
         if node.name in self.graph or (not self.region and node.name in self.context.named):
             advice = 'give it a name of its own: name="…"'

@@ -48,7 +48,7 @@ class TensorType:
         return tuple(axis.name if axis.size is None else axis.size for axis in self.shape)
 
     def with_shape(self, shape: Sequence[Axis | int]) -> TensorType:
-        return replace(self, shape=shape_of(shape))
+        return TensorType(self.dtype, shape_of(shape), self.size, self.per, self.of)
 
     def position(self, name: str) -> int | None:
         """Where an axis of a name stands, from 0, or None."""
