@@ -56,19 +56,8 @@ def _of_inputs(use: BlockUse) -> Iterator[int]:
 
 def _needed(name: str, body: ast.Body, scope: Scope) -> int:
     """How many axes the first ops need that a body sends an input through."""
-    return max((_along(each.stages, scope)[0] for each in _pipelines_from(name, body)), default=1)
-
-
-def _pipelines_from(name: str, body: ast.Body) -> Iterator[ast.Pipeline]:
-    pending: list[Any] = [body]
-    while pending:
-        tree = pending.pop()
-        if isinstance(tree, ast.Pipeline) and isinstance(tree.head, ast.Name) and tree.head.name == name:
-            yield tree
-        if isinstance(tree, ast.Tree):
-            pending += vars(tree).values()
-        elif isinstance(tree, tuple):
-            pending += tree
+    sent = (each for each in body.pipelines if isinstance(each.head, ast.Name) and each.head.name == name)
+    return max((_along(each.stages, scope)[0] for each in sent), default=1)
 
 
 def _along(stages: tuple[ast.Stage, ...], scope: Scope) -> tuple[int, bool]:

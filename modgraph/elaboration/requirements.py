@@ -65,17 +65,8 @@ def _parts(statement: ast.Require) -> Iterator[ast.Expression]:
 
 def _names(condition: ast.Expression) -> list[str]:
     """What a condition speaks of, in order."""
-    found: list[str] = []
-    pending: list[Any] = [condition]
-    while pending:
-        match pending.pop():
-            case ast.Name(name=name):
-                found.append(name)
-            case ast.Tree() as tree:
-                pending += reversed(list(vars(tree).values()))
-            case tuple() as trees:
-                pending += reversed(trees)
-    return [name for name in dict.fromkeys(found) if name not in constants.FUNCTIONS]
+    found = dict.fromkeys(tree.name for tree in ast.walk(condition) if isinstance(tree, ast.Name))
+    return [name for name in found if name not in constants.FUNCTIONS]
 
 
 def _broken(condition: ast.Expression, names: list[str], site: Site) -> errors.NotRequired:

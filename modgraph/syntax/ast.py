@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -303,6 +303,11 @@ class Body(Tree):
         """Names that it gives values, whatever branch is taken in it; those of loops are the rounds' own."""
         return frozenset(name for statement in self.statements for name in _bound(statement))
 
+    @cached_property
+    def pipelines(self) -> tuple[Pipeline, ...]:
+        """All pipelines in it."""
+        return tuple(tree for tree in walk(self) if isinstance(tree, Pipeline))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Statement):
@@ -469,16 +474,22 @@ def _bound(statement: Statement) -> frozenset[str]:
 
 
 def _axis_words(body: Body) -> Iterator[str]:
-    pending: list[Any] = [body]
-    while pending:
-        tree = pending.pop()
+    for tree in walk(body):
         match tree:
             case Literal(value=str(word)) | Sent(over=Name(name=word)) | Argument(name="axis", value=Name(name=word)):
                 yield word
-            case tuple():
-                pending += tree
-        if isinstance(tree, Tree):
-            pending += vars(tree).values()
+
+
+def walk(tree: Tree) -> Iterator[Tree]:
+    """A tree and all that stand in it, in the order of the text."""
+    pending: list[Any] = [tree]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Tree):
+            yield part
+            pending += [getattr(part, field.name) for field in reversed(fields(part))]
+        elif isinstance(part, tuple):
+            pending += reversed(part)
 
 
 def depth_of(children: list[Any]) -> int:
