@@ -73,7 +73,7 @@ class Declaration(_Declared, Registered):
 
     def all_weights(self) -> tuple[Weight, ...]:
         """The weights that this declaration has under its settings."""
-        return tuple(weight for weight in self.weights if all(getattr(self, each) for each in weight.when.split()))
+        return tuple([weight for weight in self.weights if all([getattr(self, each) for each in weight.when.split()])])
 
     def slots_of(self, count: int) -> tuple[str, ...]:
         """The slots that so many operands flow into: their names, or numbers where there may be any number of them."""

@@ -59,10 +59,10 @@ class Reach:
 
     def _find_operands_of_op(self, node: OpNode) -> Iterable[Result]:
         inputs = self.graph.inputs(node.name)
-        constant = _is_constant(node, self.graph)
-        chosen = type(node.op).chosen is not Op.chosen
         if node.op.is_array:
             return ()
+        constant = isinstance(node.op, MaskedSoftmax | Divide) and _is_constant(node, self.graph)
+        chosen = type(node.op).chosen is not Op.chosen
         stopped = {slot for slot in inputs if constant or chosen or slot in node.op.nondifferentiable}
         if stopped:
             self.stops.append((self.graph, Stop(node, tuple(inputs[slot] for slot in stopped), constant)))

@@ -38,8 +38,7 @@ class _Sources(NamedTuple):
     uses: dict[str, str]
 
     def names(self) -> list[str]:
-        results = (*self.inputs.values(), *self.lengths.values())
-        return [*(result.node for result in results), *self.uses.values()]
+        return [*[result.node for result in (*self.inputs.values(), *self.lengths.values())], *self.uses.values()]
 
 
 class Graph:
@@ -126,8 +125,8 @@ class Graph:
         found = set(names)
         pending = list(found)
         while pending:
-            new = {*self._sources[pending.pop()].names()} - found
-            found |= new
+            new = [name for name in self._sources[pending.pop()].names() if name not in found]
+            found.update(new)
             pending += new
         return found
 

@@ -15,16 +15,17 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
 
     Paths leave out operands that only training reads, such as the first one of `training_or_inference`.
     """
-    if not graph.of_kind(TargetNode):
+    ends: dict[str, Value] = {label: (None, result) for label, result in graph.outputs.items()}
+    if not graph.of_kind(TargetNode) or not _path(graph, *ends.values()):
         return {}
-    found = {label: _path(graph, (None, result)) for label, result in graph.outputs.items()}
+    found = {label: _path(graph, end) for label, end in ends.items()}
     return {label: path for label, path in found.items() if path}
 
 
-def _path(graph: Graph, end: Value) -> list[str]:
-    """The nodes of a shortest path from a target to a value; none if there is no path."""
-    readers: dict[Value, Value | None] = {end: None}
-    pending = [end]
+def _path(graph: Graph, *ends: Value) -> list[str]:
+    """The nodes of a shortest path from a target to one of some values; none if there is no path."""
+    readers: dict[Value, Value | None] = dict.fromkeys(ends)
+    pending = [*ends]
     for value in pending:
         if value[0] is None and isinstance(graph[value[1].node], TargetNode):
             return [*dict.fromkeys(_names(readers, value))]
