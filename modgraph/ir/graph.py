@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
@@ -54,6 +55,7 @@ class Graph:
         self._nodes: dict[str, Node] = {}
         self._sources: dict[str, _Sources] = {}
         self._users: dict[str, dict[str, None]] = {}
+        self._kinds: defaultdict[type[Node], dict[str, Any]] = defaultdict(dict)
         self._signatures: dict[str, Signature] = {}
 
     # ------------------------------------------------------------ building
@@ -73,11 +75,13 @@ class Graph:
             assert source in self._nodes, f"{node.name} reads {source}, which is not there"
             self._users[source][node.name] = None
         self._nodes[node.name], self._sources[node.name], self._users[node.name] = node, sources, {}
+        self._kinds[type(node)][node.name] = node
         return node
 
     def replace(self, node: Node) -> None:
-        """Put a node in the place of the one of its name, while the graph is built."""
-        self._nodes[node.name] = node
+        """Put a node in the place of the one of its name and kind, while the graph is built."""
+        assert type(node) is type(self._nodes[node.name]), f"{node.name} is of another kind"
+        self._nodes[node.name] = self._kinds[type(node)][node.name] = node
         self._signatures.clear()
 
     # ------------------------------------------------------------ reading
@@ -96,7 +100,8 @@ class Graph:
         return iter(self._nodes.values())
 
     def of_kind(self, kind: type[N]) -> list[N]:
-        return [node for node in self._nodes.values() if isinstance(node, kind)]
+        """The nodes of one kind, sources first."""
+        return [*self._kinds[kind].values()] if kind in self._kinds else []
 
     def inputs(self, name: str) -> Mapping[str, Result]:
         """What flows into a node, by slot, in the order of its operands."""
