@@ -37,15 +37,20 @@ def moved_states(graph: Graph) -> dict[str, Result]:
     A frozen one moves where it has grown, and only in the places that are new.
     """
     rules = [node for node in graph.of_kind(OpNode) if node.op.moves_state]
-    axes, found = module_axes(graph) if rules else {}, {}
-    for node in rules:
-        state = graph[graph.inputs(node.name)["state"].node]
-        assert isinstance(state, OpNode) and state.op.remembers, f"{node.name} moves what is no state"
+    states = [_state_of(rule, graph) for rule in rules]
+    axes, found = module_axes(graph) if any(state.frozen for state in states) else {}, {}
+    for rule, state in zip(rules, states, strict=True):
         (weight,) = state.op.all_weights()
         name = below(state.owner, weight.name)
         if not state.frozen or (name in axes and axes[name].grown):
-            found[name] = Result(node.name)
+            found[name] = Result(rule.name)
     return found
+
+
+def _state_of(rule: OpNode, graph: Graph) -> OpNode:
+    state = graph[graph.inputs(rule.name)["state"].node]
+    assert isinstance(state, OpNode) and state.op.remembers, f"{rule.name} moves what is no state"
+    return state
 
 
 def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
