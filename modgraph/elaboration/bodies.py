@@ -15,7 +15,7 @@ from modgraph.types import Axis, Shape
 
 @dataclass
 class Decision:
-    """What a router decides while its body is elaborated: what it recorded, each time by name.
+    """What a router decides while its body is elaborated: what it recorded, each time by name, and in what roles.
 
     It is declared at `span` by the path `router`. `naming` is that of what names axes, `words` are those that its body
     names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`. What it routes
@@ -33,6 +33,7 @@ class Decision:
     routed: Tensor | None = None
     shows_choice: bool = False
     records: dict[str, list[Any]] = field(default_factory=dict)
+    roles: set[Role | None] = field(default_factory=set)
     named: dict[str, Axis] = field(default_factory=dict)
     lacking: set[Axis] = field(default_factory=set)
     of_modules: set[Axis] = field(default_factory=set)
@@ -45,7 +46,7 @@ class Decision:
 
     def records_as(self, role: Role) -> bool:
         """Whether it has recorded something of a role."""
-        return any(each is role for rounds in self.records.values() for _, each in rounds)
+        return role in self.roles
 
 
 @dataclass

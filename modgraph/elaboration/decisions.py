@@ -78,6 +78,7 @@ def elaborate_record(statement: ast.Record, site: Site) -> None:
             site.tell(errors.UnknownRole(span=item.span, name=str(item.role), suggestion=suggestion))
             found = POISON
         decision.records.setdefault(item.name, []).append((found, role))
+        decision.roles.add(role)
 
 
 def left(value: Tensor, site: Site) -> Any:

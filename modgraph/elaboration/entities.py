@@ -317,7 +317,10 @@ def is_callable(value: Any) -> bool:
 
 
 def is_value(value: Any) -> bool:
-    return value.of_values if isinstance(value, Family) else not is_callable(value)
+    """What may stand for a value: of a family the first member tells, since there may be thousands."""
+    if isinstance(value, Family):
+        return isinstance(next(iter(value.members.values()), None), Tensor)
+    return not is_callable(value)
 
 
 def is_passed(value: Any) -> bool:
