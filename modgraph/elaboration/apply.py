@@ -18,10 +18,7 @@ MULTIPLY: Any = ARITHMETIC["*"]
 
 def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, site: Site) -> Any:
     """A named instance: its nodes stand below this statement, its weights below the module."""
-    site.context.used.add(module.path)
-    if site.region and not module.inside:
-        advice = "declare it in a block that the pool is made of, where each module has one of its own"
-        site.tell(errors.NotInRegion(span=span, what=f'the shared module "{module.path}"', way_out=advice))
+    if not site.is_own(module, span):
         return POISON
     site.context.enter(span)
     naming = site.naming.module(module.word, module.path, module.frozen)

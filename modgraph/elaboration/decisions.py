@@ -50,7 +50,7 @@ def _named(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
     before = Axis(1) if lacks else given.type.shape[place]
     known = word in decision.words
     if known if lacks else (not before.name or before == decision.modules) and (place < -1 or known):
-        axis = Axis(before.size, join(site.naming.node, word))
+        axis = Axis(before.size, join(site.region, join(site.naming.node, word)))
         op = NewAxis(length=1, axis=axis.name, at=place) if lacks else Rename(names=(str(place), axis.name))
         given = _applied(op, given, site)
         site.call.axes[word] = decision.named[word] = axis

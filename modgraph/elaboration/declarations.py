@@ -12,6 +12,7 @@ from modgraph.elaboration.calls import CallArgument, arguments_for_block, argume
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.entities import (
     POISON,
+    AxisEntity,
     Entity,
     ModuleEntity,
     Poison,
@@ -43,20 +44,21 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
     what = f'pool "{statement.name}"'
     listed = _listed(statement.value, what, site)
     templates = listed if listed is not None else (_template(statement.value, what, site),)
-    shared = _shared(statement, site) if listed is None else None
-    size = shared.size if shared is not None else _size(statement, None if listed is None else len(listed), site)
+    axis = _shared(statement, site) if listed is None else None
+    size = axis.size if isinstance(axis, PoolEntity | AxisEntity) else axis
+    size = _size(statement, None if listed is None else len(listed), site) if size is None else size
     facts = (size, POISON if POISON in templates else templates, site.scope.frozen)
     _declare(statement, PoolEntity, facts, site)
     pool = site.scope.names[statement.name]
     if not isinstance(pool, PoolEntity):
         return
-    if isinstance(shared, PoolEntity):
-        pool = replace(pool, grown=shared.grown, alone=shared.alone)
-    alone = isinstance(statement.size, ast.Literal) or pool.alone
-    shares = "" if shared is None else shared.axis.name
-    site.scope.declare(
-        statement.name, replace(pool, shares=shares, alone=alone, word=statement.name, within=site.context.call)
-    )
+    further: dict[str, Any] = {"alone": isinstance(statement.size, ast.Literal)}
+    if isinstance(axis, PoolEntity):
+        further = {"alone": axis.alone, "grown": axis.grown, "shares": axis.shares or axis.path}
+    elif isinstance(axis, AxisEntity):
+        further |= {"shares": axis.path}
+    further |= {"word": statement.name, "within": site.context.call, "inside": site.region}
+    site.scope.declare(statement.name, replace(pool, **further))
 
 
 def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | None:
@@ -67,12 +69,19 @@ def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | N
     return tuple(_checked(each, value, what, site) for each in given) if isinstance(given, tuple) and given else None
 
 
-def _shared(statement: ast.Pool, site: Site) -> WithAxis | None:
+def _shared(statement: ast.Pool, site: Site) -> WithAxis | Poison | None:
     """The pool whose axis this one has too, or an axis: `pool descriptors[experts] = …`, one module for each expert."""
     if not isinstance(statement.size, ast.Name):
         return None
     found = site.scope.find(statement.size.name)
-    return found if isinstance(found, WithAxis) else None
+    if not isinstance(found, WithAxis):
+        return None
+    if site.region and not (isinstance(found, PoolEntity) and found.inside == site.region):
+        advice = f"say how many modules it has: pool {statement.name}[len({statement.size.name})] = …"
+        what = f'a pool along the axis "{found.path}"'
+        site.tell(errors.NotInRegion(span=statement.size.span, what=what, way_out=advice))
+        return POISON
+    return found
 
 
 def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:
@@ -123,7 +132,7 @@ def declare_router(statement: ast.Router, site: Site) -> None:
     _declare(statement, RouterEntity, (router, site.scope.frozen), site)
     declared = site.scope.names[statement.name]
     if isinstance(declared, RouterEntity):
-        site.scope.declare(statement.name, replace(declared, within=site.context.call))
+        site.scope.declare(statement.name, replace(declared, within=site.context.call, inside=site.region))
 
 
 def _settled_router(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,6 +120,8 @@ def _shown(value: Tensor, pool: PoolNode, router: RouterEntity, use: RouterUse, 
     roles = {name: rounds[-1][1] for name, rounds in decision.records.items()}
     made = {name: rounds[-1][0] for name, rounds in decision.records.items()}
     facts = _facts(value, made, roles, pool, senders, inside.graph)
+    if inside.region:
+        return value if _may_decide(router, facts, sent.span, inside) else POISON
     before = min((len(rounds) for rounds in kept.values()), default=1) - 1
     names = tuple(word for name, role in roles.items() for word in (name, role.name.lower()))
     facts |= {"given": use.given, "defaults": use.not_given, "recorded": names, "rounds_before": before}
@@ -126,6 +129,15 @@ def _shown(value: Tensor, pool: PoolNode, router: RouterEntity, use: RouterUse, 
     last = [rounds[-1] for rounds in kept.values()]
     earlier = [rounds[at - before - 1] for at in range(before) for rounds in kept.values()]
     return _route(declared, [sent.tokens, value, *last, *earlier], pool, router, sent.span, inside)
+
+
+def _may_decide(router: RouterEntity, facts: Mapping[str, Any], span: Span, site: Site) -> bool:
+    """Whether a router can route in a module of a pool: no algorithm learns of decisions that are drawn there."""
+    if facts.get("draws"):
+        advice = "let a router of the model draw, and choose by linear(k=1) in its modules"
+        what = f'the router "{router.path}", which draws its choice,'
+        site.tell(errors.NotInRegion(span=span, what=what, way_out=advice))
+    return not facts.get("draws")
 
 
 def _route(

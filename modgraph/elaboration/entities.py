@@ -12,7 +12,7 @@ from typing import Any
 
 from modgraph.declare import Initial, Record, Role, record_as, shown_briefly
 from modgraph.diagnostics import Note, Span
-from modgraph.elaboration.scope import Scope
+from modgraph.elaboration.scope import Scope, join
 from modgraph.ir import Call, Result
 from modgraph.routers import Router
 from modgraph.routers.defined import ROLES
@@ -115,7 +115,7 @@ class Template(Entity):
 
 @dataclass(frozen=True)
 class ModuleEntity(Entity):
-    """A named instance: one set of weights, wherever it is used; `inside` a pool's module, one for each of these.
+    """A named instance: one set of weights, wherever it is used; `inside` a pool's module of this path, one for each.
 
     `word` is what nodes are called where it is used: the name that it is declared by, without the key of a member.
     """
@@ -123,7 +123,7 @@ class ModuleEntity(Entity):
     path: str
     template: Any
     frozen: bool
-    inside: bool
+    inside: str
     span: Span = field(compare=False)
     word: str = field(default="", compare=False)
 
@@ -135,7 +135,7 @@ class PoolEntity(Entity):
     The last `grown` were added to those it was declared with. `shares` is the path of the pool whose axis its modules
     have too, if not one of their own. `alone` says that the text itself says that there is one: `pool p[1]`. `word` is
     what nodes are called where it is used: the name that it is declared by, without the key of a member. `within` is
-    the call that declares it.
+    the call that declares it, `inside` the path of the pool's module whose body does.
     """
 
     path: str
@@ -148,11 +148,17 @@ class PoolEntity(Entity):
     alone: bool = False
     word: str = field(default="", compare=False)
     within: Call | None = field(default=None, compare=False)
+    inside: str = ""
 
     @property
     def axis(self) -> Axis:
         """The axis of its modules: its own, or that of the pool it shares."""
-        return Axis(self.size, self.shares or self.path)
+        return Axis(self.size, join(self.inside, self.shares or self.path))
+
+    @property
+    def whole_path(self) -> str:
+        """Its path, below that of the pool's module whose body declares it."""
+        return join(self.inside, self.path)
 
 
 @dataclass(frozen=True)
@@ -224,6 +230,7 @@ class RouterEntity(Entity):
     frozen: bool
     span: Span = field(compare=False)
     within: Call | None = field(default=None, compare=False)
+    inside: str = ""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _owners(node: Node, graph: Graph, texts: Set[str]) -> Iterator[str]:
 
 
 def _has_weights(pool: PoolNode) -> bool:
-    return any(node.op.all_weights() for region in pool.regions for node in region.graph.of_kind(OpNode))
+    return any(node.op.all_weights() for graph in pool.graphs() for node in graph.of_kind(OpNode))
 
 
 def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:

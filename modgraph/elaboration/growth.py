@@ -36,6 +36,9 @@ EXAMPLES: dict[type[Entity], str] = {PoolEntity: "pool NAME[2] = …", RouterEnt
 
 
 def elaborate_grow_by(statement: ast.GrowBy, site: Site) -> None:
+    if site.region:
+        site.tell(errors.NotInRegion(span=statement.span, what="growth"))
+        return
     pool = _declared(statement.pool, PoolEntity, statement, site)
     by = site.constant(statement.by, "the number of modules to add")
     if pool is None or isinstance(by, Poison):

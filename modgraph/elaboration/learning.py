@@ -51,6 +51,12 @@ def find_unlearned(graph: Graph, dead: Iterable[str], report: Report) -> None:
             stop = _stop_before(owner, of_task)
             if stop is not None:
                 found.setdefault(("task", owner.span), []).append((owner, stop))
+    for path, region in graph.modules():
+        reach = Reach(region.graph).go_back(region.results)
+        for owner in _owners_in(path, region.graph):
+            stop = None if owner.nodes & reach.nodes else _stop_before(owner, reach)
+            if stop is not None:
+                found.setdefault(("none", owner.span), []).append((owner, stop))
     for (kind, _), owners in found.items():
         _warn(kind, owners, report)
 
@@ -96,12 +102,25 @@ def _owners(graph: Graph) -> Iterator[Owner]:
     yield from found.values()
 
 
+def _owners_in(path: str, graph: Graph) -> Iterator[Owner]:
+    """The same of the ops of a pool's module with routes, whose names stand below a path."""
+    found: dict[str, Owner] = {}
+    for node in graph.of_kind(OpNode) if graph.of_kind(RouteNode) else ():
+        calls = node.within.chain() if node.within is not None else ()
+        router = next((each for each in calls if each.kind == "router"), None)
+        if _learns(node):
+            kind, name = ("weights of", node.owner) if router is None else ("router", router.weights)
+            span = node.span if router is None else router.span
+            found.setdefault(name, Owner(f"{path}.{name}", kind, span, set())).nodes.add(node.name)
+    yield from found.values()
+
+
 def _learns(node: Node) -> bool:
     match node:
         case OpNode():
             return not node.frozen and _has_weights(node.op)
         case PoolNode():
-            ops = (each for region in node.regions for each in region.graph.of_kind(OpNode))
+            ops = (each for graph in node.graphs() for each in graph.of_kind(OpNode))
             return any(_has_weights(each.op) and not each.frozen for each in ops)
         case _:
             return False

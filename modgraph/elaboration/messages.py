@@ -32,7 +32,7 @@ def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, sit
     A value that lacks an axis of the senders of the others is the same for each. Inside a router, what it is given is
     one already.
     """
-    known = site.context.messages.get(pool.path)
+    known = site.context.messages.get(pool.whole_path)
     decides = site.call is not None and site.call.decision is not None
     if len(tensors) == 1 and (known is None or len(known) == 1 or decides):
         return tensors[0]
@@ -43,7 +43,7 @@ def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, sit
         problem = _cannot_send(tensor.type, rank) or _of_other_type(tensor.type, rank, known, at)
         if problem is not None:
             return _unfit(pool, tensors, at, problem, span, site)
-    site.context.messages[pool.path] = tuple(map(_message, (each.type for each in tensors), ranks))
+    site.context.messages[pool.whole_path] = tuple(map(_message, (each.type for each in tensors), ranks))
     return _side_by_side(pool, tensors, ranks, span, site)
 
 
@@ -135,7 +135,7 @@ def as_one(values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
 
 def results_of(pool: PoolEntity, value: Any, span: Span, site: Site) -> Any:
     """What a route yields, as many values as a module does; inside a router they stay one."""
-    yields = site.context.yields.get(pool.path, ())
+    yields = site.context.yields.get(pool.whole_path, ())
     decides = site.call is not None and site.call.decision is not None
     if len(yields) < 2 or decides or not isinstance(value, Tensor):
         return value

@@ -15,6 +15,7 @@ from modgraph.elaboration.entities import (
     OpUse,
     Poison,
     PoolEntity,
+    RouterEntity,
     Template,
     Tensor,
     TensorTuple,
@@ -133,8 +134,10 @@ def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...
 def _apply_pool(
     pool: PoolEntity, means: Means | None, tensors: tuple[Tensor, ...], stage: ast.Stage, site: Site
 ) -> Any:
-    if site.region:
-        site.tell(errors.NotInRegion(span=stage.span, what=f'the pool "{pool.path}"'))
+    used: tuple[PoolEntity | RouterEntity, ...] = (
+        (pool, means.router, *means.pools) if isinstance(means, ByRouter) else (pool,)
+    )
+    if not all(site.is_own(each, stage.span) for each in used):
         return POISON
     sent = sent_together(pool, tensors, stage.span, site)
     if isinstance(sent, Poison):

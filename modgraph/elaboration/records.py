@@ -31,6 +31,9 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
     if not isinstance(target, RouterEntity):
         _report_no_part(expression, target, site)
         return POISON
+    if site.region:
+        refuse_record(target, expression.span, site)
+        return POISON
     records = target.router.record_names
     if expression.name not in records:
         suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
@@ -48,6 +51,12 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
         site.tell(errors.NotValue(span=expression.span, what=what, found=found, way_out=advice))
         return POISON
     return Family(expression.name, dict(enumerate(found_records)))
+
+
+def refuse_record(router: RouterEntity, span: Span, site: Site) -> None:
+    """Report that a module of a pool reads what a router decided."""
+    advice = "compute the weights in the module: w = x -> linear(POOL) -> softmax y = x -> POOL by w"
+    site.tell(errors.NotInRegion(span=span, what=f'a record of the router "{router.path}"', way_out=advice))
 
 
 WAYS_OUT: dict[type, str] = {
@@ -83,6 +92,9 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
                 found = f"this is {described(value)}"
                 advice = "name the router that chooses among its modules" if isinstance(member, PoolEntity) else ""
                 site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found, way_out=advice))
+                return POISON
+            if site.region:
+                refuse_record(member, span, site)
                 return POISON
             read = member.router.record_as(*bound.op.reads)
             tensors += records_of(member, read.name, span, site) if read is not None else []

@@ -17,15 +17,14 @@ from modgraph.elaboration.entities import (
     RouterUse,
     Tensor,
     origins,
-    several,
 )
 from modgraph.elaboration.message_ranks import message_ranks
-from modgraph.elaboration.messages import as_one, taken_apart
-from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.regions import elaborate_module
+from modgraph.elaboration.scope import Naming
 from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import compute_choice
-from modgraph.ir import Call, Graph, InputNode, OpNode, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
+from modgraph.ir import Call, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers import Router
 from modgraph.routers.chosen import Chosen
 from modgraph.routers.every_module import EveryModule
@@ -47,7 +46,6 @@ class Chooser:
 def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, site: Site) -> Any:
     """A value routed through a pool; the route's value, or poison after a told mistake."""
     router, others, pools = means.router, means.others, means.pools
-    site.context.used |= {pool.path, router.path}
     node = _pool_node(pool, tokens.type, span, site)
     if isinstance(node, Poison):
         return POISON
@@ -88,7 +86,6 @@ def _tell_single(pool: PoolNode, router: str, span: Span, site: Site) -> None:
 
 def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) -> Any:
     """A pool without a router: every module on the value, or each on its row if the value has an axis of them."""
-    site.context.used.add(pool.path)
     node = _pool_node(pool, value.type, span, site)
     if isinstance(node, Poison):
         return POISON
@@ -101,7 +98,6 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
 
 def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span, site: Site) -> Any:
     """A value through a pool by weights, over an axis that is the pool's unless another is named."""
-    site.context.used.add(pool.path)
     node = _pool_node(pool, value.type, span, site)
     if isinstance(node, Poison):
         return POISON
@@ -112,7 +108,8 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     if found is None:
         router = Chooser(name, Weighted(over=over), False, span, site.context.call)
         return _route(pool.word, node, router, (value, means.weights), span, site)
-    shows = site.call is None or site.call.decision is None or not site.call.decision.shows_choice
+    recorded = site.call is not None and site.call.decision is not None and site.call.decision.shows_choice
+    shows = not (recorded or site.region)  # nothing reads the records of a route in a pool's module
     declared = found.router(k=found.k or node.size, straight=found.support.straight, shows=shows)
     router = Chooser(name, declared, False, span, site.context.call)
     if found.router is Chosen and found.k is not None and not _can_choose(node, router, span, site):
@@ -162,22 +159,23 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     if site.shares(pool.path):
         node = site.graph[pool.path]
         assert isinstance(node, PoolNode)
-        return node if _takes(node, tokens) else _tell_other(node, tokens, span, site)
+        return node if _takes(node, tokens) else _tell_other(pool, node, tokens, span, site)
     if tokens.per == "batch":
         reason, advice = f"its modules run on each example, and this value is {tokens}", "send what each example has"
         site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
         return POISON
-    parts = site.context.messages.get(pool.path, ())
+    parts = site.context.messages.get(pool.whole_path, ())
     ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, site)]
     if len(tokens.shape) < max(ranks):
         reason = f"its modules take {max(ranks)} axes, and this value is {tokens}"
         site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
         return POISON
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
-    site.context.messages.setdefault(pool.path, (message,))
-    site.context.first_used[pool.path] = FirstUse(site.naming.node, span)
+    site.context.messages.setdefault(pool.whole_path, (message,))
+    site.context.first_used[pool.whole_path] = FirstUse(site.naming.node, span)
+    before = site.context.tensors
     with site.context.applying(pool.span, span), site.context.within(None):
-        regions = [_region(pool, template, message, site) for template in pool.templates]
+        regions = [elaborate_module(pool, at, message, site) for at in range(len(pool.templates))]
     whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):
         return POISON
@@ -189,11 +187,12 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
             who = f'pool "{pool.path}"'
             site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
             return POISON
-    facts: Any = {"grown": pool.grown, "shares": pool.shares, "span": pool.span, "within": pool.within}
+    facts: Any = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside}
+    facts |= {"span": pool.span, "within": pool.within}
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), **facts)
-    if node.alike:
-        ops = node.regions[0].graph.of_kind(OpNode)
-        site.context.count_weights((node.size - 1) * sum(len(each.op.all_weights()) for each in ops), span)
+    if node.alike:  # a pool inside a pool counts as if each of its modules had a weight
+        tensors = max(site.context.tensors - before, bool(site.region))
+        site.context.count_weights((node.size - 1) * tensors, span)
     return node if site.add(node, pool.span) else POISON
 
 
@@ -203,45 +202,9 @@ def _takes(pool: PoolNode, tokens: TensorType) -> bool:
     return len(tokens.shape) >= rank and shapes_meet(tokens.shape[len(tokens.shape) - rank :], pool.message.shape)
 
 
-def _tell_other(pool: PoolNode, tokens: TensorType, span: Span, site: Site) -> Poison:
-    first = site.context.first_used[pool.name]
+def _tell_other(used: PoolEntity, pool: PoolNode, tokens: TensorType, span: Span, site: Site) -> Poison:
+    first = site.context.first_used[used.whole_path]
     notes = (Note(text=f'first used here, in "{first.within}"', span=first.span),)
     facts: Any = {"pool": pool.name, "takes": pool.message, "within": site.naming.node, "found": tokens}
     site.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
     return POISON
-
-
-def _region(pool: PoolEntity, template: Any, message: TensorType, site: Site) -> Region | Poison:
-    """One module of a pool."""
-    graph = Graph(pool.path)
-    scope = Scope(outer=site.scope, frozen=pool.frozen)
-    inside = Site(site.context, site.rules, graph, scope, Naming("", "", scope), region=True)
-    inside.add(InputNode(name="x", types=(message,), span=pool.span), pool.span)
-    value, parts = Tensor(Result("x"), message), site.context.messages[pool.path]
-    taken = (value,) if len(parts) < 2 else taken_apart(value, parts, pool.span, _beside("sent", inside))
-    result = POISON if isinstance(taken, Poison) else inside.apply(template, taken, pool.span)
-    yielded = several(result)
-    if all(isinstance(each, Tensor) for each in yielded) and _yields_alike(yielded, pool, site):
-        whole = as_one(yielded, pool.span, _beside("yielded", inside))
-        return POISON if isinstance(whole, Poison) else Region(graph, ("x",), (whole.result,))
-    if not any(isinstance(each, Tensor | Poison) for each in yielded):
-        reason = "its modules must yield values"
-        site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason))
-    return POISON
-
-
-def _beside(word: str, site: Site) -> Site:
-    """Where what lays values side by side stands in a module: beside the module's own ops."""
-    return site.under(Naming(word, word, site.scope))
-
-
-def _yields_alike(values: tuple[Tensor, ...], pool: PoolEntity, site: Site) -> bool:
-    """Whether a module yields as many values as the first did, and of these types where they are several."""
-    types = tuple(each.type for each in values)
-    first = site.context.yields.setdefault(pool.path, types)
-    if len(first) == len(types) and (len(types) == 1 or all(map(TensorType.meets, types, first))):
-        return True
-    shown = " and ".join(map(str, types)), " and ".join(map(str, first))
-    reason, advice = f"a module yields {shown[0]}, and module 0 yields {shown[1]}", "give all the same types of results"
-    site.tell(errors.DoesNotFit(span=pool.span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
-    return False

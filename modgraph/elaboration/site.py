@@ -11,7 +11,19 @@ from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration.bodies import BlockCall
 from modgraph.elaboration.context import NAME, STATEMENT, Context
-from modgraph.elaboration.entities import POISON, AxisEntity, Entity, Family, Poison, Template, Tensor, described
+from modgraph.elaboration.entities import (
+    POISON,
+    AxisEntity,
+    Entity,
+    Family,
+    ModuleEntity,
+    Poison,
+    PoolEntity,
+    RouterEntity,
+    Template,
+    Tensor,
+    described,
+)
 from modgraph.elaboration.errors import (
     AxisOfAnyLength,
     BoundInside,
@@ -24,7 +36,7 @@ from modgraph.elaboration.errors import (
     SharedWithOtherWeights,
     TooLarge,
 )
-from modgraph.elaboration.scope import Naming, Scope
+from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.wording import in_own_words
 from modgraph.ir import Call, Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
 from modgraph.routers.prelude import is_prelude
@@ -71,8 +83,8 @@ class ScanBody:
 class Site:
     """Where an expression stands: the graph it adds to, the names it sees, the names its nodes get.
 
-    `call` is the use of the block it stands in, if it stands in one; `region` whether it is inside a pool's module;
-    `scan` the scan whose body it is in.
+    `call` is the use of the block it stands in, if it stands in one; `region` the path of the pool's module that it
+    is inside; `scan` the scan whose body it is in.
     """
 
     context: Context
@@ -81,7 +93,7 @@ class Site:
     scope: Scope
     naming: Naming
     call: BlockCall | None = None
-    region: bool = False
+    region: str = ""
     scan: ScanBody | None = None
 
     def evaluate(self, expression: ast.Expression) -> Any:
@@ -277,6 +289,8 @@ class Site:
 
     def shares(self, name: str) -> bool:
         """Whether a pool or router is in this graph; one that a scan or the graph around it has is taken over."""
+        if self.region:
+            return name in self.graph
         node = self.context.named.get(name)
         if not isinstance(node, PoolNode | RouterNode):
             return False
@@ -302,6 +316,16 @@ class Site:
                 self.add(InputNode(name=name, types=(TensorType("length", of=axis),), span=span), span)
             self.context.lengths[axis] = name
         return Result(self.context.lengths[axis])
+
+    def is_own(self, entity: ModuleEntity | PoolEntity | RouterEntity, span: Span) -> bool:
+        """Whether what is used is declared in the same module of a pool, or none; else report it."""
+        self.context.used.add(join(entity.inside, entity.path))
+        if entity.inside == self.region:
+            return True
+        advice = "declare it in a block that the pool is made of, where each module has one of its own"
+        what = described(entity).replace("the ", "the shared ", 1)
+        self.tell(NotInRegion(span=span, what=what, way_out=advice))
+        return False
 
     @property
     def _home(self) -> int:

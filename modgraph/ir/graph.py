@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
 from modgraph.ir.node import (
@@ -27,6 +27,9 @@ from modgraph.ir.node import (
 )
 from modgraph.routers import PoolFacts, PoolTypes, Router
 from modgraph.types import TensorType
+
+if TYPE_CHECKING:
+    from modgraph.ir.region import Region
 
 N = TypeVar("N", bound=Node)
 
@@ -184,8 +187,13 @@ class Graph:
         return [Part(self), *(Part(scan.region.graph, scan) for scan in self.of_kind(ScanNode))]
 
     def pools(self) -> dict[str, PoolNode]:
-        """Every pool by name, those used in scans alone included."""
+        """Every pool by name, those used in scans alone included, and no pool inside another."""
         return {pool.name: pool for part in self.parts() for pool in part.graph.of_kind(PoolNode)}
+
+    def modules(self) -> list[tuple[str, Region]]:
+        """The regions of all pools' modules, those of pools inside pools too, with the paths of these modules; one for
+        all that are alike."""
+        return [found for pool in self.pools().values() for found in _modules(pool)]
 
     def records(self) -> dict[str, Result]:
         """What routes record, by `route.record`; of a route inside a scan, the records of all steps."""
@@ -288,6 +296,13 @@ class Part:
         return replace(facts, routes=sum(each.form == own.form for each in best))
 
 
+def _modules(pool: PoolNode) -> Iterator[tuple[str, Region]]:
+    for at, region in enumerate(pool.regions):
+        yield pool.path_of(at), region
+        for inner in region.graph.of_kind(PoolNode):
+            yield from _modules(inner)
+
+
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:
     """A router bound to a pool and to what it routes. Raises `Misfit`."""
     types = PoolTypes(pool.name, pool.axis, pool.message, pool.result, pool.over_batch)
@@ -297,8 +312,8 @@ def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: Tens
 def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
     """What a router may know of a pool."""
     ops = [node.op for region in pool.regions for node in region.graph.of_kind(OpNode)]
-    gathers = pool.alike and all(op.gathers or not op.all_weights() for op in ops)
-    affine = all(op.affine for op in ops)
+    gathers = pool.alike and not pool.has_pools and all(op.gathers or not op.all_weights() for op in ops)
+    affine = not pool.has_pools and all(op.affine for op in ops)
     return PoolFacts(
         size=pool.size,
         affine=affine,
@@ -312,5 +327,7 @@ def facts_of(pool: PoolNode, in_scan: bool = False) -> PoolFacts:
 
 def _weights(region: Graph) -> int:
     """How many weights one module has."""
-    shapes = [shape for node in region.of_kind(OpNode) for shape in region.signature(node).weight_shapes().values()]
-    return sum(map(math.prod, shapes))
+    nodes: list[OpNode | RouteNode] = [*region.of_kind(OpNode), *region.of_kind(RouteNode)]
+    shapes = [shape for node in nodes for shape in region.signature(node).weight_shapes().values()]
+    inner = sum(_weights(pool.region(at).graph) for pool in region.of_kind(PoolNode) for at in range(pool.size))
+    return sum(map(math.prod, shapes)) + inner

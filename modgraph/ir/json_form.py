@@ -53,6 +53,7 @@ def _node_to_json(graph: Graph, node: Node, own_order: bool = False) -> dict[str
             entry |= {"size": node.size, "regions": [_region_to_json(each, own_order) for each in node.regions]}
             entry |= {"grown": node.grown} if node.grown else {}
             entry |= {"shares": node.shares} if node.shares else {}
+            entry |= {"inside": node.inside} if node.inside else {}
         case TargetNode():
             entry |= {"grown": node.grown} if node.grown else {}
         case RouteNode():

@@ -139,7 +139,8 @@ def _node(fields: Fields) -> Node:
             size = fields.read("size", whole_of(1, MOST_MODULES))
             regions = fields.read("regions", lambda each: tuple(_region(fields.node, one) for one in list_of(each)))
             grown, shares = fields.read("grown", whole_of(0, size - 1), 0), fields.read("shares", name_of, "")
-            return PoolNode(**common, size=size, regions=regions, grown=grown, shares=shares)
+            inside = fields.read("inside", name_of, "")
+            return PoolNode(**common, size=size, regions=regions, grown=grown, shares=shares, inside=inside)
         case "route":
             return RouteNode(**common, lowering=fields.read("lowering", name_of, None))
         case "scan":

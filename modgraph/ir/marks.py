@@ -29,18 +29,15 @@ def marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mappin
     """A graph in which all with weights is frozen that `frozen` says, told its place and the names of its weights, and
     so many places count as added."""
     marks = {place: frozen(place, names) for place, _, names in _learned(graph)}
-    holders = {
-        id(region.graph): f"{pool.name}/{at}/"
-        for part in graph.parts()
-        for pool in part.graph.of_kind(PoolNode)
-        for at, region in enumerate(pool.regions)
-    }
+    holders = {place: prefix for part in graph.parts() for place, prefix in _holders(part.graph, "")}
 
     def rule(node: Node, part: Part) -> Node:
         match node:
             case OpNode() | RouterNode():
                 place = holders.get(id(part.graph), "") + node.name
                 return replace(node, frozen=marks[place]) if place in marks else node
+            case PoolNode() if node.inside:
+                return node
             case PoolNode() | TargetNode():
                 return replace(node, grown=grown.get(node.name, 0))
             case _:
@@ -49,32 +46,47 @@ def marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mappin
     return rewritten(graph, rule)
 
 
+def _holders(graph: Graph, prefix: str) -> Iterator[tuple[int, str]]:
+    """The graphs of modules in a graph, by identity, each with what the places of its nodes begin with."""
+    for pool in graph.of_kind(PoolNode):
+        for at, region in enumerate(pool.regions):
+            place = f"{prefix}{pool.name}/{at}/"
+            yield id(region.graph), place
+            yield from _holders(region.graph, place)
+
+
 def _learned(graph: Graph) -> Iterator[Learned]:
     """All that has weights, in scans and pools too: its place, itself, and the names of its weights."""
     for part in graph.parts():
-        for node in part.graph:
-            match node:
-                case OpNode() if node.op.all_weights():
-                    yield node.name, node, _names(node, node.owner)
-                case RouterNode() if node.router.all_weights():
-                    yield node.name, node, _names(node, node.name)
-                case PoolNode():
-                    yield from _in_pool(node)
+        yield from _learned_in(part.graph)
+
+
+def _learned_in(graph: Graph) -> Iterator[Learned]:
+    for node in graph:
+        match node:
+            case OpNode() if node.op.all_weights():
+                yield node.name, node, [below(node.owner, weight.name) for weight in node.op.all_weights()]
+            case RouterNode() if node.router.all_weights():
+                yield node.name, node, [below(node.name, weight.name) for weight in node.router.all_weights()]
+            case PoolNode():
+                yield from _in_pool(node)
 
 
 def _in_pool(pool: PoolNode) -> Iterator[Learned]:
     for at, region in enumerate(pool.regions):
         modules = [str(module) for module in (range(pool.size) if pool.alike else (at,))]
-        for node in region.graph.of_kind(OpNode):
-            names = [
-                below(f"{pool.name}.{holder}.{node.owner}", weight.name)
-                for weight in node.op.all_weights()
-                for holder in (["shared"] if weight.shared and pool.alike else modules)
+        for place, node, names in _learned_in(region.graph):
+            shared = _shared(node) if pool.alike else set()
+            held = [
+                f"{pool.name}.{holder}.{name}"
+                for name in names
+                for holder in (["shared"] if name in shared else modules)
             ]
-            if names:
-                yield f"{pool.name}/{at}/{node.name}", node, names
+            yield f"{pool.name}/{at}/{place}", node, held
 
 
-def _names(node: OpNode | RouterNode, owner: str) -> list[str]:
-    declaration = node.op if isinstance(node, OpNode) else node.router
-    return [below(owner, weight.name) for weight in declaration.all_weights()]
+def _shared(node: OpNode | RouterNode) -> set[str]:
+    """The weights of an op that the modules around it have in common, as their region calls them."""
+    if not isinstance(node, OpNode):
+        return set()
+    return {below(node.owner, weight.name) for weight in node.op.all_weights() if weight.shared}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +14,7 @@ from modgraph.routers import Router
 from modgraph.types import Axis, TensorType
 
 if TYPE_CHECKING:
+    from modgraph.ir.graph import Graph
     from modgraph.ir.region import Region
 
 
@@ -65,7 +67,8 @@ class PoolNode(Node):
 
     A region is one module: it has one argument, the message, and one result. The last `grown` modules were added to a
     pool that was trained before: their own weights are trained even where the pool is frozen. `shares` names the pool
-    whose axis its modules have too, if not one of their own.
+    whose axis its modules have too, if not one of their own. `inside` is the path of the modules that a pool inside a
+    pool is part of: names in a region are relative, and axes of different pools must not meet.
     """
 
     kind = "pool"
@@ -73,11 +76,18 @@ class PoolNode(Node):
     regions: tuple[Region, ...]
     grown: int = 0
     shares: str = ""
+    inside: str = ""
 
     @property
     def axis(self) -> Axis:
         """The axis of its modules: its own, or that of the pool it shares."""
-        return Axis(self.size, self.shares or self.name)
+        name = self.shares or self.name
+        return Axis(self.size, f"{self.inside}.{name}" if self.inside else name)
+
+    def path_of(self, region: int) -> str:
+        """The path of a region, below which the axes of pools in it stand: one of its unlike modules is numbered."""
+        path = f"{self.inside}.{self.name}" if self.inside else self.name
+        return path if self.alike else f"{path}.{region}"
 
     @property
     def alike(self) -> bool:
@@ -88,9 +98,21 @@ class PoolNode(Node):
         return self.regions[0 if self.alike else module]
 
     @property
+    def has_pools(self) -> bool:
+        """Whether its modules have pools of their own."""
+        return any(region.graph.of_kind(PoolNode) for region in self.regions)
+
+    def graphs(self) -> Iterator[Graph]:
+        """The graphs of its regions, and of those of pools inside them."""
+        for region in self.regions:
+            yield region.graph
+            for pool in region.graph.of_kind(PoolNode):
+                yield from pool.graphs()
+
+    @property
     def over_batch(self) -> bool:
         """Whether a module's result for a message depends on its other messages."""
-        return any(node.op.over_batch for region in self.regions for node in region.graph.of_kind(OpNode))
+        return any(node.op.over_batch for graph in self.graphs() for node in graph.of_kind(OpNode))
 
     @property
     def message(self) -> TensorType:

@@ -45,6 +45,7 @@ def _content(graph: Graph, node: Node, indent: str) -> str:
         case PoolNode():
             grown = f" grown {node.grown}" if node.grown else ""
             grown += f" shares {node.shares}" if node.shares else ""
+            grown += f" inside {node.inside}" if node.inside else ""
             return f"pool[{node.size}]{grown}{_regions(node.regions, indent)}"
         case RouteNode():
             uses = graph.uses(node.name)

@@ -92,8 +92,9 @@ class _Records(Transformer[Token, Any]):
     def router(self, declared: Any, frozen: Token | None) -> Any:
         return {"kind": "router", **declared, **_flag(frozen)}
 
-    def pool(self, size: Token, grown: Any, shares: Any, *regions: Any) -> Any:
-        return {"kind": "pool", "size": _whole(size), "regions": [*regions], **(grown or {}), **(shares or {})}
+    def pool(self, size: Token, grown: Any, shares: Any, inside: Any, *regions: Any) -> Any:
+        told = {**(grown or {}), **(shares or {}), **(inside or {})}
+        return {"kind": "pool", "size": _whole(size), "regions": [*regions], **told}
 
     def route(self, pool: Token, router: Token, slots: Any, lowering: Any) -> Any:
         return {"kind": "route", "uses": {"pool": str(pool), "router": str(router)}, **slots, **(lowering or {})}
@@ -129,6 +130,9 @@ class _Records(Transformer[Token, Any]):
 
     def shares(self, pool: Token) -> Any:
         return {"shares": str(pool)}
+
+    def inside(self, path: Token) -> Any:
+        return {"inside": str(path)}
 
     def lowering(self, form: Token) -> Any:
         return {"lowering": str(form)}

@@ -29,6 +29,8 @@ def verify_names(graph: Graph) -> None:
         shared = isinstance(node, PoolNode | RouterNode)
         same = known.setdefault(node.name, node) is node or (shared and known[node.name] == node)
         ask(same, f"{node.name} is two things", node.name, "name")
+    for pool in graph.pools().values():
+        ask(not pool.inside, "it stands in no other pool", pool.name, "inside")
     outputs: dict[str, OutputNode] = {}
     for end in graph.of_kind(OutputNode):
         ask(outputs.setdefault(end.label, end) is end, f"another output is called {end.label}", end.name, "label")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.invalid import InvalidGraph, ask
-from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouteNode, ScanNode
+from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
 from modgraph.ir.region import Region, scan_types
 from modgraph.ir.verify_names import owners_of, verify_owners
 from modgraph.types import Misfit, TensorType
@@ -25,19 +25,22 @@ def verify_region(region: Region, holder: str, field: str) -> None:
 
 
 def verify_pool(pool: PoolNode, verify_node: Check) -> None:
-    """A pool has modules of one interface, made of ops alone."""
+    """A pool has modules of one interface, made of ops and of pools with their routes."""
     ask(len(pool.regions) in (1, pool.size), "it has one region, or one for each module", pool.name, "regions")
     ask(pool.alike or not pool.grown, "only a pool of modules of one kind grows", pool.name, "grown")
-    for region in pool.regions:
+    for at, region in enumerate(pool.regions):
         verify_region(region, pool.name, "regions")
         single = len(region.arguments) == len(region.results) == 1
         ask(single, "a module has one argument and one result", pool.name, "regions")
         fits = region.argument_types == (pool.message,) and region.result_types[0].meets(pool.result)
         ask(fits, "its modules have unlike types", pool.name, "regions")
         for node in region.graph:
-            inside = isinstance(node, InputNode | OpNode)
-            ask(inside, f"a module is made of ops, and {node.name} is none", pool.name, "regions")
+            inside = isinstance(node, InputNode | OpNode | PoolNode | RouterNode | RouteNode)
+            ask(inside, f"a module is made of ops and pools, and {node.name} is none", pool.name, "regions")
             _in_pool(pool, Part(region.graph), node, verify_node)
+            if isinstance(node, PoolNode):
+                path = pool.path_of(at)
+                ask(node.inside == path, f"{pool.name} > {node.name} is inside {path}", node.name, "inside")
         verify_owners(owners_of(Part(region.graph)))
 
 

@@ -89,10 +89,15 @@ def _declared(
 
 
 def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
-    """`pool.3.linear.weight` for each module, `pool.shared.…` for what modules of one kind have in common."""
+    """`pool.3.linear.weight` for each module, `pool.shared.…` for what modules of one kind have in common. What the
+    modules of a pool inside share is each outer module's own."""
     regions = [
-        [weight for node in graph.of_kind(OpNode) for weight in _of_op(graph, node, node.owner, "")]
-        for graph in (region.graph for region in pool.regions)
+        [
+            replace(weight, shared=weight.shared and isinstance(region.graph[node.name], OpNode))
+            for node in region.graph
+            for weight in node_weights(region.graph, node)
+        ]
+        for region in pool.regions
     ]
     if pool.alike:
         yield from (_below(f"{pool.name}.shared", weight) for weight in regions[0] if weight.shared)

@@ -3,7 +3,7 @@
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
-from modgraph.passes.lower import Lower, NoSuchLowering, choices
+from modgraph.passes.lower import Lower, NoSuchLowering, choices, routes_by_path
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 from modgraph.passes.outputs import WithoutOutputs, without_outputs
 from modgraph.passes.pipelines import (
@@ -40,6 +40,7 @@ __all__ = [
     "novelties",
     "pipeline_behind",
     "reassociated",
+    "routes_by_path",
     "up_to",
     "without_outputs",
 ]

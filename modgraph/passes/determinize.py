@@ -24,7 +24,8 @@ class Determinize(Pass):
 
     def ensures(self, graph: Graph) -> bool:
         rule = _Deterministic()
-        return all(rule(node, part) == node for part in graph.parts() for node in part.graph)
+        parts = [*graph.parts(), *(Part(region.graph) for _, region in graph.modules())]
+        return all(rule(node, part) == node for part in parts for node in part.graph)
 
 
 def _leaves_out(part: Part) -> bool:

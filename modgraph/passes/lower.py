@@ -43,14 +43,15 @@ class Lower(Pass):
         """Raises `NoSuchLowering` where a form is asked for that no route has."""
         if self.form is None or self.form == MASKED:
             return
-        asked = [(route, self.offered(part, route)) for part, route in _computing(graph)]
+        routes = routes_by_path(graph).items()
+        asked = [(path, self.offered(*route)) for path, route in routes if _computes(*route)]
         if any(form.form == self.form for _, forms in asked for form in forms):
             return
         if not asked and self.form == DEFINITION:
             return
         offered: dict[tuple[str, ...], list[str]] = {}
-        for route, forms in asked:
-            offered.setdefault(tuple(each.form for each in forms), []).append(route.name)
+        for path, forms in asked:
+            offered.setdefault(tuple(each.form for each in forms), []).append(path)
         raise NoSuchLowering(self.form, offered)
 
     def _lowered(self, node: Node, part: Part) -> Node:
@@ -58,7 +59,7 @@ class Lower(Pass):
 
     def ensures(self, graph: Graph) -> bool:
         """Every route has the asked form, or one that is offered."""
-        routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
+        routes = routes_by_path(graph).values()
         return all(self.choice(part, route).form == route.lowering for part, route in routes)
 
     def offered(self, part: Part, route: RouteNode) -> list[Lowering]:
@@ -72,19 +73,21 @@ class Lower(Pass):
         return next((form for form in forms if form.form == self.form), forms[0])
 
 
-def _computing(graph: Graph) -> list[tuple[Part, RouteNode]]:
-    """The routes that compute something, and the graphs in which they stand."""
-    routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
-    return [(part, route) for part, route in routes if part.graph.router_of(route).router.computes]
+def _computes(part: Part, route: RouteNode) -> bool:
+    return part.graph.router_of(route).router.computes
+
+
+def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
+    """Every route by its name; one in the modules of a pool by its name below their path."""
+    parts = [("", part) for part in graph.parts()]
+    parts += [(f"{path}.", Part(region.graph)) for path, region in graph.modules()]
+    return {path + route.name: (part, route) for path, part in parts for route in part.graph.of_kind(RouteNode)}
 
 
 def choices(graph: Graph) -> dict[str, Lowering]:
-    """The form that each route of a lowered graph has, by the route's name."""
-    return {
-        route.name: Lower(_form_of(route)).choice(part, route)
-        for part in graph.parts()
-        for route in part.graph.of_kind(RouteNode)
-    }
+    """The form that each route of a lowered graph has, by its path."""
+    routes = routes_by_path(graph).items()
+    return {path: Lower(_form_of(route)).choice(part, route) for path, (part, route) in routes}
 
 
 def _form_of(route: RouteNode) -> str:

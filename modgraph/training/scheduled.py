@@ -65,12 +65,18 @@ def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tu
 
 def _states(graph: Graph) -> dict[str, OpNode]:
     """The states of a graph by name, each module's of a pool too."""
-    own = {node.owner: node for node in _in(graph)}
-    pools = [pool for part in graph.parts() for pool in part.graph.of_kind(PoolNode)]
-    modules = [
-        (f"{pool.name}.{at}", pool.regions[0 if pool.alike else at]) for pool in pools for at in range(pool.size)
-    ]
-    return own | {f"{path}.{node.owner}": node for path, region in modules for node in _in(region.graph)}
+    pools = graph.pools().values()
+    return {node.owner: node for node in _in(graph)} | {
+        name: node for pool in pools for name, node in _of_modules(pool)
+    }
+
+
+def _of_modules(pool: PoolNode) -> Iterator[tuple[str, OpNode]]:
+    for at in range(pool.size):
+        graph, path = pool.region(at).graph, f"{pool.name}.{at}"
+        yield from ((f"{path}.{node.owner}", node) for node in _in(graph))
+        inner = (found for each in graph.of_kind(PoolNode) for found in _of_modules(each))
+        yield from ((f"{path}.{name}", node) for name, node in inner)
 
 
 def _in(graph: Graph) -> list[OpNode]:

@@ -115,7 +115,9 @@ class CircularImport(Diagnostic):
 
 
 class NotInRegion(Diagnostic):
-    """A pool's modules are made of ops, blocks and modules of their own."""
+    """A pool's modules are made of ops, blocks, modules, pools and routers of their own, which nothing outside reads. A
+    module, pool or router that is declared outside would be shared by all; losses, growth, scans and what must know of
+    padding belong to the model."""
 
     code = "MG226"
     message = "{what} cannot stand inside the modules of a pool"
