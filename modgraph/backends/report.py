@@ -14,7 +14,7 @@ from modgraph.backends.torch import Model, generator_for
 from modgraph.elaboration.sparsity import made_dense_by, support_of
 from modgraph.inspect.cost import cost_of
 from modgraph.ir import Graph, OpNode, RouteNode, longest
-from modgraph.passes import INFERENCE, apply_passes, choices, images
+from modgraph.passes import INFERENCE, apply_passes, choices, images, routes_by_path
 from modgraph.types import TensorType
 
 BATCH = 2
@@ -76,14 +76,13 @@ def _routes(graph: Graph) -> list[str]:
     """How each route is computed, and how in a bundle where that is another way."""
     here, exported = choices(graph), choices(apply_passes(graph, INFERENCE))
     facts, others, about = dict[str, str](), dict[str, str](), dict[str, str]()
-    for part in graph.parts():
-        for route in part.graph.of_kind(RouteNode):
-            name, uses, form = route.name, part.graph.uses(route.name), here[route.name]
-            about[name] = f" ({uses['pool']} by {uses['router']})"
-            facts[name] = f"{form.form}; {form.reason}{_made_dense(part.graph, route)}{_alone(part.graph, route)}"
-            other = exported.get(name, form)
-            if not form.exportable and other.form != form.form:
-                others[name] = f"{other.form}; {other.reason}"
+    for name, (part, route) in routes_by_path(graph).items():
+        uses, form = part.graph.uses(route.name), here[name]
+        about[name] = f" ({uses['pool']} by {uses['router']})"
+        facts[name] = f"{form.form}; {form.reason}{_made_dense(part.graph, route)}{_alone(part.graph, route)}"
+        other = exported.get(name, form)
+        if not form.exportable and other.form != form.form:
+            others[name] = f"{other.form}; {other.reason}"
     return [*told_of_routes(facts, about), *told_of_routes(others, when=" when exported")]
 
 
@@ -95,6 +94,7 @@ def _alone(graph: Graph, route: RouteNode) -> str:
     ops = [node.op for node in pool.region(0).graph.of_kind(OpNode)]
     own = next((op.name for op in ops if op.all_weights() and not (op.gathers or op.grouped)), None)
     reason = f"{own} has no grouped form" if own else "they are unlike" if not pool.alike else ""
+    reason = "they have pools of their own" if pool.has_pools else reason
     return f"; one after another on accelerators too: {reason}" if reason else ""
 
 

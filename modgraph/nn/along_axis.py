@@ -136,5 +136,5 @@ def _last(x: Tensor, axis: int) -> Tensor:
 
 
 def _is_one(x: Tensor, outer: int) -> bool:
-    """Whether a value with so many axes before an example's is one for all examples."""
-    return all(size == 1 for size in x.shape[:outer])
+    """Whether a value with so many axes before an example's is known to be one for all examples."""
+    return all(isinstance(size, int) and size == 1 for size in x.shape[:outer])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,47 +10,46 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from modgraph.backends.torch.construct import Namespace, expert_module, shared_parts
+from modgraph.backends.torch.construct import Namespace
 from modgraph.backends.torch.plan import Plan, needed
 from modgraph.backends.torch.run import plan
-from modgraph.ir import Graph, OpNode, PoolNode, Region, alike
+from modgraph.ir import Graph, OpNode, PoolNode, Region, RouteNode, alike
 from modgraph.nn import Gathered, Pool
 from modgraph.nn.grouped import SortedRows, Together, together
 from modgraph.nn.pool import taken_by_index
 
 
 class Expert(Namespace):
-    """One module of a pool: the region's graph over ops of its own."""
+    """One module of a pool: the region's graph over ops, pools and routers of its own, which `compile` computes."""
 
-    def __init__(self, region: Region, shared: Namespace | None) -> None:
+    def __init__(self, region: Region, compile: Callable[[Expert], Mapping[str, Callable[..., Any]]]) -> None:
         super().__init__()
         self.region = region
-        self.ops: dict[str, nn.Module] = {}
+        self.rank = len(region.argument_types[0].shape)
+        self.routes = bool(region.graph.of_kind(RouteNode))
+        self.computes: Mapping[str, Callable[..., Any]] = {}
         self.plan = Plan([], ())
-        made: dict[str, nn.Module] = {}
-        for node in region.graph.of_kind(OpNode):
-            name = node.owner if node.op.all_weights() else node.name
-            if name not in made:
-                made[name] = self.put(name, expert_module(region.graph, node, shared))
-            self.ops[node.name] = made[name]
-        self.plan = needed(plan(region.graph, self.ops, alike(region.graph)), region.results)
+        self.computes = compile(self)
+        self.plan = needed(plan(region.graph, self.computes, alike(region.graph)), region.results)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [..., message] gives [..., result]."""
-        return run_region(self.region, self.plan, x)
+        """x [..., message] gives [..., result]. Routes take one axis of examples, [B, message]."""
+        lead = x.shape[: x.dim() - self.rank]
+        if not self.routes or len(lead) == 1:
+            return run_region(self.region, self.plan, x)
+        y = run_region(self.region, self.plan, x.reshape(-1, *x.shape[len(lead) :]))
+        return y.reshape(*lead, *y.shape[1:])
 
 
 class CompiledPool(Pool):
     """A pool of experts. Each runs by itself, and their results are laid side by side at the end; experts that share
-    weights run together, op after op."""
+    weights run together, op after op, unless they have pools."""
 
-    def __init__(self, node: PoolNode) -> None:
-        shared = shared_parts(node)
-        experts = [Expert(node.region(module), shared) for module in range(node.size)]
+    def __init__(self, node: PoolNode, experts: list[Expert], shared: Namespace | None) -> None:
         super().__init__(experts, shared, len(node.message.shape), len(node.result.shape))
         self.region = node.region(0)
-        self.columns = _columns(self.region.graph, experts) if node.alike else {}
-        self.together = _by_rows(self.region, self.columns) if shared is not None else None
+        self.columns = _columns(self.region.graph, experts) if node.alike and not node.has_pools else {}
+        self.together = _by_rows(self.region, self.columns) if shared is not None and self.columns else None
         self.of_one = _by_index(self.region, self.columns)
 
     def rows(self, x: Tensor) -> Tensor:
@@ -92,9 +91,9 @@ def run_region(region: Region, plan: Plan, x: Tensor) -> Tensor:
     return result
 
 
-def _columns(region: Graph, experts: list[Expert]) -> dict[str, list[nn.Module]]:
+def _columns(region: Graph, experts: list[Expert]) -> dict[str, list[Any]]:
     """The same op of every module, by its name."""
-    return {op.name: [expert.ops[op.name] for expert in experts] for op in region.of_kind(OpNode)}
+    return {op.name: [expert.computes[op.name] for expert in experts] for op in region.of_kind(OpNode)}
 
 
 def _by_rows(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:

@@ -34,6 +34,8 @@ class File:
     classes: dict[str, str] = field(default_factory=dict)  # by text, the name
     weights: Mapping[str, GraphWeight] = field(default_factory=dict)  # of the model, by name
     by_index: set[Any] = field(default_factory=set)  # pools whose modules are taken by index
+    rules: Mapping[type, Callable[..., None]] = field(default_factory=dict)  # that write what is no op
+    hold: Callable[..., None] = lambda home, graph, prefix: None  # lets a class hold all weights of a graph
 
     def add(self, text: str, called: str) -> str:
         """The name of a class of this text, which stands in the file once."""
@@ -221,3 +223,8 @@ def _flat(made: Any) -> str:
 def _doc(text: str, indent: int) -> list[str]:
     lines = textwrap.wrap(f'"""{prose(text)}"""', LINE - indent, break_long_words=False)
     return [" " * indent + line for line in lines]
+
+
+def first(names: Sequence[str], path: str) -> int:
+    """The place of the first name at or below a path."""
+    return next((at for at, name in enumerate(names) if f"{name}.".startswith(f"{path}.")), len(names))

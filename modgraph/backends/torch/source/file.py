@@ -58,11 +58,11 @@ def source_of(model: Model) -> str:
 
     Raises `ModgraphError` for a layer that cannot be copied.
     """
-    file = File(weights={weight.name: weight for weight in weights_of(model.graph)})
+    file = File(weights={weight.name: weight for weight in weights_of(model.graph)}, rules=RULES, hold=held_all)
     file.by_index |= {route.pool for route in _routes(model.steps) if isinstance(route.form, selected.SelectedGathered)}
     home = Class(file, model)
     lines = _forward(model, home)
-    held_all(home, model._computed)
+    held_all(home, model._computed, "")
     home.after += frozen(home)
     text = home.text(_title(model), [lines])
     name = file.add(text, str(model.graph.name))

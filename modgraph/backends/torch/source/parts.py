@@ -40,7 +40,7 @@ def part_of(writer: Writer, scope: Scope, plan: Plan) -> None:
     inner.owners |= {called: [each] for called, each in zip(takes, scope.takes, strict=True)}
     Writer(inner, home, writer.graph, paths_of(root), writer.rules, prefix=f"{scope.path}.").write(scope.steps)
     found = inner.variables(gives)
-    held_all(home, writer.graph)
+    held_all(home, writer.graph, home.prefix)
     home.after += frozen(home)
     method = function(f"forward({', '.join(['self', *takes])})", [*inner.folded(), f"return {', '.join(found)}"])
     name_ = writer.home.file.add(

@@ -23,11 +23,12 @@ from modgraph.ir import OpNode, PoolNode, Result
 from modgraph.nn.pool import taken_by_index
 
 
-def made_pool(file: File, node: PoolNode, pool: CompiledPool) -> str:
-    """The call that makes a pool."""
+def made_pool(file: File, node: PoolNode, pool: CompiledPool, inside: str = "") -> str:
+    """The call that makes a pool; `inside` is what the names of its weights begin with in the module it is part of."""
     shared = pool._modules.get("shared")
     given = "shared" if shared is not None else ""
-    classes = [_expert_class(file, node, pool.expert(at), at, shared) for at in range(len(pool))]  # type: ignore[arg-type]
+    path = f"{inside}{node.name}"
+    classes = [_expert_class(file, node, path, pool.expert(at), at, shared) for at in range(len(pool))]  # type: ignore[arg-type]
     alike = len({*classes}) == 1
     calls = (
         f"{classes[0]}({given}) for _ in range({len(pool)})"
@@ -39,16 +40,16 @@ def made_pool(file: File, node: PoolNode, pool: CompiledPool) -> str:
     base = file.copied.needed((ALONE, "Pool"))
     if shared is None and pool not in file.by_index:
         return f"{base}({told})"
-    return f"{_own_class(file, node, pool, base, told)}()"
+    return f"{_own_class(file, node, path, pool, base, told)}()"
 
 
-def _own_class(file: File, node: PoolNode, pool: CompiledPool, base: str, told: str) -> str:
+def _own_class(file: File, node: PoolNode, path: str, pool: CompiledPool, base: str, told: str) -> str:
     """The class of a pool whose modules share weights, or are taken by index."""
     shared, home = pool._modules.get("shared"), Class(file, nn.Module())
     methods, init = [], [f"super().__init__({told})"]
     if shared is not None:
-        init = [*_shared(file, node, pool, shared), f"super().__init__({told}, shared=shared)"]
-        methods += [ALL, _rows(home, pool)]
+        init = [*_shared(file, path, pool, shared), f"super().__init__({told}, shared=shared)"]
+        methods += [ALL, _rows(home, pool)] if pool.together is not None else []
     if pool in file.by_index:
         methods.append(_gathered(home, pool))
     init += [f"self.{key} = {made}" for key, made in home.helpers.items()]
@@ -70,9 +71,9 @@ def _indented(text: str) -> list[str]:
     return [f"    {line}" if line else "" for line in text.splitlines()]
 
 
-def _shared(file: File, node: PoolNode, pool: CompiledPool, shared: nn.Module) -> list[str]:
+def _shared(file: File, path: str, pool: CompiledPool, shared: nn.Module) -> list[str]:
     """The line that makes what the modules have in common."""
-    home, region = Class(file, shared, f"{node.name}.shared."), pool.region.graph
+    home, region = Class(file, shared, f"{path}.shared."), pool.region.graph
     for op in region.of_kind(OpNode):
         if any(weight.shared for weight in op.op.all_weights()):
             path, positional, named = region.signature(op).constructor()
@@ -84,11 +85,11 @@ def _shared(file: File, node: PoolNode, pool: CompiledPool, shared: nn.Module) -
 # ------------------------------------------------------------ one module
 
 
-def _expert_class(file: File, node: PoolNode, expert: Expert, at: int, shared: nn.Module | None) -> str:
+def _expert_class(file: File, node: PoolNode, path: str, expert: Expert, at: int, shared: nn.Module | None) -> str:
     """The class of one module."""
     region = node.region(at)
-    home = Class(file, expert, f"{node.name}.{at}.")
-    body = Body(region.graph, *reads(expert.plan), outer="...")
+    home = Class(file, expert, f"{path}.{at}.")
+    body = Body(region.graph, *reads(expert.plan), outer="B" if expert.routes else "...", taken=("lead",))
     (argument,) = region.arguments
     x = body.argument(Result(argument), argument)
     has_shared = any(weight.shared for op in region.graph.of_kind(OpNode) for weight in op.op.all_weights())
@@ -103,12 +104,24 @@ def _expert_class(file: File, node: PoolNode, expert: Expert, at: int, shared: n
             assert shared is not None
             return resolve(path).Own, [name(at_path("shared", shared, op.owner)), width], {}
 
-    ExpertWriter(body, home, region.graph, paths_of(expert), inside=True).write(expert.plan.steps)
-    (result,) = body.returned(expert.plan.wanted)
-    home.after += starts(home, home.members)
+    writer = ExpertWriter(body, home, region.graph, paths_of(expert), file.rules, inside=not expert.routes)
+    writer.write(expert.plan.steps)
+    if expert.routes:
+        lines = _of_one_batch(body, expert, x)
+    else:
+        (result,) = body.returned(expert.plan.wanted)
+        lines = [*body.folded(), f"return {result}"]
+    file.hold(home, region.graph, "")
     doc = f"One module of {_last(node)}: {_shape(node.message)} to {_shape(node.result)}."
-    method = function(f"forward(self, {x})", [*body.folded(), f"return {result}"])
+    method = function(f"forward(self, {x})", lines)
     return file.add(home.text(doc, [method], given=", shared" if has_shared else ""), _last(node))
+
+
+def _of_one_batch(body: Body, expert: Expert, x: str) -> list[str]:
+    """The lines of a module with routes, which takes all axes before those of a message as one."""
+    (result,) = body.variables(expert.plan.wanted)
+    before = [f"lead = {x}.shape[:-{expert.rank}]", f"{x} = {x}.reshape(-1, *{x}.shape[-{expert.rank}:])"]
+    return [*before, *body.folded(), f"return {result}.reshape(*lead, *{result}.shape[1:])"]
 
 
 def _shape(type_: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from modgraph.backends.torch.route import CompiledRoute
 from modgraph.backends.torch.run import Step
@@ -59,7 +60,9 @@ def _shown(writer: Writer, step: Step, results: list[Result]) -> None:
 def pool_of(writer: Writer, step: Step, route: CompiledRoute) -> str:
     """The expression for a route's pool, which the class holds."""
     node = writer.graph.pool_of(writer.graph[step.node])  # type: ignore[arg-type]
-    return writer.home.held(writer.paths[id(route.pool)], lambda: made_pool(writer.home.file, node, route.pool))
+    inside = writer.home.prefix.removesuffix(writer.prefix)
+    made = partial(made_pool, writer.home.file, node, route.pool, inside)
+    return writer.home.held(writer.paths[id(route.pool)], made)
 
 
 def _common(writer: Writer, step: Step, make: str, called: str) -> str:
