@@ -21,6 +21,7 @@ import onnx_ir
 from numpy.typing import NDArray
 
 from modgraph.backends.errors import NothingToRound
+from modgraph.backends.onnx.permute import axes_of_inner_modules
 from modgraph.backends.onnx.trace import Traced, cleaned, quiet
 from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
@@ -63,7 +64,9 @@ def _to_round(model: Model) -> frozenset[Print]:
     What it has computed from weights, the normalised keys of a router for one, is not among them.
     """
     routers = tuple(f"{node.name}." for part in model.graph.parts() for node in part.graph.of_kind(RouterNode))
-    weights = [tensor.numpy() for name, tensor in model.state_dict().items() if not name.startswith(routers)]
+    inner = axes_of_inner_modules(model.graph)
+    names = [name for name in model.state_dict() if name not in inner and not name.startswith(routers)]
+    weights = [model.state_dict()[name].numpy() for name in names]
     return frozenset(_print(form) for weight in weights if weight.ndim == 2 for form in (weight, weight.T))
 
 

@@ -12,7 +12,7 @@ import torch
 from onnx import numpy_helper
 
 from modgraph.backends.torch import Model
-from modgraph.ir import Graph, RouteNode, module_axes
+from modgraph.ir import Graph, RouteNode, module_axes, weights_of
 
 Axes = Mapping[str, int]  # of modules, by the name of a router's weight
 
@@ -27,6 +27,18 @@ def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[
     }
     turned = selected if pools is None else selected & {*pools}
     return {name: of.axis for name, of in module_axes(graph).items() if any(pool.name in turned for pool in of.pools)}
+
+
+def axes_of_inner_modules(graph: Graph) -> dict[str, int]:
+    """The same of pools inside pools, which keep no records: in other orders, all of their modules are reached."""
+    names = {
+        region.graph.pool_of(route).axis.name
+        for _, region in graph.modules()
+        for route in region.graph.of_kind(RouteNode)
+        if region.graph.router_of(route).router.chooses_along is not None
+    }
+    along = ((weight.name, [axis.name for axis in weight.axes]) for weight in weights_of(graph))
+    return {name: at for name, axes in along for at, axis in enumerate(axes) if axis in names}
 
 
 @contextmanager

@@ -6,15 +6,18 @@ to module m, and may record what it ranks modules by, in the same shape.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.onnx.gate_calls import gate_calls
 from modgraph.backends.torch import Computed, Model
+from modgraph.backends.torch.pool import Expert
 from modgraph.declare import CHOSEN, RANKING, Role
 from modgraph.ir import Graph, PoolNode, RouteNode
 from modgraph.routers import Router
@@ -79,15 +82,18 @@ class Decisions:
             if not route.chooses:
                 self.reached[route.pool.name].update(range(route.pool.size))
 
-    def clear_calls(self, examples: Examples, size: int, lengths: Lengths) -> tuple[Batch, Computed]:
+    def clear_calls(
+        self, examples: Examples, size: int, lengths: Lengths, inside: bool = False
+    ) -> tuple[Batch, Computed]:
         """A batch of examples whose decisions hang on no rounding, and what the model makes of it; others are replaced,
-        and counted.
+        and counted. Those of pools inside pools count where it is asked for.
         """
         batch = examples.draw(0, size, lengths)
         computed = self._computed(batch)
         drawn = size
         for _ in range(ROUNDS):
             close = self._close(batch, computed)
+            close = close | self.close_inside(batch) if inside else close
             count = int(close.sum())
             if count == 0:
                 break
@@ -99,6 +105,25 @@ class Decisions:
                 batch[name][close] = values
             computed = self._computed(batch)
         return batch, computed
+
+    @property
+    def chooses_inside(self) -> bool:
+        """Whether a pool inside a pool has a router that selects."""
+        return any(True for _ in _choices_inside(self.model))
+
+    def close_inside(self, batch: Batch) -> Tensor:
+        """Which examples have a close call in a pool inside a pool, whose routes keep no records: [B]. Each is computed
+        by itself."""
+        found, gaps = list[Tensor](), list[Tensor]()
+        inside = [*_choices_inside(self.model)]
+        hooks = [chosen.register_forward_hook(partial(_note_gap, gaps, axis)) for chosen, axis in inside]
+        for at in range(len(next(iter(batch.values())))):
+            gaps.clear()
+            self._computed({name: value[at : at + 1] for name, value in batch.items()})
+            found.append(smallest(gaps, 1))
+        for hook in hooks:
+            hook.remove()
+        return torch.cat(found) < CLOSE
 
     def see(self, routing: Mapping[str, Tensor]) -> None:
         """Note the modules that a batch reached."""
@@ -128,6 +153,22 @@ class Decisions:
         gaps += [call.gap(tuple(found[each] for each in call.compared), batch) for call in self.gates]
         size = len(next(iter(batch.values())))
         return smallest(gaps, size) < CLOSE
+
+
+def _choices_inside(model: Model) -> Iterator[tuple[nn.Module, int]]:
+    """What selects in pools inside pools, and along which axis."""
+    for expert in (each for each in model.modules() if isinstance(each, Expert)):
+        graph = expert.region.graph
+        for route in graph.of_kind(RouteNode):
+            along = graph.router_of(route).router.chooses_along
+            if along is not None:
+                yield expert.computes[route.name].router, AXES[along]  # type: ignore[attr-defined]
+
+
+def _note_gap(gaps: list[Tensor], axis: int, module: nn.Module, operands: Any, records: Any) -> None:
+    """Note how close the call was of what selects; nothing where no message came."""
+    if records.scores.numel():
+        gaps.append(gap(records.selected[None], records.scores[None], axis))
 
 
 def gap(selected: Tensor, scores: Tensor, axis: int = -1) -> Tensor:

@@ -22,7 +22,7 @@ from modgraph.backends.errors import CannotExport
 from modgraph.backends.onnx.examples import Examples
 from modgraph.backends.onnx.operators import OPSET, operators
 from modgraph.backends.onnx.optimize import optimize
-from modgraph.backends.onnx.permute import axes_of_modules, kept_apart
+from modgraph.backends.onnx.permute import axes_of_inner_modules, axes_of_modules, kept_apart
 from modgraph.backends.onnx.program import NotCaptured, program_of
 from modgraph.backends.onnx.trim import trim
 from modgraph.backends.torch import Model
@@ -94,7 +94,7 @@ def trace(model: Model, examples: Examples) -> Traced:
             traced = exporter._exported_program_to_onnx_program(program, registry=operators()).model
             _name_weights(traced.graph, model)
             convert_version(traced, OPSET)
-            with kept_apart(traced.graph, axes_of_modules(graph)):
+            with kept_apart(traced.graph, {**axes_of_modules(graph), **axes_of_inner_modules(graph)}):
                 optimize(traced)
         except (NotCaptured, torch.onnx.errors.OnnxExporterError) as error:
             raise ModgraphError([CannotExport(reason=_reason(error))]) from error
