@@ -15,7 +15,7 @@ from typing import Any
 from modgraph.declare import Signature, product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.inspect.natural import natural
-from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
+from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Region, Result, RouteNode, ScanNode, weights_of
 from modgraph.routers import PoolTypes
 from modgraph.types import Axis, Misfit, TensorType
 
@@ -144,18 +144,22 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list
     decisions = product(signature.axes.lead or ())
     messages = decisions * router.router.senders_in(signature)
     messages *= graph.same_messages(route)[0] == route  # the others take them from the first
-    modules = [_module_macs(region.graph, lengths) for region in pool.regions]
-    every = sum(modules) * (pool.size if pool.alike else 1)
-    active = decisions * router.router.active_messages(signature, pool.size) * max(modules)
+    modules = [_module_macs(region, lengths) for region in pool.regions]
+    times = messages * (pool.size if pool.alike else 1)
+    every, of_all = (times * sum(each) for each in zip(*modules, strict=True))
+    chosen = decisions * router.router.active_messages(signature, pool.size) * max(active for _, active in modules)
     routing = decisions * signature.axes.call(router.router.macs)
     return [
-        (pool.name, messages * every, min(messages * every, active)),
+        (pool.name, every, min(of_all, chosen)),
         (router.name, routing, routing),
     ]
 
 
-def _module_macs(region: Graph, lengths: dict[str, int]) -> int:
-    return sum(_macs(fixed_signature(region.signature(node), lengths, node.name)) for node in region.of_kind(OpNode))
+def _module_macs(region: Region, lengths: dict[str, int]) -> tuple[int, int]:
+    """Those of one message, of every module of pools inside and of the selected ones."""
+    nodes = _predicting(region.graph, region.results)
+    found = [each for node in nodes for each in _macs_of(region.graph, node, lengths)]
+    return sum(macs for _, macs, _ in found), sum(active for _, _, active in found)
 
 
 def fixed_signature(signature: Signature, lengths: Mapping[str, int], node: str) -> Signature:

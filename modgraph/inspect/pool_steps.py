@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modgraph.declare import Signature, Use, Weight, numbers
-from modgraph.inspect.cost import fixed, fixed_signature
-from modgraph.ir import Graph, OpNode, PoolNode, Region, Result, below
+from modgraph.inspect.cost import fixed, fixed_route_signature, fixed_signature
+from modgraph.ir import Graph, OpNode, PoolNode, Region, Result, RouteNode, below
 from modgraph.tape import Tape, Value
 
 OnTape = Callable[[Graph, OpNode, Signature, tuple[Value, ...]], tuple[Value, ...]]
+RouteOnTape = Callable[[Graph, RouteNode, tuple[Value, ...]], tuple[Value, ...]]
 
 
 @dataclass(frozen=True)
 class PoolOnTape:
-    """A pool's modules; `weights` are those of the whole model by name."""
+    """A pool's modules; `weights` are those of the whole model by name, a pool's inside a pool below a `prefix`."""
 
     pool: PoolNode
     tape: Tape
     weights: Mapping[str, Value]
     lengths: Mapping[str, int]
     made: dict[tuple[Any, ...], Value] = field(default_factory=dict)
+    prefix: str = ""
 
     @property
     def size(self) -> int:
@@ -64,7 +66,11 @@ class PoolOnTape:
     def share_weights(self) -> bool:
         """Whether modules have weights in common, so that they run together."""
         ops = self.pool.region(0).graph.of_kind(OpNode)
-        return self.pool.alike and any(weight.shared for node in ops for weight in node.op.all_weights())
+        return (
+            self.pool.alike
+            and not self.pool.has_pools
+            and any(weight.shared for node in ops for weight in node.op.all_weights())
+        )
 
     def _beside(self, messages: Sequence[Value], rows: float) -> Value:
         """Each module on a message of its own, and their results side by side."""
@@ -75,7 +81,18 @@ class PoolOnTape:
         def op(graph: Graph, node: OpNode, signature: Signature, operands: tuple[Value, ...]) -> tuple[Value, ...]:
             return node.op.on_tape(Use(self.tape, signature, rows, self._of(node, module)), *operands)
 
-        return self._run(self.pool.region(module), x, op)
+        common: dict[tuple[Any, ...], Value] = {}
+
+        def route(graph: Graph, node: RouteNode, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+            pool, router, prefix = graph.pool_of(node), graph.router_of(node), f"{self._place(str(module))}."
+            assert node.lowering is not None, f"{node.name} is not lowered"
+            names = [weight.name for weight in router.router.all_weights()]
+            weights = {name: self.weights[below(prefix + router.name, name)] for name in names}
+            use = Use(self.tape, fixed_route_signature(graph, node, self.lengths), rows, weights)
+            modules = replace(self, pool=pool, made=common, prefix=prefix)
+            return router.router.on_tape(use, modules, node.lowering, *operands)
+
+        return self._run(self.pool.region(module), x, op, route)
 
     def _together(self, x: Value, rows: float, write: Callable[..., tuple[Value, ...]]) -> Value:
         def op(graph: Graph, node: OpNode, signature: Signature, operands: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -109,13 +126,20 @@ class PoolOnTape:
         }
         return node.op.on_tape(Use(self.tape, use.signature, use.rows, taken), *operands)
 
-    def _run(self, region: Region, x: Value, write: OnTape) -> Value:
+    def _run(self, region: Region, x: Value, write: OnTape, route: RouteOnTape | None = None) -> Value:
         (argument,) = region.arguments
-        values = {Result(argument): x}
-        for node in region.graph.of_kind(OpNode):
-            operands = tuple(values[source] for source in region.graph.inputs(node.name).values())
-            signature = fixed_signature(region.graph.signature(node), self.lengths, node.name)
-            results = write(region.graph, node, signature, operands)
+        graph, values = region.graph, {Result(argument): x}
+        for node in graph:
+            operands = tuple(values[source] for source in graph.inputs(node.name).values())
+            match node:
+                case OpNode():
+                    signature = fixed_signature(graph.signature(node), self.lengths, node.name)
+                    results = write(graph, node, signature, operands)
+                case RouteNode():
+                    assert route is not None, "modules with pools run one by one"
+                    results = route(graph, node, operands)
+                case _:
+                    continue
             values.update({Result(node.name, index): value for index, value in enumerate(results)})
         return values[region.results[0]]
 
@@ -134,4 +158,8 @@ class PoolOnTape:
 
     def _name(self, node: OpNode, weight: Weight, module: int) -> str:
         place = "shared" if weight.shared and self.pool.alike else str(module)
-        return below(f"{self.pool.name}.{place}.{node.owner}", weight.name)
+        return below(f"{self._place(place)}.{node.owner}", weight.name)
+
+    def _place(self, module: str) -> str:
+        """Where the weights of a module stand, or those that all share."""
+        return f"{self.prefix}{self.pool.name}.{module}"

@@ -17,7 +17,7 @@ from modgraph.inspect.diff.level import Level
 from modgraph.inspect.diff.values import Entry
 
 Colours = dict[str, int]
-UNNAMED = "inputs lengths uses owner shares label regions".split()  # facts that are names, or edges
+UNNAMED = "inputs lengths uses owner shares inside label regions".split()  # facts that are names, or edges
 
 
 class Palette:

@@ -15,7 +15,7 @@ from modgraph.vocabulary import find_decision, find_op
 Facts = dict[str, Any]
 Names = Mapping[str, str]
 
-PLAIN = ("kind", "is", "initial", "frozen", "size", "grown", "shares", "lowering", "carried")
+PLAIN = ("kind", "is", "initial", "frozen", "size", "grown", "shares", "inside", "lowering", "carried")
 OUTPUT = "output."  # what the name of an output begins with in a spec; its label follows
 
 
@@ -163,6 +163,8 @@ class Renames:
                 return self.nodes.get(value, value)
             case "shares":
                 return self.nodes.get(value, self.axes.get(value, value))
+            case "inside":
+                return self._path(value)
             case "owner":
                 return self.owners.get(value, value)
             case "types":
@@ -173,6 +175,11 @@ class Renames:
                 return self._region(int(rest), value)
             case _:
                 return value
+
+    def _path(self, value: str) -> str:
+        """The path of a pool's modules, which is that of their axis; one of unlike modules has a number behind it."""
+        pool, _, at = value.rpartition(".")
+        return f"{self.axes[pool]}.{at}" if pool in self.axes and at.isdigit() else self.axes.get(value, value)
 
     def type(self, value: Any) -> Any:
         renamed = {**value, "shape": [self._axis(axis) for axis in value["shape"]]}

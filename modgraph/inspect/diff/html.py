@@ -89,8 +89,11 @@ def _ids(graph: Graph) -> dict[str, str]:
 
 def _in_pool(pool: PoolNode) -> Iterator[tuple[str, str]]:
     for at, region in enumerate(pool.regions):
+        place, id = f"{pool.name}/{at}/", f"{pool.name}/{'' if pool.alike else f'{at}/'}"
         for node in region.graph:
-            yield f"{pool.name}/{at}/{node.name}", f"{pool.name}/{'' if pool.alike else f'{at}/'}{node.name}"
+            yield f"{place}{node.name}", f"{id}{node.name}"
+            inner = _in_pool(node) if isinstance(node, PoolNode) else ()
+            yield from ((f"{place}{below}", f"{id}{each}") for below, each in inner)
 
 
 # ------------------------------------------------------------ beside the graphs

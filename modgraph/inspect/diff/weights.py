@@ -68,8 +68,16 @@ def _scopes(graph: Graph) -> Iterator[tuple[str, str]]:
     for part in graph.parts():
         level = f"{part.scan.name}/0/" if part.scan else ""
         yield level, ""
-        for pool in part.graph.of_kind(PoolNode):
-            yield from ((f"{level}{pool.name}/{at}/",) * 2 for at in range(len(pool.regions)))
+        yield from ((place, place) for place in _modules(part.graph, level))
+
+
+def _modules(graph: Graph, level: str) -> Iterator[str]:
+    """The places of pools' modules in a graph, those of pools inside pools too."""
+    for pool in graph.of_kind(PoolNode):
+        for at, region in enumerate(pool.regions):
+            place = f"{level}{pool.name}/{at}/"
+            yield place
+            yield from _modules(region.graph, place)
 
 
 class _Names:
@@ -110,9 +118,15 @@ class _Names:
         used = (node.owner for node in there if scope or not lies_below(node.owner, self.gone))
         return {owner: after.get(owner, owner) for owner in used}
 
+    def _in_module(self, graph: Graph, level: str) -> Names:
+        """The owners of weights in a module, and what they have become."""
+        inner = (each for each in graph.of_kind(PoolNode) if level + each.name not in self.removed)
+        names = {old: new for pool in inner for old, new in self._of_pool(pool, level + pool.name)}
+        return {**self._owners(graph, level, level), **names}
+
     def _of_pool(self, pool: PoolNode, place: str) -> Iterator[tuple[str, str]]:
         name = self.moved.get(place, pool.name)
-        regions = [self._owners(each.graph, f"{place}/{at}/", f"{place}/{at}/") for at, each in enumerate(pool.regions)]
+        regions = [self._in_module(each.graph, f"{place}/{at}/") for at, each in enumerate(pool.regions)]
         for module in [*range(pool.size), *(["shared"] if pool.alike else [])]:
             owners = regions[0 if pool.alike else int(module)]
             yield from ((f"{pool.name}.{module}.{old}", f"{name}.{module}.{new}") for old, new in owners.items())

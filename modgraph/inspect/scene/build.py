@@ -86,9 +86,9 @@ class _Builder:
             case OpNode():
                 return self.op(graph, node, plain, inside=bool(prefix))
             case PoolNode():
-                return self.pool(node, plain)
+                return self.pool(node, plain, inside=bool(prefix))
             case RouterNode():
-                return self.router(node, plain)
+                return self.router(node, plain, inside=bool(prefix))
             case RouteNode():
                 return _route(graph, node, plain)
             case GrowthNode():
@@ -121,37 +121,38 @@ class _Builder:
             notes=notes,
         )
 
-    def pool(self, node: PoolNode, box: Box) -> Box:
+    def pool(self, node: PoolNode, box: Box, inside: bool) -> Box:
+        """A pool's box; what one inside a module costs is counted at the pool around it."""
         children: tuple[Box, ...] = ()
-        for module, (region, prefix) in enumerate(zip(node.regions, prefixes(node), strict=True)):
+        for module, (region, prefix) in enumerate(zip(node.regions, prefixes(node, box.id), strict=True)):
             leaves = [Leaf(self.box(region.graph, each, prefix), each.name) for each in self.in_order(region.graph)]
-            inside = nested(leaves, prefix)
+            boxes = nested(leaves, prefix)
             if node.alike:
-                children = inside
+                children = boxes
             else:
-                children += (Box(id=prefix[:-1], kind="block", label=f"module {module}", children=inside),)
+                children += (Box(id=prefix[:-1], kind="block", label=f"module {module}", children=boxes),)
         grown = (f"the last {node.grown} were added to a trained pool",) if node.grown else ()
         shares = (f"its modules are those of {node.shares}",) if node.shares else ()
         return replace(
             box,
             detail=f"{node.size} modules: {node.message} → {node.result}",
             settings=(("modules", str(node.size)),),
-            cost=of_pool(node, self.own),
-            weights=self.rows(f"{node.name}.shared") + self.rows(f"{node.name}.0"),
+            cost=Cost() if inside else of_pool(node, self.own),
+            weights=() if inside else self.rows(f"{node.name}.shared") + self.rows(f"{node.name}.0"),
             children=children,
             count=node.size if node.alike else 1,
             notes=grown + shares,
         )
 
-    def router(self, node: RouterNode, box: Box) -> Box:
+    def router(self, node: RouterNode, box: Box, inside: bool) -> Box:
         records = tuple(Row(each.name, each.axes, each.role.value) for each in node.router.records)
         return replace(
             box,
             detail=_brief(node.router),
             help=_help(node.router),
             settings=_settings(node.router),
-            cost=self.own.get(node.name, Cost()),
-            weights=self.rows(node.name),
+            cost=Cost() if inside else self.own.get(node.name, Cost()),
+            weights=() if inside else self.rows(node.name),
             records=records,
             notes=("frozen",) if node.frozen else (),
         )

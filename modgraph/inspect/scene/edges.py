@@ -22,7 +22,7 @@ def edges_of(graph: Graph, ids: Mapping[str, str]) -> Iterator[Edge]:
             yield from edges_of(node.region.graph, inside)
             yield from _carried(node)
         elif isinstance(node, PoolNode):
-            for region, prefix in zip(node.regions, prefixes(node), strict=True):
+            for region, prefix in zip(node.regions, prefixes(node, ids[node.name]), strict=True):
                 yield from edges_of(region.graph, {each.name: prefix + each.name for each in region.graph})
 
 
@@ -50,9 +50,9 @@ def _edge(graph: Graph, result: Result, source: str, target: str, kind: str, slo
     return Edge(source, target, kind, slot, str(type_), short_type(type_))
 
 
-def prefixes(pool: PoolNode) -> list[str]:
-    """What ids of a pool's regions begin with."""
-    return [f"{pool.name}/"] if pool.alike else [f"{pool.name}/{module}/" for module in range(pool.size)]
+def prefixes(pool: PoolNode, box: str) -> list[str]:
+    """What ids of the regions of a pool begin with, whose box has an id."""
+    return [f"{box}/"] if pool.alike else [f"{box}/{module}/" for module in range(pool.size)]
 
 
 def short_type(type_: TensorType) -> str:
