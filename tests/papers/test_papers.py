@@ -67,6 +67,15 @@ def deepseek_moe(w: Weights, x: Tensor) -> dict[str, Tensor]:
     return {"z": torch.stack(rows)}
 
 
+def hierarchical_mixture(w: Weights, x: Tensor) -> dict[str, Tensor]:
+    def branch(i: int) -> Tensor:
+        name = f"branch.{i}.mixture"
+        experts = torch.stack([mapped(w, f"{name}.expert.{j}.linear", x) for j in range(2)])
+        return mapped(w, f"{name}.y.linear", x).softmax(-1) @ experts
+
+    return {"logits": mapped(w, "logits.linear", x).softmax(-1) @ torch.stack([branch(i) for i in range(3)])}
+
+
 def mechanisms(w: Weights, x: Tensor) -> dict[str, Tensor]:
     h, means = torch.zeros(5, 8, dtype=x.dtype), []
     for v in x:
@@ -128,7 +137,7 @@ def perceiver(w: Weights, x: Tensor) -> dict[str, Tensor]:
     return {"logits": mapped(w, "logits.linear", z.mean(0))}
 
 
-PAPERS = (deepseek_moe, mechanisms, mixture_of_depths, multi_gate, neural_interpreter, perceiver)
+PAPERS = (deepseek_moe, hierarchical_mixture, mechanisms, mixture_of_depths, multi_gate, neural_interpreter, perceiver)
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda each: each.__name__)

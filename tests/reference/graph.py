@@ -100,7 +100,8 @@ def _route(node: Record, operands: list[Value], frame: Frame, known: Mapping[str
     region = pool["regions"][0]
     types = {each["name"]: each["types"] for each in region["nodes"]}
     ((source, index),) = region["results"]
-    axis = Type.read({"dtype": "float", "shape": [{"name": pool.get("shares") or pool["name"], "size": pool["size"]}]})
+    named = ".".join(filter(None, [pool.get("inside"), pool.get("shares") or pool["name"]]))
+    axis = Type.read({"dtype": "float", "shape": [{"name": named, "size": pool["size"]}]})
     route = Route(
         router=router["is"],
         settings=router["settings"],

@@ -46,6 +46,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "specs/zoo/switch.mod": {"vocabulary": 9, "dim": 8, "hidden": 6, "depth": 1, "heads": 2, "experts": 3},
     "specs/zoo/mixtral.mod": {"vocab_size": 9, "hidden_size": 8, "num_hidden_layers": 1, "num_local_experts": 4},
     "tests/papers/deepseek_moe.mod": {},
+    "tests/papers/hierarchical_mixture.mod": {},
     "tests/papers/mechanisms.mod": {},
     "tests/papers/mixture_of_depths.mod": {},
     "tests/papers/mt_rmn_alone.mod": {},

@@ -18,6 +18,8 @@ def a_pool(writer: Writer, message: int, keeps: bool = False) -> tuple[Pool, Ten
     if kind < 0.3:
         kinds = [each.format(w=out) for each in UNLIKE] + (["identity", "dropout(0.3)"] if out == message else [])
         text, result = f"pool {name} = [{', '.join(rng.choice(kinds) for _ in range(size))}]", floats(out)
+    elif kind < 0.34:
+        text, result = f"pool {name}[{size}] = {_nested(writer, out, rng.choice((1, 1, 2)))}", floats(out)
     elif kind < 0.4:
         block = writer.names.fresh("unit")
         writer.define(
@@ -39,3 +41,34 @@ def a_pool(writer: Writer, message: int, keeps: bool = False) -> tuple[Pool, Ten
     pool = Pool(name, size, message)
     writer.pools[name] = pool
     return pool, result
+
+
+DECIDES = (
+    "linear(1) | linear({n}) | linear(1, noise=0.1, capacity=1.5) | cosine(1, width=3) | noisy_top_k({n}) | "
+    "noisy_top_k(1, noise=false) | agreement(2) | fixed | truncated_kernel"
+).split(" | ")
+SENT = (
+    "v -> inner by ({s} -> softmax)",
+    "v -> inner by (({s} -> softmax) * ({s} -> top_k(1)))",
+    "v -> inner by (({s}, {s} -> top_k({n})) -> masked_softmax)",
+    "v -> inner -> mean(axis=inner)",
+    "(v -> inner) by ({s} -> sigmoid) over inner",
+)
+
+
+def _nested(writer: Writer, out: int, depth: int) -> str:
+    """A block with a pool of its own, by a router or by weights; that of a pool again where it is deeper."""
+    rng, size = writer.rng, writer.rng.choice((1, 2, 3))
+    unlike = rng.sample([each.format(w=out) for each in UNLIKE], size)
+    inner = (
+        f"pool inner[{size}] = {rng.choice(unlike)}" if writer.chance(0.7) else f"pool inner = [{', '.join(unlike)}]"
+    )
+    inner = inner if depth == 1 else f"pool inner[{size}] = {_nested(writer, out, depth - 1)}"
+    n = rng.randint(1, size)
+    if writer.chance(0.5):
+        means = [f"router gate = {rng.choice(DECIDES).format(n=n)}", "y = v -> inner by gate"]
+    else:
+        means = [f"y = {rng.choice(SENT).format(s='(v -> linear(inner))', n=n)}"]
+    block = writer.names.fresh("nest")
+    writer.define(f"block {block}(k={out}) {{", ["input v: float[d]", inner, *means, "output y"])
+    return block
