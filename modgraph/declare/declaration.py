@@ -8,6 +8,7 @@ names and reference pages are all read from there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, dataclass_transform
 
 from modgraph.declare.registry import Registered
@@ -82,6 +83,7 @@ class Declaration(_Declared, Registered):
         return tuple(operand.name for operand in self.operands[: max(count, self.fewest())])
 
     @classmethod
+    @cache
     def fewest(cls) -> int:
         """How many operands there are at least, where their number is said."""
         return sum(not operand.optional for operand in cls.operands)

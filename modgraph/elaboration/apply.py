@@ -62,5 +62,5 @@ def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -
     )
     if not site.add(node, span, inputs, padded=signature.padded()):
         return POISON
-    results = tuple(Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results))
+    results = tuple([Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results)])
     return results[0] if len(results) == 1 else TensorTuple(results)

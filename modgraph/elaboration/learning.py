@@ -76,12 +76,12 @@ def _find_compared(graph: Graph) -> set[Result]:
     found: set[Result] = set()
     for node in graph:
         compares = isinstance(node, TargetNode) or (isinstance(node, OpNode) and node.op.compares is not None)
-        results = [Result(node.name, index) for index in range(len(node.types))]
         if compares or not found.isdisjoint(graph.inputs(node.name).values()):
-            found.update(results)
+            found.update([Result(node.name, index) for index in range(len(node.types))])
         elif isinstance(node, ScanNode):
             inside = _find_compared(node.region.graph)
-            found.update(each for each in results if inside & {node.stacked[each.index], *node.following})
+            stacked = enumerate(node.stacked)
+            found.update(Result(node.name, index) for index, each in stacked if inside & {each, *node.following})
     return found
 
 

@@ -255,12 +255,13 @@ class Site:
             what = f'what must know the padding of "{next(iter(padded))}"'
             self.tell(NotInRegion(span=span, what=what, way_out="apply it to the value before or after the pool"))
             return False
-        if any(len(type_.shape) > MOST_AXES for type_ in node.types):
-            self.tell(TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES))
-            return False
-        if any(prod(axis.size or 1 for axis in type_.shape) > MOST_NUMBERS for type_ in node.types):
-            self.tell(TooLarge(span=span, what="this value has too many numbers", limit=MOST_NUMBERS))
-            return False
+        for type_ in node.types:
+            if len(type_.shape) > MOST_AXES:
+                self.tell(TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES))
+                return False
+            if prod([axis.size or 1 for axis in type_.shape]) > MOST_NUMBERS:
+                self.tell(TooLarge(span=span, what="this value has too many numbers", limit=MOST_NUMBERS))
+                return False
         self.context.count_node(span)
         self.context.spend(len(node.name), span)
         given = {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}

@@ -35,14 +35,12 @@ N = TypeVar("N", bound=Node)
 
 
 class _Sources(NamedTuple):
-    """What a node reads: results by slot, lengths by axis, its pool and router by role."""
+    """What a node reads: results by slot, lengths by axis, its pool and router by role; and the names of all."""
 
     inputs: dict[str, Result]
     lengths: dict[str, Result]
     uses: dict[str, str]
-
-    def names(self) -> list[str]:
-        return [*[result.node for result in (*self.inputs.values(), *self.lengths.values())], *self.uses.values()]
+    names: list[str]
 
 
 class Graph:
@@ -73,11 +71,13 @@ class Graph:
         """Add a node whose sources are already there: what flows into its slots, the pool and router it uses, and the
         lengths of examples by the name of an axis."""
         assert node.name not in self._nodes, f"two nodes are called {node.name}"
-        sources = _Sources(dict(inputs or {}), dict(lengths or {}), dict(uses or {}))
-        for source in sources.names():
+        inputs, lengths, uses = dict(inputs or {}), dict(lengths or {}), dict(uses or {})
+        names = [*[result.node for result in (*inputs.values(), *lengths.values())], *uses.values()]
+        for source in names:
             assert source in self._nodes, f"{node.name} reads {source}, which is not there"
             self._users[source][node.name] = None
-        self._nodes[node.name], self._sources[node.name], self._users[node.name] = node, sources, {}
+        self._sources[node.name] = _Sources(inputs, lengths, uses, names)
+        self._nodes[node.name], self._users[node.name] = node, {}
         self._kinds[type(node)][node.name] = node
         return node
 
@@ -133,7 +133,7 @@ class Graph:
         found = set(names)
         pending = list(found)
         while pending:
-            new = [name for name in self._sources[pending.pop()].names() if name not in found]
+            new = [name for name in self._sources[pending.pop()].names if name not in found]
             found.update(new)
             pending += new
         return found
