@@ -24,6 +24,7 @@ MOST_STEPS = 1_000_000  # of about two microseconds
 STATEMENT, CALL, BLOCK, MISTAKE = 4, 4, 40, 200  # steps that these take besides those of their parts
 OPERAND, RECORD, NAME = 8, 16, 10  # of an op, of a router, compared with a misspelt one
 DEEPEST_USE = 50
+DEEPEST_POOL = 16  # pools inside pools; a stored graph has four levels for each
 MOST_ERRORS = 50
 
 
@@ -81,6 +82,7 @@ class Context:
         self.tensors = 0
         self.steps = 0
         self.depth = 0
+        self.pools = 0  # whose modules are being elaborated, each inside another
         self.active_blocks: list[int] = []
         self.uses: list[Span] = []  # of routers whose bodies are put in
         self.applied: list[tuple[Span, Span]] = []  # where something is written, and where it is being applied
@@ -184,6 +186,17 @@ class Context:
 
     def leave(self) -> None:
         self.depth -= 1
+
+    @contextmanager
+    def in_modules(self, span: Span) -> Iterator[None]:
+        """While the modules of a pool are elaborated."""
+        self.pools += 1
+        if self.pools > DEEPEST_POOL:
+            what = "pools inside pools are nested too deep"
+            self.tell(TooLarge(span=span, what=what, limit=DEEPEST_POOL, way_out="use fewer levels"))
+            raise Abandoned
+        yield
+        self.pools -= 1
 
     def nested(self, definition: ast.Definition) -> int:
         """How many uses of a definition are being put in, each inside another."""

@@ -174,7 +174,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     site.context.messages.setdefault(pool.whole_path, (message,))
     site.context.first_used[pool.whole_path] = FirstUse(site.naming.node, span)
     before = site.context.tensors
-    with site.context.applying(pool.span, span), site.context.within(None):
+    with site.context.applying(pool.span, span), site.context.within(None), site.context.in_modules(span):
         regions = [elaborate_module(pool, at, message, site) for at in range(len(pool.templates))]
     whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):

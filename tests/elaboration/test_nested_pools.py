@@ -181,6 +181,22 @@ def test_modules_of_modules_are_counted_against_the_limit() -> None:
     assert [each.code for each in told(nested, of="a", before="pool big[400] = a v = x -> big")] == ["MG216"]
 
 
+def test_pools_inside_pools_are_as_deep_as_a_stored_graph_can_be() -> None:
+    def nested(levels: int) -> str:
+        text = "block b0() { input x: float[4] y = x -> linear(4) output y }\n"
+        body = "pool p[1] = b{} y = x -> p -> mean(axis=p) output y }}\n"
+        for i in range(1, levels):
+            text += f"block b{i}() {{ input x: float[4] {body.format(i - 1)}"
+        return f"{text} model m() {{ input x: float[4] {body.format(levels - 1)}"
+
+    graph = graph_of(nested(16))
+    assert from_json(json.loads(json.dumps(to_json(graph)))) == graph
+    assert parse_text(str(graph)) == graph
+    with pytest.raises(ModgraphError) as caught:
+        loads(nested(17))
+    assert [each.code for each in caught.value.diagnostics] == ["MG216"]
+
+
 # ---------------------------------------------------------------- readers of the graph
 
 
