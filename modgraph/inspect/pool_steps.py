@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modgraph.declare import Signature, Use, Weight, numbers
 from modgraph.inspect.cost import fixed, fixed_route_signature, fixed_signature
-from modgraph.ir import Graph, OpNode, PoolNode, Region, Result, RouteNode, below
+from modgraph.ir import Graph, Node, OpNode, PoolNode, Region, Result, RouteNode, alike, below
 from modgraph.tape import Tape, Value
 
 OnTape = Callable[[Graph, OpNode, Signature, tuple[Value, ...]], tuple[Value, ...]]
@@ -79,8 +79,10 @@ class PoolOnTape:
 
     def _module(self, module: int, x: Value, rows: float) -> Value:
         def op(graph: Graph, node: OpNode, signature: Signature, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-            return node.op.on_tape(Use(self.tape, signature, rows, self._of(node, module)), *operands)
+            times = 1 if node.name in once else rows
+            return node.op.on_tape(Use(self.tape, signature, times, self._of(node, module)), *operands)
 
+        once = alike(self.pool.region(module).graph)
         common: dict[tuple[Any, ...], Value] = {}
 
         def route(graph: Graph, node: RouteNode, operands: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -92,7 +94,7 @@ class PoolOnTape:
             modules = replace(self, pool=pool, made=common, prefix=prefix)
             return router.router.on_tape(use, modules, node.lowering, *operands)
 
-        return self._run(self.pool.region(module), x, op, route)
+        return self._run(self.pool.region(module), x, op, route, (once, rows))
 
     def _together(self, x: Value, rows: float, write: Callable[..., tuple[Value, ...]]) -> Value:
         def op(graph: Graph, node: OpNode, signature: Signature, operands: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -126,11 +128,23 @@ class PoolOnTape:
         }
         return node.op.on_tape(Use(self.tape, use.signature, use.rows, taken), *operands)
 
-    def _run(self, region: Region, x: Value, write: OnTape, route: RouteOnTape | None = None) -> Value:
+    def _run(
+        self,
+        region: Region,
+        x: Value,
+        write: OnTape,
+        route: RouteOnTape | None = None,
+        once: tuple[Set[str], float] = (frozenset(), 1),
+    ) -> Value:
+        """The value of a region for a message. What some nodes make `once` is repeated for so many rows where it must
+        stand for each."""
         (argument,) = region.arguments
         graph, values = region.graph, {Result(argument): x}
         for node in graph:
-            operands = tuple(values[source] for source in graph.inputs(node.name).values())
+            operands = tuple(
+                self._for_each_row(values[source], node, source.node, *once)
+                for source in graph.inputs(node.name).values()
+            )
             match node:
                 case OpNode():
                     signature = fixed_signature(graph.signature(node), self.lengths, node.name)
@@ -142,6 +156,11 @@ class PoolOnTape:
                     continue
             values.update({Result(node.name, index): value for index, value in enumerate(results)})
         return values[region.results[0]]
+
+    def _for_each_row(self, value: Value, node: Node, source: str, once: Set[str], rows: float) -> Value:
+        """An operand of a node, as it takes it."""
+        as_it_is = source not in once or (isinstance(node, OpNode) and (node.op.broadcasts or node.name in once))
+        return value if as_it_is else self.tape.view(value, value.count * rows, passes=False)
 
     # ------------------------------------------------------------ weights
 

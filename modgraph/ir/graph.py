@@ -178,7 +178,8 @@ class Graph:
             if isinstance(each, RouteNode)
             and self.uses(each.name).keys() == {"pool", "router"}  # another, that is still to be verified, may lie
             and (self.inputs(each.name).get("tokens"), self.uses(each.name)["pool"]) == (tokens, pool)
-            and self.router_of(each).router.every_message
+            and isinstance(router := self[self.uses(each.name)["router"]], RouterNode)
+            and router.router.every_message
         ]
         return found if route in found else [route]
 

@@ -17,6 +17,7 @@ from modgraph.ir import Graph, UnreadableGraph, from_json, to_json, weights_of
 from modgraph.program import loads
 from tests.assault.vocabulary import SMALL
 from tests.examples import GRU, NOVEL, SEQUENCE, TRANSFORMER, TWO_SCANS
+from tests.nested_pools import TWO_LEVELS
 
 PART = 1000
 MOST_NUMBERS = 100_000  # of weights of a model that is built
@@ -47,7 +48,7 @@ Path = tuple[Any, ...]
 @cache
 def records() -> list[Any]:
     """The graphs of sound specs as JSON."""
-    graphs = [loads(text).ir for text in (*SMALL, TRANSFORMER, SEQUENCE, GRU, TWO_SCANS, NOVEL)]
+    graphs = [loads(text).ir for text in (*SMALL, TRANSFORMER, SEQUENCE, GRU, TWO_SCANS, NOVEL, TWO_LEVELS)]
     return [json.loads(json.dumps(to_json(graph))) for graph in graphs]
 
 

@@ -12,6 +12,7 @@ from modgraph.ir import UnreadableGraph, from_json, to_json
 from modgraph.program import loads
 from tests.assault.campaign import campaign
 from tests.assault.graphs import derived, judge, judged
+from tests.nested_pools import TWO_LEVELS
 
 PARTS = 20
 
@@ -40,9 +41,10 @@ LYING = """model lying(n=2) {
 }"""
 
 
+@pytest.mark.parametrize("text", [LYING, TWO_LEVELS], ids=["a scan", "pools in pools"])
 @pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
-def test_what_follows_from_the_rest_cannot_be_changed_alone(share: int) -> None:
-    graph = loads(LYING).ir
+def test_what_follows_from_the_rest_cannot_be_changed_alone(text: str, share: int) -> None:
+    graph = loads(text).ir
     accepted, count = [], 0
     for node, record in islice(derived(graph), 0, None, share):
         count += 1

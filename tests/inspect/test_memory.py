@@ -27,6 +27,7 @@ from modgraph.training.engine import Engine
 from modgraph.training.run import started
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
 from tests.measured_memory import LiveBytes, MeasuredStep, kept
+from tests.nested_pools import SPECS as NESTED
 
 FIFTH = 0.2
 FEW = 64  # bytes that are no matter: numbers of one example, such as how many were counted
@@ -96,6 +97,14 @@ def _forms(part: Part, route: RouteNode) -> list[str]:
 @pytest.mark.parametrize(("text", "form"), [*forms()])
 def test_a_route_keeps_what_it_says_in_every_form(text: str, form: str) -> None:
     graph = Lower(form)(modgraph.loads(text).ir)
+    told, measured = told_of(graph, 16), measured_of(build(graph, lowering=form), 16)
+    assert near(told, measured), (told, measured)
+
+
+@pytest.mark.parametrize("form", [None, "masked"])
+@pytest.mark.parametrize("name", NESTED)
+def test_pools_inside_pools_keep_what_is_told(name: str, form: str | None) -> None:
+    graph = Lower(form)(modgraph.loads(NESTED[name]).ir)
     told, measured = told_of(graph, 16), measured_of(build(graph, lowering=form), 16)
     assert near(told, measured), (told, measured)
 
