@@ -47,6 +47,23 @@ model m(rounds=2) {
   }
 }
 """
+SCANS = """
+model m(rounds=2) {
+  input  x: float[time, 8]
+  target label: class[3]
+  h = x
+  repeat layers[i] in 0..rounds {
+    pool p[4] = linear(8)
+    scan h as v with s: float[8] {
+      s = (v + s) -> linear(8) -> p -> mean
+      yield s
+    } as h
+  }
+  logits = h -> mean(axis="time") -> linear(3)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
 SHARED = """
 model m(rounds=2) {
   input  x: float[4, 8]
@@ -75,8 +92,9 @@ model m(rounds=2) {
         (ROUTED, "rounds"),
         (SHARED, "rounds"),
         (MEMBERS, "rounds"),
+        (SCANS, "rounds"),
     ],
-    ids=["mixtral", "agreement", "routed", "shared", "members"],
+    ids=["mixtral", "agreement", "routed", "shared", "members", "scans"],
 )
 def test_twice_the_rounds_are_at_most_twice_the_work(text: str, parameter: str) -> None:
     _lines_run(text, {parameter: 2})  # what is done once in a process
