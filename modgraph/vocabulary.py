@@ -10,17 +10,11 @@ from modgraph.diagnostics import closest, did_you_mean, nearest
 from modgraph.ops import Op
 from modgraph.ops.idioms import IDIOMS
 from modgraph.routers import Router
-from modgraph.routers.defined import Defined
 from modgraph.routers.prelude import Written, definitions
 
 OPS = Op.registry
 find_op = OPS.find
 find_router = Router.registry.find
-
-
-def find_decision(name: str) -> type[Router] | None:
-    """What decides a route of a graph: a router, or what shows the decision of one that the language defines."""
-    return Defined if name == Defined.name else find_router(name)
 
 
 def is_router(name: str) -> bool:

@@ -101,7 +101,7 @@ def _alone(graph: Graph, route: RouteNode) -> str:
 def _made_dense(graph: Graph, route: RouteNode) -> str:
     """Which op keeps a route by weights from computing no more than what was chosen, if one does."""
     weights = graph.inputs(route.name).get("weights")
-    if weights is None or graph.router_of(route).router.chooses_along is not None:
+    if weights is None or graph.declaration_of(route).chooses_along is not None:
         return ""
     if support_of(weights, graph) is not None:
         return (

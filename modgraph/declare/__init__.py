@@ -2,7 +2,7 @@
 
 from modgraph.declare.along import axis_setting, position_of
 from modgraph.declare.declaration import Declaration, Operand, TorchModule, tokens
-from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, Record, Role, record_as
+from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, ROLES, Record, Role, record_as
 from modgraph.declare.registry import Registered, Registry, load_extensions
 from modgraph.declare.setting import MISSING, Configurable, Setting, setting
 from modgraph.declare.signature import Signature, product, sizes
@@ -16,6 +16,7 @@ __all__ = [
     "MISSING",
     "ONES",
     "RANKING",
+    "ROLES",
     "ZEROS",
     "Configurable",
     "Declaration",

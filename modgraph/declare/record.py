@@ -22,6 +22,7 @@ class Role(Enum):
     LOAD = "how likely a module is to be chosen, smooth in training"
 
 
+ROLES = {role.name.lower(): role for role in Role}  # by their words in the language
 CHOSEN = (Role.CHOICE, Role.SLOTS)
 DISTRIBUTION = (Role.LOGITS, Role.LOG_PROBABILITIES)
 RANKING = (Role.SCORES, *DISTRIBUTION)

@@ -9,6 +9,7 @@ from modgraph.declare import Role
 from modgraph.diagnostics import Span
 from modgraph.elaboration.entities import Tensor
 from modgraph.elaboration.scope import Naming
+from modgraph.ir import Result
 from modgraph.syntax import ast
 from modgraph.types import Axis, Shape
 
@@ -21,7 +22,7 @@ class Decision:
     names axes by, `named` the axes that got a name for them; what it routes has none of the `lacking`. What it routes
     enters first, as `routed`, whose axes before the last `message_rank`, those of a message, are its senders. `modules`
     is the axis of the modules; in what is routed it is one of senders like any other, `of_modules` with a name of its
-    own.
+    own. `read` are the records that have been read, by graph and result, as the surroundings see them.
     """
 
     router: str
@@ -37,12 +38,23 @@ class Decision:
     named: dict[str, Axis] = field(default_factory=dict)
     lacking: set[Axis] = field(default_factory=set)
     of_modules: set[Axis] = field(default_factory=set)
+    read: dict[tuple[int, Result], Any] = field(default_factory=dict)
 
     @property
     def senders(self) -> Shape:
         """The axes of the senders, as the body sees them, that what is routed has."""
         shape = () if self.routed is None else self.routed.type.shape
         return tuple(axis for axis in shape[: len(shape) - self.message_rank] if axis not in self.lacking)
+
+    def name_outside(self, axis: Axis, shape: Shape) -> str:
+        """What the surroundings call an axis that the body names, in a value of some shape; none if it is plain."""
+        modules = self.modules if axis in self.of_modules else None
+        return modules.name if modules is not None and modules not in shape else ""
+
+    def shape_outside(self, shape: Shape) -> Shape:
+        """A shape as the surroundings name its axes."""
+        named = {*self.named.values()}
+        return tuple(Axis(each.size, self.name_outside(each, shape)) if each in named else each for each in shape)
 
     def records_as(self, role: Role) -> bool:
         """Whether it has recorded something of a role."""

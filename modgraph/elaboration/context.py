@@ -75,6 +75,8 @@ class Context:
         self.may_grow: set[str] = set()  # the axes of which it is said whether they grow
         self.held: list[tuple[str, Diagnostic]] = []  # what is told unless the modules along an axis may grow
         self.named: dict[str, Node] = {}
+        self.decisions: dict[str, Any] = {}  # what a router decides at a use, by the name of its node
+        self.decides: dict[str, Any] = {}  # how a router that is written in the language does at each use, by its path
         self.call: Call | None = None  # the use of a definition whose body is being elaborated
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
         self.nodes = 0

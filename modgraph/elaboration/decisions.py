@@ -1,17 +1,19 @@
 """The body of a router: axes that its inputs name, what it records, and what leaves it.
 
 Every axis of senders has an identity in it: a plain one is called after the use of the router, and a value that lacks
-one that the body speaks of gets it, of length 1. What leaves the body has these names no more.
+one that the body speaks of gets it, of length 1. What the body yields has these names no more; records keep them until
+they are read.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from modgraph.declare import RANKING, Role
+from modgraph.declare import RANKING, ROLES, Role
 from modgraph.diagnostics import did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
+from modgraph.elaboration.bodies import Decision
 from modgraph.elaboration.entities import POISON, OpUse, Poison, Tensor, role_of
 from modgraph.elaboration.scope import join
 from modgraph.elaboration.senders import for_each_sender
@@ -19,13 +21,13 @@ from modgraph.elaboration.site import Site
 from modgraph.ir import drawn_by
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import NewAxis
+from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Rename
-from modgraph.routers.defined import ROLES
 from modgraph.syntax import ast
 from modgraph.types import Axis, Shape, may_meet, shapes_meet, shown
 
 
-def entered(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor | Poison:
+def bind_input(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor | Poison:
     """An operand as the body of a block sees it: in a router's, its axes have the names of the input's type."""
     if isinstance(given, Poison) or site.call is None or site.call.decision is None:
         return given
@@ -52,7 +54,7 @@ def _named(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
     if known if lacks else (not before.name or before == decision.modules) and (place < -1 or known):
         axis = Axis(before.size, join(site.region, join(site.naming.node, word)))
         op = NewAxis(length=1, axis=axis.name, at=place) if lacks else Rename(names=(str(place), axis.name))
-        given = _applied(op, given, site)
+        given = _apply(op, given, decision, site)
         site.call.axes[word] = decision.named[word] = axis
         decision.lacking |= {axis} if lacks else set()
         decision.of_modules |= {axis} if before.name else set()
@@ -63,7 +65,7 @@ def _named(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
 
 
 def elaborate_record(statement: ast.Record, site: Site) -> None:
-    """What a router shows of its decision; in a `repeat`, of each round."""
+    """What a router records of its decision; in a `repeat`, of each round."""
     decision = site.call.decision if site.call is not None else None
     if decision is None:
         site.tell(errors.RecordOutsideRouter(span=statement.span))
@@ -81,43 +83,58 @@ def elaborate_record(statement: ast.Record, site: Site) -> None:
         decision.roles.add(role)
 
 
-def left(value: Tensor, site: Site) -> Any:
+def unbind(value: Tensor | Poison, decision: Decision, site: Site) -> Any:
     """A value as the surroundings of a router see it, without the names that its body gave to axes."""
-    assert site.call is not None and site.call.decision is not None
-    decision = site.call.decision
     for axis in decision.named.values():
         if isinstance(value, Tensor) and axis in value.type.shape:
-            modules = decision.modules if axis in decision.of_modules else None
-            again = modules.name if modules is not None and modules not in value.type.shape else ""
-            renamed = Rename(names=(axis.name, again))
-            value = _applied(Sum(axis=axis.name) if axis in decision.lacking else renamed, value, site)
+            name = decision.name_outside(axis, value.type.shape)
+            op = Sum(axis=axis.name) if axis in decision.lacking else Rename(names=(axis.name, name))
+            value = _apply(op, value, decision, site)
     return value
 
 
-def recorded(value: Tensor, role: Role, senders: Shape, modules: Axis, site: Site) -> Any:
-    """A record as the surroundings see it: a number for each sender, one if there is no axis of them, and module; of a
-    router that fills slots, what it chose by has one for each of these too. One that is the same for all senders is
-    repeated for each, but for a novelty."""
+def record(value: Tensor | Poison, role: Role, senders: Shape, modules: Axis, site: Site) -> Any:
+    """A record as a decision keeps it, its axes named as in the body: a number for each sender, one if there is no axis
+    of them, and module; of a router that fills slots, what it chose by has one for each of these too. One that is the
+    same for all senders is repeated for each, but for a novelty."""
     assert site.call is not None and site.call.decision is not None
-    slots = role is Role.SLOTS or (role in RANKING and site.call.decision.records_as(Role.SLOTS))
+    decision = site.call.decision
+    slots = role is Role.SLOTS or (role in RANKING and decision.records_as(Role.SLOTS))
     if role not in (Role.OTHER, Role.NOVELTY):
         value = _for_all_senders(value, 1 + slots, site)
-    value = left(value, site)
-    if role is Role.OTHER or not isinstance(value, Tensor):
-        return value
-    shape = value.type.shape
+    for axis in decision.lacking:
+        if isinstance(value, Tensor) and axis in value.type.shape:
+            value = _apply(Sum(axis=axis.name), value, decision, site)
+    if role is not Role.OTHER and isinstance(value, Tensor):
+        value = _with_senders(value, role, senders, modules, slots, site)
+    return mask_padding(value, site)
+
+
+def _with_senders(value: Tensor, role: Role, senders: Shape, modules: Axis, slots: bool, site: Site) -> Any:
+    """A record that has the axes of its role, as the surroundings of the router name them."""
+    assert site.call is not None and site.call.decision is not None
+    decision = site.call.decision
+    shape = decision.shape_outside(value.type.shape)
     if role is Role.NOVELTY and shape[-1:] == (modules,) and _are_among(shape[:-1], senders):
         return value
     if not senders and len(shape) == 1 + slots:
-        value = _applied(NewAxis(length=1, axis="", at=-2 - slots), value, site)
+        value = _apply(NewAxis(length=1, axis="", at=-2 - slots), value, decision, site)
     outer = senders or (Axis(1),)
-    kept = value.type.shape if isinstance(value, Tensor) else ()
+    kept = decision.shape_outside(value.type.shape) if isinstance(value, Tensor) else ()
     if kept[-1:] == (modules,) and shapes_meet(kept[: len(kept) - 1 - slots], outer):
         return value
     wanted = shown((*outer, *((Axis(None, "slots"),) if slots else ()), modules))
-    facts: Any = {"role": role.name.lower(), "found": str(value.type), "wanted": wanted}
+    facts: Any = {"role": role.name.lower(), "found": str(value.type.with_shape(kept)), "wanted": wanted}
     site.tell(errors.RecordShape(span=value.span, **facts))
     return POISON
+
+
+def mask_padding(value: Tensor | Poison, site: Site) -> Any:
+    """A value that leaves the body of a router, zero in padding; in a module of a pool it is told of none."""
+    assert site.call is not None and site.call.decision is not None
+    if isinstance(value, Tensor) and value.type.padded and not site.region:
+        return _apply(MaskPadding(), value, site.call.decision, site)
+    return value
 
 
 def _are_among(axes: Shape, senders: Shape) -> bool:
@@ -140,7 +157,6 @@ def _for_all_senders(value: Tensor | Poison, rank: int, site: Site) -> Any:
     return value if found is None else found
 
 
-def _applied(op: Any, value: Tensor, site: Site) -> Any:
+def _apply(op: Any, value: Tensor, decision: Decision, site: Site) -> Any:
     """What only names axes is of this use: it stands beside the body."""
-    assert site.call is not None and site.call.decision is not None
-    return apply_op(OpUse(op), (value,), value.span, site.under(site.call.decision.naming))
+    return apply_op(OpUse(op), (value,), value.span, site.under(decision.naming))

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from modgraph.declare import Initial, Record, Role, record_as, shown_briefly
+from modgraph.declare import ROLES, Initial, Record, Role, record_as, shown_briefly
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration.scope import Scope, join
 from modgraph.ir import Call, Result
-from modgraph.routers import Router
-from modgraph.routers.defined import ROLES
+from modgraph.routers import Router, RouterText
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType
 from modgraph.vocabulary import find_op, is_router
@@ -205,22 +204,22 @@ class RouterUse(BlockUse):
         return record_as(self.records, *roles)
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(self.given)})" if self.given else self.name
+        return str(RouterText(self.name, self.given))
 
     @property
-    def given(self) -> tuple[str, ...]:
-        """Its arguments but for those at their default, as they would be written."""
+    def given(self) -> tuple[tuple[str, str], ...]:
+        """Its arguments but for those at their default, by name, as they would be written."""
         return self._written(at_default=False)
 
     @property
-    def not_given(self) -> tuple[str, ...]:
+    def not_given(self) -> tuple[tuple[str, str], ...]:
         """Its arguments at their default."""
         return self._written(at_default=True)
 
-    def _written(self, at_default: bool) -> tuple[str, ...]:
+    def _written(self, at_default: bool) -> tuple[tuple[str, str], ...]:
         names = [parameter.name for parameter in self.block.definition.parameters]
         chosen = (name for name in names if (self.parameters[name] == self.defaults.get(name)) == at_default)
-        return tuple(f"{name}={shown_given(self.parameters[name])}" for name in chosen)
+        return tuple((name, shown_given(self.parameters[name])) for name in chosen)
 
 
 @dataclass(frozen=True)

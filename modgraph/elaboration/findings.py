@@ -9,8 +9,22 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.learning import above, find_unlearned
 from modgraph.elaboration.logits import find_probabilities
-from modgraph.elaboration.needs import Needed, needed_by, needed_in
-from modgraph.ir import Graph, Node, OpNode, PoolNode, RouteNode, RouterNode, moved_states
+from modgraph.elaboration.needs import needed_by
+from modgraph.ir import (
+    Decision,
+    DecisionNode,
+    Graph,
+    Needed,
+    Node,
+    OpNode,
+    Part,
+    PoolNode,
+    Result,
+    RouteNode,
+    moved_states,
+    needed_in,
+)
+from modgraph.ops.padding import MaskPadding
 from modgraph.routers.prelude import is_prelude
 
 
@@ -65,11 +79,11 @@ def _owners(node: Node, graph: Graph, texts: Set[str]) -> Iterator[str]:
     have weights."""
     if isinstance(node, OpNode) and node.op.all_weights():
         yield node.owner
-    if isinstance(node, RouteNode):
+    if isinstance(node, RouteNode | DecisionNode):
         pool, router = graph.pool_of(node), graph.router_of(node)
         if _has_weights(pool):
             yield pool.name
-        if router.router.all_weights() or router.name in texts:
+        if router.name in texts or (isinstance(node, RouteNode) and graph.declaration_of(node).all_weights()):
             yield router.name
 
 
@@ -79,24 +93,35 @@ def _has_weights(pool: PoolNode) -> bool:
 
 def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
     """Warn of routers that want a balance loss and have none: no loss depends on what they record."""
-    balanced = {*_recorded(needed_by(set(graph.losses.values()), graph)), *_ruled(graph), *_along(growing, graph)}
-    routers = {router.name: router for part in graph.parts() for router in part.graph.of_kind(RouterNode)}
+    needed = needed_by(set(graph.losses.values()), graph)
+    balanced = {*_read_records(needed), *_ruled(graph), *_along(growing, graph)}
+    routers = dict.fromkeys(each.router.name for each in graph.decisions() if each.facts.balanced)
     wanting: dict[Declared, list[str]] = {}
-    for router in routers.values():
-        if router.router.balanced and router.name not in balanced:
-            wanting.setdefault(declared[router.name], []).append(router.name)
+    for router in routers:
+        if router not in balanced:
+            wanting.setdefault(declared[router], []).append(router)
     for first, names in wanting.items():
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         report.add(errors.NoBalance(span=first.span, router=names[0], others=others, way_out=_balance_for(first)))
 
 
-def _recorded(parts: list[Needed]) -> Iterator[str]:
-    """The routers whose records are needed, beyond the values that they route."""
+def _read_records(parts: list[Needed]) -> Iterator[str]:
+    """The routers whose records are read outside of their own text."""
     for part in parts:
-        for result in part.results:
-            node = part.graph[result.node]
-            if isinstance(node, RouteNode) and result.index > 0:
-                yield part.graph.router_of(node).name
+        records: dict[Result, list[Decision]] = {}
+        for each in Part(part.graph).decisions():
+            for result in each.inside.values():
+                records.setdefault(result, []).append(each)
+        for name in part.nodes:
+            for result in part.graph.inputs(name).values():
+                yield from (each.router.name for each in records.get(result, ()) if not _holds(each, part.graph[name]))
+        yield from (each.router.name for result in part.ends for each in records.get(result, ()))
+
+
+def _holds(decision: Decision, node: Node) -> bool:
+    """Whether a node stands in the text of the router that decides, at the same use."""
+    text = decision.node.within if isinstance(decision.node, DecisionNode) else None
+    return node.within is not None and text is not None and any(each is text for each in node.within.chain())
 
 
 def _ruled(graph: Graph) -> Iterator[str]:
@@ -104,18 +129,24 @@ def _ruled(graph: Graph) -> Iterator[str]:
     rules = moved_states(graph)
     needed = needed_in(graph, set(rules.values())).results
     states = {graph.inputs(rule.node)["state"].node for rule in rules.values()}
-    for route in graph.of_kind(RouteNode) if rules else ():
-        decided = {result for slot, result in graph.inputs(route.name).items() if slot != "tokens"}
-        if decided & needed and states & graph.ancestors([route.name]):
-            yield graph.router_of(route).name
+    for each in Part(graph).decisions() if rules else ():
+        inputs = (result for slot, result in graph.inputs(each.name).items() if slot != "tokens")
+        made = {result for value in inputs for result in _unmasked(value, graph)}
+        if made & needed and states & graph.ancestors([each.name]):
+            yield each.router.name
+
+
+def _unmasked(value: Result, graph: Graph) -> Iterator[Result]:
+    """A value of a decision, and what it is before its padding is masked."""
+    yield value
+    node = graph[value.node]
+    if isinstance(node, OpNode) and isinstance(node.op, MaskPadding):
+        yield graph.inputs(node.name)["x"]
 
 
 def _along(axes: Set[str], graph: Graph) -> Iterator[str]:
     """The routers that decide for modules along some axes."""
-    for part in graph.parts():
-        for route in part.graph.of_kind(RouteNode):
-            if part.graph.pool_of(route).axis.name in axes:
-                yield part.graph.router_of(route).name
+    yield from (each.router.name for each in graph.decisions() if each.pool.axis.name in axes)
 
 
 def _balance_for(router: Declared) -> str:

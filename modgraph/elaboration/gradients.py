@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from modgraph.elaboration.sparsity import support_of
-from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode, shown_by
+from modgraph.ir import Graph, OpNode, Result, RouteNode, ScanNode
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.arithmetic import Add, Divide
@@ -72,17 +72,15 @@ class Reach:
 def _find_owners(result: Result, graph: Graph) -> Iterable[str]:
     """The pool and the router whose weights compute a result of a route."""
     node = graph[result.node]
-    if isinstance(node, RouteNode) and (result.index or not graph.router_of(node).router.computes):
+    if isinstance(node, RouteNode) and result.index:
         return ()
     return graph.uses(result.node).values()
 
 
 def _find_operands_of_route(node: RouteNode, index: int, graph: Graph) -> Iterable[Result]:
-    """Tokens and weights, for a route by a choice; the operand itself, for a router that only passes values on."""
-    inputs, router = graph.inputs(node.name), graph.router_of(node).router
-    if (shown := shown_by(graph, Result(node.name, index))) is not None:
-        return (shown,)
-    if isinstance(router, Chosen):
+    """Tokens and weights, for a route by a choice."""
+    inputs = graph.inputs(node.name)
+    if isinstance(graph.declaration_of(node), Chosen):
         return (inputs["tokens"], inputs["weights"]) if index == 0 else (inputs["weights"],) if index == 1 else ()
     return inputs.values()
 

@@ -181,5 +181,4 @@ def _may_grow(pool: PoolEntity, router: RouterEntity, statement: ast.Grow, site:
 def _routes(pool: PoolEntity, router: RouterEntity, site: Site) -> bool:
     """Whether a router has sent something along the axis of a pool's modules."""
     site.context.spend(len(site.graph), router.span)
-    routes = ((part.graph, route) for part in site.graph.parts() for route in part.routes_of(router.path))
-    return any(graph.pool_of(route).axis == pool.axis for graph, route in routes)
+    return any(each.pool.axis == pool.axis for each in site.graph.decisions(router.path))

@@ -63,12 +63,9 @@ def find_unlearned(graph: Graph, dead: Iterable[str], report: Report) -> None:
 
 def _find_logits_of_draws(graph: Graph) -> Iterator[Result]:
     """The recorded distributions of routers that draw, from which an algorithm trains them."""
-    records = graph.records()
-    for part in graph.parts():
-        for route in part.graph.of_kind(RouteNode):
-            router = part.graph.router_of(route).router
-            names = (f"{route.name}.{each.name}" for each in router.records if each.role in DISTRIBUTION)
-            yield from (records[name] for name in names if router.draws and name in records)
+    for decision in graph.decisions():
+        if decision.facts.draws:
+            yield from (decision.results[each.name] for each in decision.declared if each.role in DISTRIBUTION)
 
 
 def _find_compared(graph: Graph) -> set[Result]:

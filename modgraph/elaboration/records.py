@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from modgraph.diagnostics import Span, did_you_mean
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
+from modgraph.elaboration.bodies import Decision
 from modgraph.elaboration.context import RECORD
+from modgraph.elaboration.decisions import unbind
 from modgraph.elaboration.entities import (
     POISON,
     Family,
@@ -110,6 +113,18 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
 def records_of(router: RouterEntity, record: str, span: Span, site: Site) -> list[Tensor]:
     """A record of every route so far that uses a router; inside a scan, of this step and of those outside."""
     graphs = [site.graph] if site.scan is None else [site.scan.outer.graph, site.graph]
-    results = [(graph, result) for graph in graphs for result in graph.records_of(router.path, record)]
-    site.context.spend(RECORD * len(results), span)
-    return [Tensor(result, graph.type_of(result)) for graph, result in results]
+    found = [(graph, each.name, each.results[record]) for graph in graphs for each in graph.decisions(router.path)]
+    site.context.spend(RECORD * len(found), span)
+    return [_read(name, Tensor(result, graph.type_of(result)), span, site) for graph, name, result in found]
+
+
+def _read(name: str, value: Tensor, span: Span, site: Site) -> Any:
+    """A record of a use of a router, by its name, as the surroundings of the use see it."""
+    decision: Decision | None = site.context.decisions.get(name)
+    if decision is None:  # of a router that Python computes
+        return value
+    known = decision.read.get((id(site.graph), value.result))
+    if known is None:
+        known = unbind(replace(value, span=span), decision, site)
+        decision.read[id(site.graph), value.result] = known
+    return replace(known, span=None) if isinstance(known, Tensor) else known

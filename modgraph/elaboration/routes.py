@@ -9,7 +9,6 @@ from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.chosen_weights import find_choice
 from modgraph.elaboration.context import FirstUse
-from modgraph.elaboration.defined import Sent, decided
 from modgraph.elaboration.entities import (
     POISON,
     Poison,
@@ -20,6 +19,7 @@ from modgraph.elaboration.entities import (
 )
 from modgraph.elaboration.message_ranks import message_ranks
 from modgraph.elaboration.regions import elaborate_module
+from modgraph.elaboration.router_text import Operands, inline_router
 from modgraph.elaboration.scope import Naming
 from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
@@ -52,7 +52,7 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
     if isinstance(router.router, RouterUse):
         if node.size == 1 and not pool.alone:
             _tell_single(node, router.path, span, site)
-        return decided((pool, *pools), router, Sent(tokens, others, span), site)
+        return inline_router((pool, *pools), router, Operands(tokens, others, span), site)
     if pools:
         site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
         return POISON

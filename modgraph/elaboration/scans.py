@@ -24,7 +24,7 @@ from modgraph.elaboration.loops import poison_declared
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.site import ScanBody, Site
 from modgraph.elaboration.typing import elaborate_type
-from modgraph.ir import Graph, InputNode, PoolNode, Region, Result, RouteNode, ScanNode, weights_of
+from modgraph.ir import Graph, InputNode, PoolNode, Region, Result, ScanNode, weights_of
 from modgraph.syntax import ast
 from modgraph.types import Axis, TensorType, repeated
 
@@ -227,7 +227,7 @@ def _finish(
     assert inside.scan is not None
     outer, span, graph = inside.scan.outer, statement.sequence.span, inside.graph
     axis = sequence.type.shape[0]
-    stacked = [inside.reached(value.result, span) for value in yields] + _recorded(graph)
+    stacked = [inside.reached(value.result, span) for value in yields] + _records(graph)
     captured = sorted((name, result) for result, name in inside.scan.read.items())
     carried = [state.value.result.node for state in states]
     variable = join(names.node, statement.variable)
@@ -257,14 +257,9 @@ def _finish(
     return [Tensor(Result(node.name, at), node.types[at], value.span) for at, value in enumerate(yields)]
 
 
-def _recorded(graph: Graph) -> list[Result]:
-    """What the routes of a body record, by name."""
-    named = {
-        f"{route.name}.{record}": result
-        for route in graph.of_kind(RouteNode)
-        for record, result in graph.recorded(route).items()
-    }
-    return [result for _, result in sorted(named.items())]
+def _records(graph: Graph) -> list[Result]:
+    """What the routers of a body record, by name."""
+    return list(dict.fromkeys(result for _, result in sorted(graph.records().items())))
 
 
 def _over(axis: Axis, step: TensorType) -> TensorType:

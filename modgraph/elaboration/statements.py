@@ -8,7 +8,7 @@ from typing import Any
 from modgraph.elaboration import errors
 from modgraph.elaboration.arrays import declare_constant, declare_state, declare_weight, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
-from modgraph.elaboration.decisions import elaborate_record, entered
+from modgraph.elaboration.decisions import bind_input, elaborate_record
 from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router
 from modgraph.elaboration.entities import POISON, Poison, Tensor
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
@@ -57,7 +57,7 @@ def _given(name: str, statement: ast.Input, site: Site) -> Tensor | Poison:
     if site.call is not None and site.call.operands is not None:
         type_ = elaborate_type(statement.type, site, of_input=True)
         given = POISON if isinstance(type_, Poison) else take_operand(type_, statement, site)
-        return entered(given, statement, site)
+        return bind_input(given, statement, site)
     if stands_in_scan(statement, "an input", "declare it before the scan", site):
         return POISON
     if statement.reference.index is None and site.scope.is_repeated:

@@ -139,19 +139,19 @@ def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[st
 
 def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
     """A route's messages, counted under its pool, and its decisions, under its router."""
-    pool, router = graph.pool_of(route), graph.router_of(route)
+    pool, router = graph.pool_of(route), graph.declaration_of(route)
     signature = fixed_route_signature(graph, route, lengths)
     decisions = product(signature.axes.lead or ())
-    messages = decisions * router.router.senders_in(signature)
+    messages = decisions * router.senders_in(signature)
     messages *= graph.same_messages(route)[0] == route  # the others take them from the first
     modules = [_module_macs(region, lengths) for region in pool.regions]
     times = messages * (pool.size if pool.alike else 1)
     every, of_all = (times * sum(each) for each in zip(*modules, strict=True))
-    chosen = decisions * router.router.active_messages(signature, pool.size) * max(active for _, active in modules)
-    routing = decisions * signature.axes.call(router.router.macs)
+    chosen = decisions * router.active_messages(signature, pool.size) * max(active for _, active in modules)
+    routing = decisions * signature.axes.call(router.macs)
     return [
         (pool.name, every, min(of_all, chosen)),
-        (router.name, routing, routing),
+        (graph.router_of(route).name, routing, routing),
     ]
 
 
@@ -172,11 +172,11 @@ def fixed_signature(signature: Signature, lengths: Mapping[str, int], node: str)
 
 def fixed_route_signature(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> Signature:
     """A route's signature with axes of any length at the given ones, or 1. Raises `ModgraphError`."""
-    pool, router = graph.pool_of(route), graph.router_of(route)
+    pool, router = graph.pool_of(route), graph.declaration_of(route)
     operands = [fixed(type_, lengths) for type_ in graph.signature(route).operands]
     with _fitting(route.name):
         types = PoolTypes(pool.name, pool.axis, fixed(pool.message, lengths), fixed(pool.result, lengths))
-        return router.router.bind_pool(types, *operands)
+        return router.bind_pool(types, *operands)
 
 
 @contextmanager

@@ -86,13 +86,13 @@ class PoolOnTape:
         common: dict[tuple[Any, ...], Value] = {}
 
         def route(graph: Graph, node: RouteNode, operands: tuple[Value, ...]) -> tuple[Value, ...]:
-            pool, router, prefix = graph.pool_of(node), graph.router_of(node), f"{self._place(str(module))}."
+            pool, router, prefix = graph.pool_of(node), graph.declaration_of(node), f"{self._place(str(module))}."
             assert node.lowering is not None, f"{node.name} is not lowered"
-            names = [weight.name for weight in router.router.all_weights()]
-            weights = {name: self.weights[below(prefix + router.name, name)] for name in names}
+            names = [weight.name for weight in router.all_weights()]
+            weights = {name: self.weights[below(prefix + graph.router_of(node).name, name)] for name in names}
             use = Use(self.tape, fixed_route_signature(graph, node, self.lengths), rows, weights)
             modules = replace(self, pool=pool, made=common, prefix=prefix)
-            return router.router.on_tape(use, modules, node.lowering, *operands)
+            return router.on_tape(use, modules, node.lowering, *operands)
 
         return self._run(self.pool.region(module), x, op, route, (once, rows))
 

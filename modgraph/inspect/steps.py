@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -11,10 +11,13 @@ from modgraph.declare import CHOSEN, DISTRIBUTION, Signature, Use, numbers, prod
 from modgraph.inspect.cost import fixed, fixed_route_signature, fixed_signature
 from modgraph.inspect.pool_steps import PoolOnTape
 from modgraph.ir import (
+    Decision,
+    DecisionNode,
     Graph,
     InputNode,
     Node,
     OpNode,
+    Part,
     Result,
     RouteNode,
     ScanNode,
@@ -23,7 +26,6 @@ from modgraph.ir import (
     below,
     weights_of,
 )
-from modgraph.routers import Router
 from modgraph.tape import INDEX, Tape, Value
 
 Values = dict[Result, Value]
@@ -54,9 +56,13 @@ class Writer:
                 results = self.node(graph, node, values, once)
                 self.tape.hold(results)
                 values.update({Result(node.name, index): value for index, value in enumerate(results)})
+                if isinstance(node, RouteNode | DecisionNode):
+                    self._judge(Decision(Part(graph), node), values)
         return values
 
     def node(self, graph: Graph, node: Node, values: Values, once: Set[str] = frozenset()) -> tuple[Value, ...]:
+        if isinstance(node, DecisionNode):
+            return ()
         operands = self._operands(graph, node, values, once)
         match node:
             case InputNode() | TargetNode():
@@ -98,10 +104,14 @@ class Writer:
         assert route.lowering is not None, f"{route.name} is not lowered"
         use = self._use(graph, route, fixed_route_signature(graph, route, self.lengths), router.name)
         modules = PoolOnTape(pool, self.tape, self.weights, self.lengths, self.common)
-        value, *records = router.router.on_tape(use, modules, route.lowering, *operands)
-        for distribution, choice in _drawn(router.router, records):
-            self.judged.append(self.tape.times(distribution.count, distribution, choice))
-        return (value, *records)
+        return graph.declaration_of(route).on_tape(use, modules, route.lowering, *operands)
+
+    def _judge(self, decision: Decision, values: Values) -> None:
+        """Where a router draws, an algorithm judges how probable what it draws is."""
+        distribution, choice = decision.record_as(*DISTRIBUTION), decision.record_as(*CHOSEN)
+        if decision.facts.draws and distribution is not None and choice is not None:
+            records = {name: values[result] for name, result in decision.inside.items()}
+            self.judged.append(self.tape.times(records[distribution].count, records[distribution], records[choice]))
 
     def _scan(self, graph: Graph, scan: ScanNode, values: Values) -> tuple[Value, ...]:
         """As many steps as there are, or fewer that weigh more; all that a step makes is given up after it, but for
@@ -146,18 +156,9 @@ class Writer:
         return tuple(self.batch * prod(self.lengths.get(axis, 1) for axis in each) if each else 0 for each in axes)
 
 
-def _drawn(router: Router, records: list[Value]) -> Iterator[tuple[Value, Value]]:
-    """The distribution that a router draws from, and what it draws."""
-    values = dict(zip(router.record_names, records, strict=True))
-    distribution, choice = router.record_as(*DISTRIBUTION), router.record_as(*CHOSEN)
-    if router.draws and distribution is not None and choice is not None:
-        yield values[distribution.name], values[choice.name]
-
-
 def drawing(graph: Graph) -> list[str]:
-    """The nodes that draw decisions: routes, and scans with such a route."""
-    routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
-    return [(part.scan or route).name for part, route in routes if part.graph.router_of(route).router.draws]
+    """The nodes that draw decisions, and scans in which one is."""
+    return [(each.part.scan or each.node).name for each in graph.decisions() if each.facts.draws]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from modgraph.ir.alike import alike
 from modgraph.ir.call import Call
 from modgraph.ir.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
+from modgraph.ir.decision import Decision
 from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
@@ -10,10 +11,12 @@ from modgraph.ir.grow import class_axes, grow
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json
-from modgraph.ir.learnt import learnt_weights, moved_states, shown_by, weights_behind, with_losses
+from modgraph.ir.learnt import learnt_weights, moved_states, weights_behind, with_losses
 from modgraph.ir.lengths import Padding, free_length_name, length_name, longest, padded_axes, padding_of
 from modgraph.ir.module_axes import ModuleAxis, module_axes
+from modgraph.ir.needed import Needed, decisions_by_result, needed_in
 from modgraph.ir.node import (
+    DecisionNode,
     GrowthNode,
     InputNode,
     LossNode,
@@ -42,6 +45,8 @@ __all__ = [
     "Call",
     "Change",
     "Compared",
+    "Decision",
+    "DecisionNode",
     "Edit",
     "Expanded",
     "Freeze",
@@ -55,6 +60,7 @@ __all__ = [
     "Mark",
     "ModuleAxis",
     "Narrowed",
+    "Needed",
     "Node",
     "NotReadBack",
     "OpNode",
@@ -77,6 +83,7 @@ __all__ = [
     "class_axes",
     "compared_in",
     "comparisons",
+    "decisions_by_result",
     "drawn_by",
     "edit_from_json",
     "facts_of",
@@ -92,13 +99,13 @@ __all__ = [
     "longest",
     "module_axes",
     "moved_states",
+    "needed_in",
     "padded_axes",
     "padding_of",
     "paths_from_targets",
     "pruned",
     "replayed",
     "rewritten",
-    "shown_by",
     "stored_form",
     "to_json",
     "to_text",

@@ -6,10 +6,11 @@ from modgraph.ir.graph import Graph
 from modgraph.ir.node import Node, OpNode, Result
 from modgraph.ops.along_axis import Sum
 from modgraph.ops.axes import NewAxis
+from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Rename
 from modgraph.types import TensorType
 
-SAME_ORDER = (NewAxis, Rename, Sum)  # as long as only axes of one place come and go
+SAME_ORDER = (NewAxis, Rename, Sum, MaskPadding)  # as long as only axes of one place come and go
 
 
 def drawn_by(choice: Result, graph: Graph) -> OpNode | None:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
+from modgraph.ir.decision import Decision
 from modgraph.ir.node import (
+    DecisionNode,
     GrowthNode,
     InputNode,
     LossNode,
@@ -119,7 +121,7 @@ class Graph:
         return {type_.of: name for name, type_ in self.input_types.items() if type_.dtype == "length"}
 
     def uses(self, name: str) -> Mapping[str, str]:
-        """The pool and router of a route or a growth, by role."""
+        """The pool and router of a route, a decision or a growth, by role."""
         return self._sources[name].uses
 
     def type_of(self, result: Result) -> TensorType:
@@ -146,23 +148,30 @@ class Graph:
             if isinstance(node, OpNode):
                 known = node.op.bind(*operands)
             else:
-                known = bind_route(self.router_of(node).router, self.pool_of(node), *operands)
+                known = bind_route(self.declaration_of(node), self.pool_of(node), *operands)
             self._signatures[node.name] = known
         return known
 
-    def pool_of(self, route: RouteNode | GrowthNode) -> PoolNode:
+    def pool_of(self, route: RouteNode | DecisionNode | GrowthNode) -> PoolNode:
         pool = self[self.uses(route.name)["pool"]]
         assert isinstance(pool, PoolNode)
         return pool
 
-    def router_of(self, route: RouteNode | GrowthNode) -> RouterNode:
+    def router_of(self, route: RouteNode | DecisionNode | GrowthNode) -> RouterNode:
         router = self[self.uses(route.name)["router"]]
         assert isinstance(router, RouterNode)
         return router
 
-    def routes_of(self, router: str) -> list[RouteNode]:
+    def declaration_of(self, route: RouteNode) -> Router:
+        """The declaration of a route's router."""
+        router = self.router_of(route).router
+        assert isinstance(router, Router), f"{route.name} is no route of a router that is written in the language"
+        return router
+
+    def users_of(self, router: str) -> list[RouteNode | DecisionNode]:
+        """The routes by a router, and the decisions of one that is written in the language."""
         users = (self[name] for name in self._users[router])
-        return [node for node in users if isinstance(node, RouteNode)]
+        return [node for node in users if isinstance(node, RouteNode | DecisionNode)]
 
     def growths(self) -> list[GrowthNode]:
         """Where and when pools are to grow, in the order of the graph."""
@@ -179,6 +188,7 @@ class Graph:
             and self.uses(each.name).keys() == {"pool", "router"}  # another, that is still to be verified, may lie
             and (self.inputs(each.name).get("tokens"), self.uses(each.name)["pool"]) == (tokens, pool)
             and isinstance(router := self[self.uses(each.name)["router"]], RouterNode)
+            and isinstance(router.router, Router)
             and router.router.every_message
         ]
         return found if route in found else [route]
@@ -196,27 +206,14 @@ class Graph:
         all that are alike."""
         return [found for pool in self.pools().values() for found in _modules(pool)]
 
+    def decisions(self, router: str | None = None) -> list[Decision]:
+        """What routers decide, those of scans last: at each route, and at each use of one that is written in the
+        language; of one router alone, if it is named."""
+        return [each for part in self.parts() for each in part.decisions(router)]
+
     def records(self) -> dict[str, Result]:
-        """What routes record, by `route.record`; of a route inside a scan, the records of all steps."""
-        return {
-            f"{route.name}.{record}": part.outside(inside)
-            for part in self.parts()
-            for route in part.graph.of_kind(RouteNode)
-            for record, inside in part.graph.recorded(route).items()
-        }
-
-    def records_of(self, router: str, record: str) -> list[Result]:
-        """One record of every route that uses a router."""
-        return [
-            part.outside(part.graph.recorded(route)[record])
-            for part in self.parts()
-            for route in part.routes_of(router)
-        ]
-
-    def recorded(self, route: RouteNode) -> dict[str, Result]:
-        """What a route of this very graph records, by the name of the record."""
-        records = self.router_of(route).router.record_names
-        return {record: Result(route.name, index) for index, record in enumerate(records, start=1)}
+        """What routers record, by `route.record`; inside a scan, the records of all steps."""
+        return {f"{each.name}.{name}": result for each in self.decisions() for name, result in each.results.items()}
 
     @property
     def input_types(self) -> dict[str, TensorType]:
@@ -238,11 +235,14 @@ class Graph:
     # ------------------------------------------------------------ identity
 
     def canonical(self) -> list[str]:
-        """Node names in an order that depends on the graph alone, sources first."""
+        """Node names in an order that depends on the graph alone, sources first, decisions as early as may be."""
         import networkx
 
+        def key(name: str) -> tuple[bool, str]:
+            return not isinstance(self[name], DecisionNode), name
+
         users: dict[str, Iterable[str]] = {name: [*users] for name, users in self._users.items()}
-        return list(networkx.lexicographical_topological_sort(networkx.DiGraph(users)))
+        return list(networkx.lexicographical_topological_sort(networkx.DiGraph(users), key))
 
     def hash(self) -> str:
         """A name for the content: equal for equal graphs, whatever the spec's layout (64 hexadecimal digits)."""
@@ -285,15 +285,19 @@ class Part:
         """Where a value is to be had outside: one that a scan stacks is a result of the scan."""
         return inside if self.scan is None else Result(self.scan.name, self.scan.stacked.index(inside))
 
-    def routes_of(self, router: str) -> list[RouteNode]:
-        """The routes here that use a router, if it is used here."""
-        return self.graph.routes_of(router) if router in self.graph else []
+    def decisions(self, router: str | None = None) -> list[Decision]:
+        """What routers decide in this very graph, or one router alone."""
+        if router is not None:
+            nodes = self.graph.users_of(router) if router in self.graph else []
+        else:
+            nodes = [node for node in self.graph if isinstance(node, RouteNode | DecisionNode)]
+        return [Decision(self, node) for node in nodes]
 
     def facts_of(self, route: RouteNode) -> PoolFacts:
         """What a router may know of the pool of a route."""
         facts = facts_of(self.graph.pool_of(route), in_scan=self.scan is not None)
-        best = [self.graph.router_of(each).router.lowerings(facts)[0] for each in self.graph.same_messages(route)]
-        own = self.graph.router_of(route).router.lowerings(facts)[0]
+        best = [self.graph.declaration_of(each).lowerings(facts)[0] for each in self.graph.same_messages(route)]
+        own = self.graph.declaration_of(route).lowerings(facts)[0]
         return replace(facts, routes=sum(each.form == own.form for each in best))
 
 

@@ -6,9 +6,21 @@ from dataclasses import asdict
 from typing import Any
 
 from modgraph.declare import Declaration
+from modgraph.ir.decision_form import decision_to_json, text_to_json
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode, TargetNode
+from modgraph.ir.node import (
+    DecisionNode,
+    Node,
+    OpNode,
+    OutputNode,
+    PoolNode,
+    RouteNode,
+    RouterNode,
+    ScanNode,
+    TargetNode,
+)
 from modgraph.ir.region import Region
+from modgraph.routers import RouterText
 
 FORMAT = 2
 
@@ -47,8 +59,11 @@ def _node_to_json(graph: Graph, node: Node, own_order: bool = False) -> dict[str
             entry |= {"owner": node.owner} if node.owner != node.name else {}
             entry |= {"initial": asdict(node.initial)} if node.initial else {}
             entry |= {"frozen": True} if node.frozen else {}
-        case RouterNode():
-            entry |= _declaration(node.router) | ({"frozen": True} if node.frozen else {})
+        case RouterNode(router=router):
+            entry |= text_to_json(router) if isinstance(router, RouterText) else _declaration(router)
+            entry |= {"frozen": True} if node.frozen else {}
+        case DecisionNode():
+            entry |= decision_to_json(node)
         case PoolNode():
             entry |= {"size": node.size, "regions": [_region_to_json(each, own_order) for each in node.regions]}
             entry |= {"grown": node.grown} if node.grown else {}

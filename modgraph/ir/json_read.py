@@ -8,6 +8,7 @@ from typing import Any
 
 from modgraph.declare import Declaration, load_extensions
 from modgraph.diagnostics import ModgraphError, Note
+from modgraph.ir.decision_form import read_decision, read_text
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph, ask
 from modgraph.ir.json_form import FORMAT
@@ -42,7 +43,7 @@ from modgraph.ir.stored import (
 )
 from modgraph.ir.verify import verify
 from modgraph.types import TensorType
-from modgraph.vocabulary import find_decision, find_op
+from modgraph.vocabulary import find_op, find_router
 
 MOST_PLACES = 2**31  # results of a node, or arguments of a region
 SIMPLE = {"input": InputNode, "loss": LossNode, "growth": GrowthNode}
@@ -134,7 +135,10 @@ def _node(fields: Fields) -> Node:
             owner, initial = fields.read("owner", name_of, fields.node), fields.read("initial", initial_of, None)
             return OpNode(**common, op=_declared(fields, find_op), owner=owner, initial=initial, frozen=_frozen(fields))
         case "router":
-            return RouterNode(**common, router=_declared(fields, find_decision), frozen=_frozen(fields))
+            router = read_text(fields) if fields.has("text") else _declared(fields, find_router)
+            return RouterNode(**common, router=router, frozen=_frozen(fields))
+        case "decision":
+            return read_decision(fields, common)
         case "pool":
             size = fields.read("size", whole_of(1, MOST_MODULES))
             regions = fields.read("regions", lambda each: tuple(_region(fields.node, one) for one in list_of(each)))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.module_axes import module_axes
-from modgraph.ir.node import LossNode, Node, OpNode, Result, RouteNode, ScanNode
+from modgraph.ir.node import LossNode, Node, OpNode, Result, ScanNode
 from modgraph.ir.rewrite import rewritten
 from modgraph.ir.weights import below, node_weights, weights_of
 
@@ -77,22 +77,12 @@ def _behind(graph: Graph, results: Iterable[Result]) -> set[str]:
     seen, found = set(pending), set[str]()
     while pending:
         result = pending.pop()
-        node, shown = graph[result.node], shown_by(graph, result)
-        if shown is None:
-            found |= {node.name, *graph.uses(node.name).values()}
-        new = {source for source in (_read(graph, node) if shown is None else (shown,)) if source not in seen}
+        node = graph[result.node]
+        found |= {node.name, *graph.uses(node.name).values()}
+        new = {source for source in _read(graph, node) if source not in seen}
         seen |= new
         pending += new
     return found
-
-
-def shown_by(graph: Graph, result: Result) -> Result | None:
-    """The value that a result repeats, if its route only shows values that other nodes compute; else None."""
-    node = graph[result.node]
-    if not isinstance(node, RouteNode) or graph.router_of(node).router.computes:
-        return None
-    slot = ("value", *graph.router_of(node).router.record_names)[result.index]
-    return graph.inputs(node.name)[slot]
 
 
 def _read(graph: Graph, node: Node) -> Iterable[Result]:

@@ -66,8 +66,8 @@ def _learned_in(graph: Graph) -> Iterator[Learned]:
         match node:
             case OpNode() if node.op.all_weights():
                 yield node.name, node, [below(node.owner, weight.name) for weight in node.op.all_weights()]
-            case RouterNode() if node.router.all_weights():
-                yield node.name, node, [below(node.name, weight.name) for weight in node.router.all_weights()]
+            case RouterNode() if node.weights:
+                yield node.name, node, [below(node.name, weight.name) for weight in node.weights]
             case PoolNode():
                 yield from _in_pool(node)
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from modgraph.declare import Initial
+from modgraph.declare import Initial, Record, Weight
 from modgraph.diagnostics import Span
 from modgraph.ir.call import Call
 from modgraph.ops import Op
-from modgraph.routers import Router
+from modgraph.routers import Router, RouterFacts, RouterText
 from modgraph.types import Axis, TensorType
 
 if TYPE_CHECKING:
@@ -129,11 +129,17 @@ class PoolNode(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class RouterNode(Node):
-    """A router: its settings and weights, whichever routes use it."""
+    """A router: its settings and weights, whichever routes use it. One that is written in the language has none of its
+    own: those of the ops of its body stand below its name."""
 
     kind = "router"
-    router: Router
+    router: Router | RouterText
     frozen: bool = False
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Those of its own."""
+        return self.router.all_weights() if isinstance(self.router, Router) else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +148,32 @@ class RouteNode(Node):
 
     kind = "route"
     lowering: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionNode(Node):
+    """What a router that is written in the language decides at one use of it. Nothing comes out of it: ops and routes
+    of the router's body compute all that flows in, and what reads the use reads that.
+
+    `tokens` are what is routed, `value` is what the use yields, and each record has a slot for each of the `rounds`:
+    one of its name for the last, those of earlier ones numbered from 1. Axes have the names that the body gives them.
+    """
+
+    kind = "decision"
+    records: tuple[Record, ...] = ()
+    rounds: int = 1
+    facts: RouterFacts = field(default_factory=RouterFacts)
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """What flows in, in order."""
+        last, before = (self.rounds,), range(1, self.rounds)
+        of_rounds = (self.slot(each.name, at) for at in (*last, *before) for each in self.records)
+        return ("tokens", "value", *of_rounds)
+
+    def slot(self, record: str, at: int) -> str:
+        """The slot of a record in a round, counted from 1."""
+        return record if at == self.rounds else f"{record}.{at}"
 
 
 @dataclass(frozen=True, kw_only=True)

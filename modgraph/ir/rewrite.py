@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from modgraph.ir.graph import Graph, Part
-from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
 from modgraph.ir.region import Region, scan_types
 from modgraph.types import TensorType
 
@@ -133,16 +133,15 @@ class _Copy:
 
     def _inputs(self, node: Node, before: Node) -> dict[str, Result]:
         """What flows into a node of the copy; a scan may have fewer arguments than before, an op fewer operands, a
-        router fewer rounds."""
+        decision fewer rounds and records."""
         inputs = {slot: self.now(result) for slot, result in self.part.graph.inputs(before.name).items()}
         if isinstance(node, ScanNode):
             return {slot: result for slot, result in inputs.items() if slot in node.region.arguments}
         if _is_another_op(node, before):
             return {slot: result for slot, result in inputs.items() if slot in node.op.slots_of(len(inputs))}
-        if isinstance(node, RouteNode):
-            router = self.graph[self.part.graph.uses(before.name)["router"]]
-            assert isinstance(router, RouterNode)
-            return {slot: inputs[slot] for slot in router.router.slots_of(len(inputs))}
+        if isinstance(node, DecisionNode) and isinstance(before, DecisionNode):
+            assert node.rounds in (1, before.rounds), "a decision keeps all rounds, or the last alone"
+            return {slot: inputs[slot] for slot in node.slots}
         return inputs
 
     def _add(self, node: Node, before: Node) -> None:

@@ -42,6 +42,10 @@ class Fields:
             inner = f"{error.field} {error.reason}" if error.field else error.reason
             raise InvalidGraph(inner, self.node, field) from error
 
+    def has(self, field: str) -> bool:
+        """Whether there is such a field that nothing has read."""
+        return field in self._left
+
     def close(self) -> None:
         """Raises `InvalidGraph` for a field that nothing has read."""
         for field in self._left:

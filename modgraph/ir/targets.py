@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from modgraph.ir.graph import Graph
+from modgraph.ir.needed import decisions_by_result
 from modgraph.ir.node import InputNode, OpNode, Result, ScanNode, TargetNode
 
+Decisions = Mapping[str, Mapping[Result, Sequence[str]]]  # by their results, by the scan in which they are made
 Value = tuple[str | None, Result]  # the scan in whose region a result is found, None for the graph itself
 
 
@@ -16,20 +18,24 @@ def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
     Paths leave out operands that only training reads, such as the first one of `training_or_inference`.
     """
     ends: dict[str, Value] = {label: (None, result) for label, result in graph.outputs.items()}
-    if not graph.of_kind(TargetNode) or not _path(graph, *ends.values()):
+    if not graph.of_kind(TargetNode):
         return {}
-    found = {label: _path(graph, end) for label, end in ends.items()}
+    decisions = {"": decisions_by_result(graph)}
+    decisions |= {scan.name: decisions_by_result(scan.region.graph) for scan in graph.of_kind(ScanNode)}
+    if not _path(graph, decisions, *ends.values()):
+        return {}
+    found = {label: _path(graph, decisions, end) for label, end in ends.items()}
     return {label: path for label, path in found.items() if path}
 
 
-def _path(graph: Graph, *ends: Value) -> list[str]:
+def _path(graph: Graph, decisions: Decisions, *ends: Value) -> list[str]:
     """The nodes of a shortest path from a target to one of some values; none if there is no path."""
     readers: dict[Value, Value | None] = dict.fromkeys(ends)
     pending = [*ends]
     for value in pending:
         if value[0] is None and isinstance(graph[value[1].node], TargetNode):
             return [*dict.fromkeys(_names(readers, value))]
-        for source in _read_in_inference(graph, value):
+        for source in (*_read_in_inference(graph, value), *_decided_with(graph, value, decisions)):
             if source not in readers:
                 readers[source] = value
                 pending.append(source)
@@ -40,6 +46,15 @@ def _names(readers: dict[Value, Value | None], value: Value | None) -> Iterator[
     while value is not None:
         yield value[1].node
         value = readers[value]
+
+
+def _decided_with(graph: Graph, value: Value, decisions: Decisions) -> Iterator[Value]:
+    """What a router decides where a value is that of its route, or one of its records: inference tells it too."""
+    inside, result = value
+    scan = None if inside is None else graph[inside]
+    here = scan.region.graph if isinstance(scan, ScanNode) else graph
+    for name in decisions[inside or ""].get(result, ()):
+        yield from ((inside, each) for each in here.inputs(name).values())
 
 
 def _read_in_inference(graph: Graph, value: Value) -> list[Value]:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from modgraph.declare import shown_value
+from modgraph.ir.decision_form import decision_to_json
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import GrowthNode, Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode, ScanNode, TargetNode
+from modgraph.ir.node import (
+    DecisionNode,
+    GrowthNode,
+    Node,
+    OpNode,
+    OutputNode,
+    PoolNode,
+    RouteNode,
+    RouterNode,
+    ScanNode,
+    TargetNode,
+)
 from modgraph.ir.region import Region
+from modgraph.routers import RouterText
 
 STEP = "  "
 
@@ -40,8 +54,18 @@ def _content(graph: Graph, node: Node, indent: str) -> str:
             owner = f" of {node.owner}" if node.owner != node.name else ""
             initial = f" init {node.initial}" if node.initial else ""
             return f"op {node.op}{owner}{initial}{' frozen' * node.frozen}{operands}"
+        case RouterNode(router=RouterText() as text):
+            given, defaults = _values("given", dict(text.given)), _values("defaults", dict(text.defaults))
+            return f"router text {text.name}{given}{defaults}{' frozen' * node.frozen}"
         case RouterNode():
             return f"router {node.router}{' frozen' * node.frozen}"
+        case DecisionNode():
+            uses, form = graph.uses(node.name), decision_to_json(node)
+            rounds = f" rounds {node.rounds}" if node.rounds > 1 else ""
+            records = ", ".join(f"{name}: {role}" for name, role in form.get("records", ()))
+            records = f" records ({records})" if records else ""
+            facts = _values("facts", form.get("facts", {}))
+            return f"decision {uses['pool']} by {uses['router']}{rounds}{records}{facts}{operands}"
         case PoolNode():
             grown = f" grown {node.grown}" if node.grown else ""
             grown += f" shares {node.shares}" if node.shares else ""
@@ -62,6 +86,12 @@ def _content(graph: Graph, node: Node, indent: str) -> str:
             return f"output {node.label}{operands}"
         case _:
             return f"{node.kind}{operands}"
+
+
+def _values(word: str, values: Mapping[str, Any]) -> str:
+    """` word (name=value, …)`, or nothing where there are no values."""
+    listed = ", ".join(f"{name}={shown_value(value)}" for name, value in values.items())
+    return f" {word} ({listed})" if listed else ""
 
 
 def _regions(regions: tuple[Region, ...], indent: str) -> str:

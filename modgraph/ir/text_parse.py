@@ -92,6 +92,31 @@ class _Records(Transformer[Token, Any]):
     def router(self, declared: Any, frozen: Token | None) -> Any:
         return {"kind": "router", **declared, **_flag(frozen)}
 
+    def text_router(self, name: Token, given: Any, defaults: Any, frozen: Token | None) -> Any:
+        return {"kind": "router", "text": str(name), **(given or {}), **(defaults or {}), **_flag(frozen)}
+
+    def given(self, values: Any) -> Any:
+        return {"given": [*map(list, values.items())]}
+
+    def defaults(self, values: Any) -> Any:
+        return {"defaults": [*map(list, values.items())]}
+
+    def decision(self, pool: Token, router: Token, rounds: Any, records: Any, facts: Any, slots: Any) -> Any:
+        uses = {"pool": str(pool), "router": str(router)}
+        return {"kind": "decision", "uses": uses, **(rounds or {}), **(records or {}), **(facts or {}), **slots}
+
+    def rounds(self, count: Token) -> Any:
+        return {"rounds": _whole(count)}
+
+    def records(self, *records: Any) -> Any:
+        return {"records": [*records]}
+
+    def record(self, name: Token, role: Token) -> Any:
+        return [str(name), str(role)]
+
+    def facts(self, values: Any) -> Any:
+        return {"facts": values}
+
     def pool(self, size: Token, grown: Any, shares: Any, inside: Any, *regions: Any) -> Any:
         told = {**(grown or {}), **(shares or {}), **(inside or {})}
         return {"kind": "pool", "size": _whole(size), "regions": [*regions], **told}

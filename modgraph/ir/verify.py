@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import (
+    DecisionNode,
     GrowthNode,
     InputNode,
     LossNode,
@@ -24,7 +25,7 @@ from modgraph.ir.verify_growths import verify_growths
 from modgraph.ir.verify_names import verify_names
 from modgraph.ir.verify_regions import verify_lengths, verify_pool, verify_scan
 from modgraph.ops import Op
-from modgraph.routers import Router
+from modgraph.routers import Router, RouterText
 from modgraph.types import Misfit, TensorType
 
 
@@ -43,8 +44,9 @@ def verify(graph: Graph) -> None:
 
 def verify_node(part: Part, node: Node) -> None:
     graph = part.graph
-    if not isinstance(node, RouteNode | GrowthNode):
-        ask(not graph.uses(node.name), "only a route or a growth uses a pool and a router", node.name, "uses")
+    if not isinstance(node, RouteNode | DecisionNode | GrowthNode):
+        reason = "only a route, a decision or a growth uses a pool and a router"
+        ask(not graph.uses(node.name), reason, node.name, "uses")
     match node:
         case InputNode() | TargetNode():
             _from_outside(part, node)
@@ -65,6 +67,9 @@ def verify_node(part: Part, node: Node) -> None:
             _holds_nothing(graph, node)
             _shares(graph, node)
             verify_pool(node, verify_node)
+        case DecisionNode():
+            _uses(graph, node)
+            _decision(graph, node)
         case GrowthNode():
             ask(part.scan is None, "a step has no growth", node.name, "kind")
             _uses(graph, node)
@@ -111,8 +116,21 @@ def _shares(graph: Graph, pool: PoolNode) -> None:
         ask(isinstance(other, PoolNode) and other.axis == pool.axis, "its axis is another", pool.name, "shares")
 
 
-def _uses(graph: Graph, route: RouteNode | GrowthNode) -> None:
-    """A route or a growth uses a pool and a router."""
+def _decision(graph: Graph, node: DecisionNode) -> None:
+    """A decision takes what is routed, the value and the records of each round, which are float and of each example."""
+    ask(not node.types, "nothing comes out of it", node.name, "types")
+    ask(isinstance(graph.router_of(node).router, RouterText), "its router has no text", node.name, "uses")
+    ask(not graph.lengths(node.name), "it is told the lengths of nothing", node.name, "lengths")
+    ask(len({each.name for each in node.records}) == len(node.records), "a record has a name", node.name, "records")
+    slots = tuple(graph.inputs(node.name))
+    ask(slots == node.slots, f"it takes {', '.join(node.slots)}, in this order", node.name, "inputs")
+    made = [graph.type_of(result) for slot, result in graph.inputs(node.name).items() if slot != "tokens"]
+    of_each = all(type_.dtype == "float" and type_.per == "example" for type_ in made)
+    ask(of_each, "its value and its records are float, of each example", node.name, "inputs")
+
+
+def _uses(graph: Graph, route: RouteNode | DecisionNode | GrowthNode) -> None:
+    """A route, a decision or a growth uses a pool and a router."""
     uses = graph.uses(route.name)
     ask({*uses} == {"pool", "router"}, f"a {route.kind} uses a pool and a router", route.name, "uses")
     for role, kind in (("pool", PoolNode), ("router", RouterNode)):
@@ -121,7 +139,9 @@ def _uses(graph: Graph, route: RouteNode | GrowthNode) -> None:
 
 def _signature(graph: Graph, node: OpNode | RouteNode) -> None:
     """What flows into an op or a route fits its declaration, and its types follow."""
-    declaration: Op | Router = node.op if isinstance(node, OpNode) else graph.router_of(node).router
+    if isinstance(node, RouteNode):
+        ask(isinstance(graph.router_of(node).router, Router), "its router is a text", node.name, "uses")
+    declaration: Op | Router = node.op if isinstance(node, OpNode) else graph.declaration_of(node)
     slots = tuple(graph.inputs(node.name))
     known = declaration.slots_of(len(slots))
     ask(slots == known, f"it takes {', '.join(known)}, in this order", node.name, "inputs")
@@ -156,5 +176,5 @@ def _lowering(part: Part, route: RouteNode) -> None:
 
 
 def _forms(part: Part, route: RouteNode) -> list[str]:
-    forms: Iterable[str] = (each.form for each in part.graph.router_of(route).router.lowerings(part.facts_of(route)))
+    forms: Iterable[str] = (each.form for each in part.graph.declaration_of(route).lowerings(part.facts_of(route)))
     return list(dict.fromkeys(forms))

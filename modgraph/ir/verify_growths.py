@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import ask
-from modgraph.ir.node import GrowthNode, RouteNode
+from modgraph.ir.node import GrowthNode
 from modgraph.types import TensorType
 
 
@@ -27,8 +27,7 @@ def verify_growths(graph: Graph) -> None:
 
 def _used(graph: Graph) -> set[tuple[str, str]]:
     """The axes of modules that routers send along, in scans too, by their names."""
-    routes = ((part.graph, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode))
-    return {(within.pool_of(route).axis.name, within.router_of(route).name) for within, route in routes}
+    return {(each.pool.axis.name, each.router.name) for each in graph.decisions()}
 
 
 def _condition(graph: Graph, node: GrowthNode) -> None:

@@ -70,7 +70,7 @@ def owners_of(part: Part) -> Iterator[Owner]:
                 yield Owner(node.owner, node.name, (*_settings(node.op), weights, node.initial, node.frozen))
             case PoolNode():
                 yield Owner(node.name, node.name, ("pool",))
-            case RouteNode() if graph.router_of(node).router.computes:
+            case RouteNode():
                 weights = tuple(graph.signature(node).weight_shapes().items())
                 yield Owner(graph.router_of(node).name, node.name, ("router", weights))
 

@@ -72,9 +72,9 @@ def verify_scan(graph: Graph, scan: ScanNode, verify_node: Check) -> None:
     except Misfit as misfit:
         raise InvalidGraph(misfit.reason, scan.name, "region") from misfit
     ask(follow == scan.types, f"its region gives {', '.join(map(str, follow))}", scan.name, "types")
-    for route in region.graph.of_kind(RouteNode):
-        records = set(region.graph.recorded(route).values())
-        ask(records <= {*scan.stacked}, f"it lacks what {route.name} records", scan.name, "region")
+    for decision in Part(region.graph, scan).decisions():
+        records = {*decision.inside.values()}
+        ask(records <= {*scan.stacked}, f"it lacks what {decision.name} records", scan.name, "region")
     verify_lengths(graph, scan, [sequence.shape[0].name] if sequence.shape[0].is_padded else [])
 
 

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from modgraph.declare import CHOSEN, DISTRIBUTION, Role
-from modgraph.ir import Graph, Part, Result, RouteNode
+from modgraph.ir import Decision, Graph, Result
 from modgraph.metrics.means import Means
 from modgraph.nn.padding import cleared
-from modgraph.routers import Router
 
 
 @dataclass(frozen=True)
@@ -95,20 +94,18 @@ class Controller:
 
 def controllers(graph: Graph) -> list[Controller]:
     """The controllers of a graph, in scans too; of several, names begin with that of the route."""
-    routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
-    chosen = [(part, route) for part, route in routes if is_controller(part.graph.router_of(route).router)]
-    return [_controller(graph, part, route, f"{route.name}." if len(chosen) > 1 else "") for part, route in chosen]
+    chosen = [each for each in graph.decisions() if is_controller(each)]
+    return [_controller(each, f"{each.name}." if len(chosen) > 1 else "") for each in chosen]
 
 
-def _controller(graph: Graph, part: Part, route: RouteNode, prefix: str) -> Controller:
-    router = part.graph.router_of(route).router
-    distribution, choice = router.record_as(*DISTRIBUTION), router.record_as(*CHOSEN)
+def _controller(decision: Decision, prefix: str) -> Controller:
+    distribution, choice = decision.record_as(*DISTRIBUTION), decision.record_as(*CHOSEN)
     assert distribution is not None and choice is not None, "only controllers are measured"
-    records = graph.records()
-    wanted = records[f"{route.name}.{distribution.name}"], records[f"{route.name}.{choice.name}"]
-    return Controller(route.name, prefix, wanted, choice.role is Role.SLOTS, part.graph.pool_of(route).size)
+    wanted = decision.results[distribution], decision.results[choice]
+    slotted = decision.record_as(Role.CHOICE) is None
+    return Controller(decision.name, prefix, wanted, slotted, decision.pool.size)
 
 
-def is_controller(router: Router) -> bool:
+def is_controller(decision: Decision) -> bool:
     """Whether a router records both what it chooses from and what it chose."""
-    return router.record_as(*DISTRIBUTION) is not None and router.record_as(*CHOSEN) is not None
+    return decision.record_as(*DISTRIBUTION) is not None and decision.record_as(*CHOSEN) is not None

@@ -8,14 +8,13 @@ from modgraph.nn.batch import BatchMean, BatchVariance, KeepRecent
 from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
 from modgraph.nn.choice import Above, Chosen, Dispatch, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
-from modgraph.nn.defined import Defined
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
 from modgraph.nn.linear import Linear, ModulatedLinear, ModulatedMLP, Scale
 from modgraph.nn.loss import MSE, CrossEntropy, Entropy, Gaussian, Importance, squared_cv
 from modgraph.nn.order import CumulativeSum, KthLargest, Positions, SortOrder
-from modgraph.nn.padding import cleared, valid, valid_along
+from modgraph.nn.padding import MaskPadding, cleared, valid, valid_along
 from modgraph.nn.parameter import Parameter
 from modgraph.nn.pool import Gathered, Pool
 from modgraph.nn.recurrent import GRU, LSTM
@@ -54,7 +53,6 @@ __all__ = [
     "Conv2d",
     "CrossEntropy",
     "CumulativeSum",
-    "Defined",
     "Dispatch",
     "Draw",
     "Dropout",
@@ -75,6 +73,7 @@ __all__ = [
     "Last",
     "Linear",
     "LogSoftmax",
+    "MaskPadding",
     "MaskedSoftmax",
     "Max",
     "MaxPool2d",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def valid(x: Tensor, axis: int, length: Tensor | None) -> Tensor | None:
@@ -36,3 +36,10 @@ def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
     """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
     reaches neither values nor gradients."""
     return x if real is None else x.masked_fill(~real, otherwise)
+
+
+class MaskPadding(nn.Module):
+    """x [B, ...], zero where the mask `real` is false."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        return cleared(x, real)

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from modgraph.ir import Change, Graph, Node, OpNode, Part, Result, RouteNode, RouterNode, rewritten
+from modgraph.ir import Change, DecisionNode, Graph, Node, OpNode, Part, Result, RouteNode, RouterNode, rewritten
 from modgraph.ops import Op
 from modgraph.ops.zeros import ANYWHERE
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
+from modgraph.routers import Router
 
 
 @dataclass(frozen=True)
 class Determinize(Pass):
-    """Take out what only training does: dropout, noise, sampling and capacity, and what only these need."""
+    """Take out what only training does: dropout, noise, sampling and capacity, and what only these need.
+
+    Of what routers decide in several rounds the last is left.
+    """
 
     name: ClassVar[str] = "determinize"
 
@@ -30,7 +34,8 @@ class Determinize(Pass):
 
 def _leaves_out(part: Part) -> bool:
     """Whether something in a graph is only needed in training."""
-    return any(
+    rounds = any(node.rounds > 1 for node in part.graph.of_kind(DecisionNode))
+    return rounds or any(
         node.op.zero_outside_training or (_differs(node.op) and len(part.graph.inputs(node.name)) > 1)
         for node in part.graph.of_kind(OpNode)
     )
@@ -55,10 +60,12 @@ class _Deterministic:
                 return self._without_noise(node, part.graph)
             case OpNode():
                 return replace(node, op=node.op.without_chance())
-            case RouterNode():
-                return replace(node, router=node.router.deterministic())
+            case RouterNode(router=Router() as router):
+                return replace(node, router=router.deterministic())
+            case DecisionNode():
+                return replace(node, rounds=1)
             case RouteNode() if node.lowering is not None:
-                router = part.graph.router_of(node).router
+                router = part.graph.declaration_of(node)
                 return node if router.deterministic() == router else replace(node, lowering=None)
             case _:
                 return node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -15,8 +16,9 @@ from modgraph.ir import (
     Part,
     Region,
     Result,
-    RouteNode,
     ScanNode,
+    decisions_by_result,
+    needed_in,
     pruned,
     rewritten,
 )
@@ -25,23 +27,33 @@ from modgraph.passes.infrastructure import Pass
 
 @dataclass(frozen=True)
 class InferenceOnly(Pass):
-    """Leave out targets, losses, and what only they need. What routes record stays, if the route does."""
+    """Leave out targets, losses, and what only they need. What routers decide stays, if its route does."""
 
     name: ClassVar[str] = "inference"
 
     def __call__(self, graph: Graph) -> Graph:
-        kept: dict[str, Change] = {}
-        live: set[Result] = set()
-        for node in reversed(list(graph)):  # sources come first, so users come before them here
-            if isinstance(node, InputNode | OutputNode) or _is_live(node, live):
-                kept[node.name] = change = narrowed(node, live) if isinstance(node, ScanNode) else node
-                live |= _needed(graph, node, change)
+        by_result, decisions = decisions_by_result(graph), set[str]()
+        kept, live = _keep(graph, decisions)
+        while more := {name for result in live for name in by_result.get(result, ())} - decisions:
+            decisions |= more
+            kept, live = _keep(graph, decisions)
         return rewritten(graph, lambda node, part: kept.get(node.name) if part.graph is graph else node)
 
     def ensures(self, graph: Graph) -> bool:
         """No losses, and nothing that is not an input and that no output needs."""
-        needed = graph.ancestors(node.name for node in graph.of_kind(OutputNode))
-        return all(isinstance(node, InputNode) or node.name in needed for node in graph)
+        needed = needed_in(graph, graph.outputs.values()).nodes
+        return all(isinstance(node, InputNode | OutputNode) or node.name in needed for node in graph)
+
+
+def _keep(graph: Graph, decisions: Set[str]) -> tuple[dict[str, Change], set[Result]]:
+    """What takes the place of the nodes that outputs and some decisions need, by name; and the results they need."""
+    kept: dict[str, Change] = {}
+    live: set[Result] = set()
+    for node in reversed(list(graph)):  # sources come first, so users come before them here
+        if isinstance(node, InputNode | OutputNode) or node.name in decisions or _is_live(node, live):
+            kept[node.name] = change = narrowed(node, live) if isinstance(node, ScanNode) else node
+            live |= _needed(graph, node, change)
+    return kept, live
 
 
 def _is_live(node: Node, live: set[Result]) -> bool:
@@ -63,10 +75,10 @@ def narrowed(scan: ScanNode, live: set[Result]) -> Narrowed:
     graph = scan.region.graph
     wanted = [result for index, result in enumerate(scan.stacked) if Result(scan.name, index) in live]
     following = _depended_on(scan, wanted)
-    needed = graph.ancestors(result.node for result in (*wanted, *following.values()))
-    routes = [route for route in graph.of_kind(RouteNode) if route.name in needed]
-    recorded = {result for route in routes for result in graph.recorded(route).values()}
-    kept = tuple(index for index, result in enumerate(scan.stacked) if result in {*wanted, *recorded})
+    needed = needed_in(graph, (*wanted, *following.values())).nodes
+    decisions = (each for each in Part(graph, scan).decisions() if each.name in needed)
+    records = {result for each in decisions for result in each.inside.values()}
+    kept = tuple(index for index, result in enumerate(scan.stacked) if result in {*wanted, *records})
     results = (*following.values(), *(scan.stacked[index] for index in kept))
     needed |= {scan.variable}
     region = pruned(
@@ -86,7 +98,7 @@ def _depended_on(scan: ScanNode, wanted: list[Result]) -> dict[str, Result]:
     """The states that some results of a step depend on, over all steps, and their next values."""
     found: dict[str, Result] = {}
     while True:
-        needed = scan.region.graph.ancestors(result.node for result in (*wanted, *found.values()))
+        needed = needed_in(scan.region.graph, (*wanted, *found.values())).nodes
         pairs = zip(scan.states, scan.following, strict=True)
         now = {state: following for state, following in pairs if state in needed}
         if now == found:

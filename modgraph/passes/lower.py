@@ -43,8 +43,7 @@ class Lower(Pass):
         """Raises `NoSuchLowering` where a form is asked for that no route has."""
         if self.form is None or self.form == MASKED:
             return
-        routes = routes_by_path(graph).items()
-        asked = [(path, self.offered(*route)) for path, route in routes if _computes(*route)]
+        asked = [(path, self.offered(*route)) for path, route in routes_by_path(graph).items()]
         if any(form.form == self.form for _, forms in asked for form in forms):
             return
         if not asked and self.form == DEFINITION:
@@ -64,17 +63,13 @@ class Lower(Pass):
 
     def offered(self, part: Part, route: RouteNode) -> list[Lowering]:
         """The forms that a route may have, the best first."""
-        forms = part.graph.router_of(route).router.lowerings(part.facts_of(route))
+        forms = part.graph.declaration_of(route).lowerings(part.facts_of(route))
         return [form for form in forms if form.exportable or not self.exportable]
 
     def choice(self, part: Part, route: RouteNode) -> Lowering:
         """The form of a route."""
         forms = self.offered(part, route)
         return next((form for form in forms if form.form == self.form), forms[0])
-
-
-def _computes(part: Part, route: RouteNode) -> bool:
-    return part.graph.router_of(route).router.computes
 
 
 def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:

@@ -7,7 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from modgraph.ir import Built, Change, Graph, InputNode, Node, OpNode, OutputNode, Part, Result, rewritten
+from modgraph.ir import (
+    Built,
+    Change,
+    DecisionNode,
+    Graph,
+    InputNode,
+    Node,
+    OpNode,
+    OutputNode,
+    Part,
+    Result,
+    needed_in,
+    rewritten,
+)
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 
@@ -60,7 +73,8 @@ def _counts_examples(node: Node) -> bool:
 
 def _read_inputs(graph: Graph) -> list[str]:
     """The inputs that outputs need for more than the number of examples, lengths left out."""
-    pending, found = [node.name for node in graph.of_kind(OutputNode)], set[str]()
+    ends = (*graph.of_kind(OutputNode), *graph.of_kind(DecisionNode))  # of what outputs need
+    pending, found = [node.name for node in ends], set[str]()
     while pending:
         node = graph[pending.pop()]
         if node.name not in found and not _counts_examples(node):
@@ -73,7 +87,7 @@ def _read_inputs(graph: Graph) -> list[str]:
 def _unread_inputs(graph: Graph) -> set[str]:
     """The inputs that no output needs, and lengths along axes that no other input has any more; none if outputs need
     no input at all, since it is an input that says how many examples there are."""
-    needed = graph.ancestors(node.name for node in graph.of_kind(OutputNode))
+    needed = needed_in(graph, graph.outputs.values()).nodes
     inputs = {node.name: node.types[0] for node in graph.of_kind(InputNode)}
     read = {name: type_ for name, type_ in inputs.items() if name in needed}
     if not read:

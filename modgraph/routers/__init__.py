@@ -7,6 +7,7 @@ from modgraph.routers import (
 )
 from modgraph.routers.choice_forms import MASKED
 from modgraph.routers.router import DEFINITION, Lowering, PoolFacts, PoolTypes, Router
+from modgraph.routers.text import RouterFacts, RouterText
 
 __all__ = [
     "DEFINITION",
@@ -15,6 +16,8 @@ __all__ = [
     "PoolFacts",
     "PoolTypes",
     "Router",
+    "RouterFacts",
+    "RouterText",
     "chosen",
     "every_module",
     "weighted",

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from modgraph.declare import Declaration, Record, Registry, Role, Signature, Use, record_as
 from modgraph.routers.on_tape import TapedPool
+from modgraph.routers.text import RouterFacts
 from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each, shapes_meet
 
@@ -101,7 +102,6 @@ class Router(Declaration):
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
     masks_each: ClassVar[bool] = False  # its torch forms take a mask for each operand, where others take the first's
-    computes: ClassVar[bool] = True  # or only shows what ops and other routes of the graph computed
     every_message: ClassVar[bool] = False  # it takes the message of every pair, which routes may have in common
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
     takes_one: ClassVar[bool] = False  # its torch forms take a single sender without that axis, all else without it too
@@ -111,9 +111,9 @@ class Router(Declaration):
         return tuple(record.name for record in self.records)
 
     @property
-    def as_written(self) -> str:
-        """The router as a spec has it."""
-        return str(self)
+    def facts(self) -> RouterFacts:
+        """How it decides."""
+        return RouterFacts(self.one_for_each, self.chooses_along, balanced=self.balanced, draws=self.draws)
 
     def record_as(self, *roles: Role) -> Record | None:
         """What it records in the first of these roles that it has a record for."""

@@ -17,7 +17,7 @@ def decisions(route: RouteTrace, at: int) -> NDArray[np.float64]:
 
     It is the distribution that a router chooses from, or the gates, scaled to sum to one.
     """
-    logits = route.recorded(*DISTRIBUTION)
+    logits = route.record_as(*DISTRIBUTION)
     if logits is None:
         return shares_of(np.asarray(route.gates[at], np.float64))
     scores = np.asarray(logits[at], np.float64)

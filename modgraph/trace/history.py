@@ -17,15 +17,15 @@ from modgraph.metrics.controllers import controllers
 
 def history_of(metrics: Path, graph: Graph) -> dict[str, NDArray[np.float64]]:
     """Shares [epochs, modules] by route, of the controllers whose use the run has recorded."""
-    return _recorded(metrics, {each.route: each.use for each in controllers(graph)})
+    return _metrics_of(metrics, {each.route: each.use for each in controllers(graph)})
 
 
 def entropies_of(metrics: Path, graph: Graph) -> dict[str, NDArray[np.float64]]:
     """H_a and H_b [epochs, 2] by route, of the controllers for which the run has recorded them."""
-    return _recorded(metrics, {each.route: each.entropies for each in controllers(graph)})
+    return _metrics_of(metrics, {each.route: each.entropies for each in controllers(graph)})
 
 
-def _recorded(metrics: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.float64]]:
+def _metrics_of(metrics: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.float64]]:
     """The named metrics of each route, [epochs, names], in the epochs that have all of them."""
     lines, found = list(_lines(metrics)), {}
     for route, names in wanted.items():

@@ -17,11 +17,11 @@ from modgraph.data.declaration import check
 from modgraph.data.npz import read_npz, refuse_unknown
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import reason_of
-from modgraph.ir import Graph, Part, RouteNode, UnreadableGraph, from_json
+from modgraph.ir import Decision, Graph, UnreadableGraph, from_json
 from modgraph.store.errors import NotABundle
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace.errors import NoRouting, NothingToTrace
-from modgraph.trace.routes import RouteTrace, joined, parts_with_gates, route_called
+from modgraph.trace.routes import RouteTrace, joined, route_called, routes_with_gates
 from modgraph.trace.trace import Trace, Verdict, chosen_split, first_of, named
 from modgraph.training.held_out import with_validation
 from modgraph.training.recipe import read_recipe
@@ -47,7 +47,7 @@ class TraceableBundle:
             raise ModgraphError([BadBundle.of(error)]) from error
         except (LookupError, TypeError, UnreadableGraph) as error:
             raise ModgraphError([NotABundle(path=path, reason=reason_of(error))]) from error
-        if not parts_with_gates(graph):
+        if not routes_with_gates(graph):
             raise ModgraphError([NothingToTrace(path=path)])
         if not bundle.routing:
             raise ModgraphError([NoRouting(path=path)])
@@ -96,7 +96,7 @@ def trace_bundle(
 ) -> Trace:
     """Trace the first examples of a split, by default the first that was not learnt from. Raises `ModgraphError`."""
     bundle, graph = traceable.bundle, traceable.graph
-    wanted = parts_with_gates(graph) if route is None else [_called(graph, route)]
+    wanted = routes_with_gates(graph) if route is None else [route_called(graph, route)]
     name, arrays = chosen_split(splits, split)
     arrays = first_of(arrays, examples)
     try:
@@ -110,7 +110,7 @@ def trace_bundle(
         graph,
         name,
         arrays,
-        tuple(_recorded(part, each, values) for part, each in wanted),
+        tuple(_trace_of(each, values) for each in wanted),
         verdict=_verdict(judged[0], arrays, values) if judged else None,
         labels={str(port.target): _words(arrays.values[str(port.target)], port) for port in judged},
         predictions={target: graph.outputs[port.name] for target, port in ports.items()},
@@ -118,16 +118,9 @@ def trace_bundle(
     )
 
 
-def _called(graph: Graph, name: str) -> tuple[Part, RouteNode]:
-    """One of the routes with gates. Raises `ModgraphError`."""
-    wanted = route_called(graph, name)
-    return next((part, route) for part, route in parts_with_gates(graph) if route == wanted)
-
-
-def _recorded(part: Part, route: RouteNode, values: Mapping[str, NDArray[Any]]) -> RouteTrace:
+def _trace_of(route: Decision, values: Mapping[str, NDArray[Any]]) -> RouteTrace:
     """What a bundle's outputs say of a route."""
-    records = part.graph.router_of(route).router.record_names
-    return joined(part, route, [{record: values[f"{route.name}.{record}"][None] for record in records}])
+    return joined(route, [{name: values[f"{route.name}.{name}"][None] for name in route.results}])
 
 
 def _of_examples(ports: Mapping[str, Port], arrays: Arrays) -> Iterator[Port]:

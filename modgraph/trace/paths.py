@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.declare import Role
 from modgraph.trace.routes import RouteTrace
 from modgraph.trace.trace import Trace
 from modgraph.types import Axis
@@ -42,15 +41,8 @@ def successive(trace: Trace) -> list[list[RouteTrace]]:
     found: dict[tuple[Axis, ...], list[RouteTrace]] = {}
     for route in trace.routes:
         if route.selects:
-            found.setdefault(_axes_of_tokens(trace, route), []).append(route)
+            found.setdefault(route.decision.senders, []).append(route)
     return [routes for routes in found.values() if len(routes) > 1]
-
-
-def _axes_of_tokens(trace: Trace, route: RouteTrace) -> tuple[Axis, ...]:
-    """What a route makes one decision for each of: the axes of its gates before that of modules."""
-    gates = route.router.record_as(Role.GATES)
-    assert gates is not None, "only routes with gates are traced"
-    return trace.graph.type_of(trace.graph.records()[f"{route.name}.{gates.name}"]).shape[:-1]
 
 
 def choices_of(routes: list[RouteTrace]) -> list[NDArray[np.bool_]]:

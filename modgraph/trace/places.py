@@ -69,6 +69,6 @@ def _kept(graph: Graph, node: Node, found: dict[str, Places]) -> Places | None:
 
 def _yields_tokens(graph: Graph, node: OpNode | RouteNode) -> bool:
     """Whether the axis before the last can be that of tokens."""
-    if isinstance(node, RouteNode) and graph.router_of(node).router.one_for_each != "sender":
+    if isinstance(node, RouteNode) and graph.declaration_of(node).one_for_each != "sender":
         return False
     return len(node.types[0].shape) > 1

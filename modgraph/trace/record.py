@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -11,34 +11,21 @@ from torch import Tensor
 from modgraph.backends.torch import Model
 from modgraph.data import Arrays
 from modgraph.data.batches import batches
-from modgraph.ir import Part, Result, RouteNode
+from modgraph.ir import Decision, Result
 from modgraph.trace.routes import Records, RouteTrace, joined
 
 
 @torch.no_grad()
-def record(model: Model, arrays: Arrays, route: RouteNode) -> RouteTrace:
-    """What a route of a model recorded over some examples, after each round; of one in a scan, at each step after the
-    last round. Raises `ModgraphError`."""
+def record(model: Model, arrays: Arrays, route: Decision) -> RouteTrace:
+    """What a router of a model recorded at a route over some examples, after each round; at one in a scan, at each step
+    after the last round. Raises `ModgraphError`."""
     model.eval()
-    part = next(part for part in model.graph.parts() if route.name in part.graph)
-    recorded = _steps if part.scan is not None else _rounds
-    return joined(part, route, [recorded(model, part, route, batch) for _, batch in batches(arrays)])
+    inside = route.part.scan is not None
+    rounds = {name: (each,) for name, each in route.results.items()} if inside else route.rounds
+    return joined(route, [_records(model, rounds, batch) for _, batch in batches(arrays)])
 
 
-def _rounds(model: Model, part: Part, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:
-    """The records of a batch; a router that the language defines shows those of earlier rounds behind the last."""
-    router = part.graph.router_of(route).router
-    names = router.record_names
-    shown = len(names) if router.computes else len(part.graph.inputs(route.name)) - 2  # what is routed, and the value
-    last, *earlier = [range(at, at + len(names)) for at in range(1, shown + 1, len(names))]
-    wanted = [Result(route.name, index) for each in (*earlier, last) for index in each]
-    found = model.results(batch, tuple(wanted))
-    rounds = [found[at : at + len(names)] for at in range(0, len(found), len(names))]
-    return {name: np.stack([each[at].numpy() for each in rounds]) for at, name in enumerate(names)}
-
-
-def _steps(model: Model, part: Part, route: RouteNode, batch: Mapping[str, Tensor]) -> Records:
-    """The records of a batch of a route in a scan, [1, B, T, ..., N, M]."""
-    known = {name: part.outside(result) for name, result in part.graph.recorded(route).items()}
-    results = model.results(batch, tuple(known.values()))
-    return {name: result.numpy()[None] for name, result in zip(known, results, strict=True)}
+def _records(model: Model, rounds: Mapping[str, Sequence[Result]], batch: Mapping[str, Tensor]) -> Records:
+    """The records of a batch, [R, B, ..., N, M]; of a route in a scan, [1, B, T, ..., N, M]."""
+    found = iter(model.results(batch, tuple(each for results in rounds.values() for each in results)))
+    return {name: np.stack([next(found).numpy() for _ in results]) for name, results in rounds.items()}

@@ -5,7 +5,7 @@ Axis letters: R rounds, B examples, N senders (tokens), M modules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from modgraph.declare import CHOSEN, Role
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Graph, Part, RouteNode, ScanNode
-from modgraph.routers import Router
+from modgraph.ir import Decision, Graph
 from modgraph.trace.errors import NotFinite, UnknownRoute
 
 Records = dict[str, NDArray[Any]]
@@ -23,17 +22,28 @@ Records = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class RouteTrace:
-    """What one route recorded: arrays [R, B, ..., N, M] by the name of the record, gates among them."""
+    """What a router recorded at one route: arrays [R, B, ..., N, M] by the name of the record, gates among them."""
 
-    name: str
-    pool: str
-    router: Router
+    decision: Decision = field(repr=False)
     records: Mapping[str, NDArray[Any]] = field(repr=False)
 
-    def recorded(self, *roles: Role) -> NDArray[Any] | None:
-        """What was recorded in the first of these roles that the router has a record for."""
-        record = self.router.record_as(*roles)
-        return None if record is None else self.records[record.name]
+    @property
+    def name(self) -> str:
+        return self.decision.name
+
+    @property
+    def pool(self) -> str:
+        return self.decision.pool.name
+
+    @property
+    def router(self) -> str:
+        """The router as a spec writes it."""
+        return str(self.decision.router.router)
+
+    def record_as(self, *roles: Role) -> NDArray[Any] | None:
+        """The record in the first of these roles that there is one for."""
+        name = self.decision.record_as(*roles)
+        return None if name is None else self.records[name]
 
     @property
     def short_pool(self) -> str:
@@ -42,19 +52,19 @@ class RouteTrace:
 
     @property
     def gates(self) -> NDArray[Any]:
-        gates = self.recorded(Role.GATES)
+        gates = self.record_as(Role.GATES)
         assert gates is not None, "only routes with gates are traced"
         return gates
 
     @property
     def selects(self) -> bool:
         """Whether each module is chosen or not."""
-        return self.router.record_as(*CHOSEN) is not None
+        return self.decision.record_as(*CHOSEN) is not None
 
     @property
     def chosen(self) -> NDArray[Any]:
         """How many slots each module was selected for, or the gates where a router selects nothing."""
-        slots, choice = self.recorded(Role.SLOTS), self.recorded(Role.CHOICE)
+        slots, choice = self.record_as(Role.SLOTS), self.record_as(Role.CHOICE)
         if slots is not None:
             counts: NDArray[Any] = slots.sum(-2)
             return counts
@@ -72,28 +82,21 @@ class RouteTrace:
         return replace(self, records={name: array[:, :examples] for name, array in self.records.items()})
 
 
-def parts_with_gates(graph: Graph) -> list[tuple[Part, RouteNode]]:
-    """The routes of a graph whose router records a gate for each module, in the order of work, each with the part of
-    the graph that it stands in."""
-    return [(part, route) for part, route in _routes(graph) if part.graph.router_of(route).router.record_as(Role.GATES)]
-
-
-def routes_with_gates(graph: Graph) -> list[RouteNode]:
+def routes_with_gates(graph: Graph) -> list[Decision]:
     """The routes of a graph whose router records a gate for each module, those in scans too, in the order of work."""
-    return [route for _, route in parts_with_gates(graph)]
+    found: dict[str, list[Decision]] = {}
+    for each in graph.decisions():
+        if each.record_as(Role.GATES) is not None:
+            found.setdefault((each.part.scan or each.node).name, []).append(each)
+    return [each for node in graph for each in found.get(node.name, ())]
 
 
-def _routes(graph: Graph) -> Iterator[tuple[Part, RouteNode]]:
-    """Every route in the order of work, with the part of the graph that it stands in."""
-    for node in graph:
-        match node:
-            case RouteNode():
-                yield Part(graph), node
-            case ScanNode(region=region):
-                yield from ((Part(region.graph, node), route) for route in region.graph.of_kind(RouteNode))
+def homes_of_routes(graph: Graph) -> dict[str, str]:
+    """The node of a graph that has each route with gates: itself, or a scan; by the name of the route."""
+    return {each.name: (each.part.scan or each.node).name for each in routes_with_gates(graph)}
 
 
-def route_called(graph: Graph, name: str) -> RouteNode:
+def route_called(graph: Graph, name: str) -> Decision:
     """One of the routes with gates. Raises `ModgraphError`."""
     routes = {route.name: route for route in routes_with_gates(graph)}
     if name not in routes:
@@ -101,11 +104,10 @@ def route_called(graph: Graph, name: str) -> RouteNode:
     return routes[name]
 
 
-def joined(part: Part, route: RouteNode, batches: Sequence[Records]) -> RouteTrace:
+def joined(route: Decision, batches: Sequence[Records]) -> RouteTrace:
     """The trace of a route whose records were taken batch by batch. Raises `ModgraphError` unless they are finite."""
     records = {name: np.concatenate([batch[name] for batch in batches], axis=1) for name in batches[0]}
     for name, array in records.items():
         if not np.isfinite(array).all():
             raise ModgraphError([NotFinite(record=name, route=route.name)])
-    pool, router = part.graph.pool_of(route), part.graph.router_of(route).router
-    return RouteTrace(route.name, pool.name, router, records)
+    return RouteTrace(route, records)

@@ -59,7 +59,7 @@ class Section(ABC):
     def draw(self, sheet: Sheet, top: float) -> None:
         """The title, every example, and the legend."""
         route = self.route
-        sheet.title(top + 0.2, f"{route.name}: {route.pool} by {route.router.as_written}, {self.trace.split}")
+        sheet.title(top + 0.2, f"{route.name}: {route.pool} by {route.router}, {self.trace.split}")
         for left, words in self._titles():
             sheet.write(left + CELL / 2, top + ROUTE - 0.06, words, ha="center")
         for example in range(len(self.trace)):

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.declare import Role
 from modgraph.trace.places import places_of_tokens
 from modgraph.trace.routes import RouteTrace
 from modgraph.trace.trace import Trace
@@ -82,7 +81,7 @@ def step_axes(trace: Trace) -> dict[str, tuple[RouteTrace, StepAxis]]:
     places = places_of_tokens(trace.graph)
     found = {}
     for route in trace.routes:
-        axes = _axes(trace, route)
+        axes = route.decision.senders
         senders = axes[-1].name if len(axes) > 1 and axes[-1].name in trace.graph.pools() else None
         of_image = route.name in trace.graph and trace.graph.inputs(route.name)["tokens"].node in places
         at = _steps_among(trace, route, axes)
@@ -99,13 +98,6 @@ def _steps_among(trace: Trace, route: RouteTrace, axes: tuple[Axis, ...]) -> int
     pools = trace.graph.pools()
     fixed = [at for at, axis in enumerate(axes) if axis.name not in pools and route.gates.shape[2 + at] > 1]
     return next(reversed(padded or fixed), None)
-
-
-def _axes(trace: Trace, route: RouteTrace) -> tuple[Axis, ...]:
-    """The axes of a route's gates before that of the modules."""
-    gates = route.router.record_as(Role.GATES)
-    assert gates is not None, "only routes with gates are traced"
-    return trace.graph.type_of(trace.graph.records()[f"{route.name}.{gates.name}"]).shape[:-1]
 
 
 def _real(trace: Trace, route: RouteTrace, along: StepAxis) -> NDArray[np.bool_]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from modgraph.ir import needed_in
 from modgraph.trace.entropies import shares_of
-from modgraph.trace.routes import parts_with_gates
+from modgraph.trace.routes import homes_of_routes
 from modgraph.trace.steps import GATE, Shares, StepUse, without_common
 from modgraph.trace.trace import Trace
 
@@ -50,10 +51,8 @@ def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
     """The tasks whose outputs depend on each traced route, by its name."""
     above: dict[str, set[str]] = {}
     for label, result in trace.graph.outputs.items():
-        above.setdefault(label.partition(".")[2] or label, set()).update(trace.graph.ancestors([result.node]))
-    homes = {
-        route.name: route.name if part.scan is None else part.scan.name for part, route in parts_with_gates(trace.graph)
-    }
+        above.setdefault(label.partition(".")[2] or label, set()).update(needed_in(trace.graph, [result]).nodes)
+    homes = homes_of_routes(trace.graph)
     return {
         route.name: tuple(task for task, names in above.items() if homes[route.name] in names) for route in trace.routes
     }

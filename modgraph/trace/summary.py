@@ -60,7 +60,7 @@ def summarise(trace: Trace) -> list[RouteSummary]:
         RouteSummary(
             route.name,
             route.pool,
-            route.router.as_written,
+            route.router,
             selects=route.selects,
             rounds=[_of_round(route, at) for at in range(route.rounds)],
             by=use_by_groups(trace, route),

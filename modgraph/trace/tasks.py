@@ -9,8 +9,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from modgraph.ir import needed_in
 from modgraph.trace.groups import shares
-from modgraph.trace.routes import RouteTrace, parts_with_gates
+from modgraph.trace.routes import RouteTrace, homes_of_routes
 from modgraph.trace.trace import Trace
 
 Tasks = dict[str, tuple[str, ...]]  # routes, by target
@@ -20,10 +21,8 @@ def tasks_of(trace: Trace) -> Tasks:
     """The traced routes that serve each target; none where there are not several targets."""
     if len(trace.predictions) < 2:
         return {}
-    above = {target: trace.graph.ancestors([result.node]) for target, result in trace.predictions.items()}
-    homes = {
-        route.name: route.name if part.scan is None else part.scan.name for part, route in parts_with_gates(trace.graph)
-    }
+    above = {target: needed_in(trace.graph, [result]).nodes for target, result in trace.predictions.items()}
+    homes = homes_of_routes(trace.graph)
     return {
         target: tuple(route.name for route in trace.routes if homes[route.name] in names)
         for target, names in above.items()

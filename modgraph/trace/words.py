@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.declare import CHOSEN
 from modgraph.trace.routes import RouteTrace
 from modgraph.trace.trace import Trace
 
@@ -46,10 +45,9 @@ def typical_words(trace: Trace) -> dict[str, list[list[TypicalWord]]]:
 
 def _source(trace: Trace, route: RouteTrace) -> str | None:
     """The input of tokens whose places are those of a route's decisions, if each module is chosen or not."""
-    choice = route.router.record_as(*CHOSEN)
-    if choice is None:
+    if not route.selects:
         return None
-    positions = trace.graph.type_of(trace.graph.records()[f"{route.name}.{choice.name}"]).shape[0]
+    positions = route.decision.senders[0]
     inputs = trace.graph.input_types.items()
     return next((name for name, type_ in inputs if type_.dtype == "token" and type_.shape == (positions,)), None)
 

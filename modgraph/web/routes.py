@@ -9,9 +9,9 @@ from typing import Any
 from modgraph_runtime.ports import Port
 
 from modgraph.declare import Role
-from modgraph.ir import Graph, Part, RouteNode
+from modgraph.ir import Decision, Graph
 from modgraph.trace.places import Places, places_of_tokens
-from modgraph.trace.routes import parts_with_gates
+from modgraph.trace.routes import routes_with_gates
 
 
 @dataclass(frozen=True)
@@ -39,40 +39,34 @@ class ShownRoute:
 def shown_routes(graph: Graph, outputs: Mapping[str, Port]) -> list[ShownRoute]:
     """The routes of a bundle's graph whose gates are among its outputs, in the order of work."""
     places = places_of_tokens(graph)
-    found = [_shown(part, route, graph, outputs, places) for part, route in parts_with_gates(graph)]
+    found = [_describe(route, graph, outputs, places) for route in routes_with_gates(graph)]
     return [route for route in found if route.gates in outputs]
 
 
-def _shown(
-    part: Part, route: RouteNode, graph: Graph, outputs: Mapping[str, Port], places: Mapping[str, Places]
-) -> ShownRoute:
-    router, pool = part.graph.router_of(route), part.graph.pool_of(route)
-
+def _describe(route: Decision, graph: Graph, outputs: Mapping[str, Port], places: Mapping[str, Places]) -> ShownRoute:
     def output(role: Role) -> str | None:
-        record = router.router.record_as(role)
-        return None if record is None else f"{route.name}.{record.name}"
+        name = route.record_as(role)
+        return None if name is None else f"{route.name}.{name}"
 
     gates = str(output(Role.GATES))
     senders = outputs[gates].shape[:-1] if gates in outputs else ()
     return ShownRoute(
         route.name,
-        pool.name,
-        router.name,
-        router.router.as_written,
-        pool.size,
+        route.pool.name,
+        route.router.name,
+        str(route.router.router),
+        route.pool.size,
         gates,
         output(Role.CHOICE),
         output(Role.SLOTS),
-        None if part.scan is not None else _places(graph, route, senders, places),
+        None if route.part.scan is not None else _places(route, senders, places),
         _words(graph, senders),
     )
 
 
-def _places(
-    graph: Graph, route: RouteNode, senders: tuple[int | str, ...], places: Mapping[str, Places]
-) -> Places | None:
+def _places(route: Decision, senders: tuple[int | str, ...], places: Mapping[str, Places]) -> Places | None:
     """Where senders lie on an image, if each is one of the tokens: one may also hold them all."""
-    found = places.get(graph.inputs(route.name)["tokens"].node)
+    found = places.get(route.tokens.node)
     return found if found is not None and senders == (found.tokens,) else None
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import RouterNode, weights_of
+from modgraph.ir import weights_of
 from modgraph.program import Program, load, loads
 
 FFN = """block ffn(dim, factor=2) {
@@ -180,9 +180,8 @@ def test_what_a_branch_declares_stands_behind_its_name(branch: str) -> None:
     body = f"""if {branch} {{ pool p[2] = linear(4) router r = agreement(2) module m = linear(4) }}
       else {{ pool p[3] = linear(4) router r = noisy_top_k(2) module m = linear(4) -> relu }}
       g = x -> m -> p by r -> mean  u = r.gates -> mean  output g output u loss importance(r)"""
-    router = loads(in_model(body)).ir["r"]
-    assert isinstance(router, RouterNode)
-    assert router.router.active_modules(3) == (3 if branch == "true" else 2)
+    (decision,) = loads(in_model(body)).ir.decisions("r")
+    assert decision.facts.k == (0 if branch == "true" else 2)
 
 
 def test_what_several_rounds_declare_has_no_one_behind_its_name() -> None:

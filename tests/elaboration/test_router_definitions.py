@@ -10,10 +10,11 @@ import torch
 import modgraph
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import RouterNode, from_json, to_json
+from modgraph.ir import from_json, to_json
 from modgraph.ir.text_parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.routers.prelude import definitions
+from modgraph.types import shown
 
 SOFT = """router soft() for p {
   input x: float[tokens, dim]
@@ -83,12 +84,15 @@ def test_what_is_decided_once_for_all_senders_is_recorded_for_each_but_a_novelty
       scan xs as v with h: float[3, 5] { h = h + v -> p by r yield h } as states
       output y output u output w output states loss importance(r)"""
     program = modgraph.loads(model(PER_IMAGE, body))
-    types = {name: str(program.ir.type_of(result)) for name, result in program.ir.records().items()}
-    senders = {"y.p": "2, time", "u.p": "5", "w.p": "1", "states.h.p": "n, 3"}
-    fewer = {"y.p": "2, ", "u.p": "", "w.p": "", "states.h.p": "n, "}
+    types = {name: program.ir.type_of(result).dimensions for name, result in program.ir.records().items()}
+    senders = {"y.p": (2, "time"), "u.p": (5,), "w.p": (1,), "states.h.p": ("n", 3)}
+    fewer = {"y.p": (2,), "u.p": (), "w.p": (), "states.h.p": ("n",)}
+    assert {each.name: shown(each.senders) for each in program.ir.decisions()}.items() >= {
+        route: f"[{', '.join(map(str, axes))}]" for route, axes in senders.items()
+    }.items()
     for route in senders:
-        assert {types[f"{route}.{name}"] for name in ("gates", "scores", "choice")} == {f"float[{senders[route]}, p=4]"}
-        assert types[f"{route}.novelty"] == f"float[{fewer[route]}p=4]"
+        assert {types[f"{route}.{name}"] for name in ("gates", "scores", "choice")} == {(*senders[route], 4)}
+        assert types[f"{route}.novelty"] == (*fewer[route], 4)
     built = program.build().double()
     x, length = torch.randn(2, 2, 4, 5, dtype=torch.float64), torch.tensor([4, 2])
     batch = {"x": x, "z": torch.randn(2, 5, 5).double(), "one": torch.randn(2, 5).double()}
@@ -128,15 +132,13 @@ def test_operands_and_pools_beside_the_first() -> None:
 
 def test_traits_follow_from_the_text() -> None:
     body = "input x: float[6, 5] pool p[3] = linear(4) router r = {} y = x -> p by r output y"
-    routers = {
-        name: modgraph.loads(model(text, body.replace("{}", name))).ir["r"]
-        for name, text in (("soft", SOFT), ("switch", SWITCH), ("agreement", ""))
-    }
-    found = {name: node.router for name, node in routers.items() if isinstance(node, RouterNode)}
-    assert [each.chooses_along for each in found.values()] == [None, "modules", None]
-    assert [each.active_modules(3) for each in found.values()] == [3, 1, 3]
-    assert [each.one_for_each for each in found.values()] == ["sender", "sender", "module"]
-    assert all(each.balanced for each in found.values())
+    texts = (("soft", SOFT), ("switch", SWITCH), ("agreement", ""))
+    graphs = [modgraph.loads(model(text, body.replace("{}", name))).ir for name, text in texts]
+    found = [decision.facts for graph in graphs for decision in graph.decisions("r")]
+    assert [each.chooses_along for each in found] == [None, "modules", None]
+    assert [each.k for each in found] == [0, 1, 0]
+    assert [each.one_for_each for each in found] == ["sender", "sender", "module"]
+    assert all(each.balanced for each in found)
 
 
 def test_an_imported_definition_comes_before_the_vocabularys(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_an_unlowered_route_names_no_form() -> None:
     assert "lowering" not in str(loads(GRU).ir)
 
 
-WORDS = "graph op route carrying of init grown lowering region over batch float".split()
+WORDS = "graph op route carrying of init grown lowering region over batch float decision text facts records".split()
 
 
 def test_words_of_the_text_form_are_names_too() -> None:

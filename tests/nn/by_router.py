@@ -66,6 +66,5 @@ def weights_of(model: Model) -> dict[str, Array]:
 def forms_of(program: modgraph.Program) -> tuple[str, ...]:
     """The forms of the only route that is computed as one."""
     (part, *_) = program.ir.parts()
-    routers = [(route, part.graph.router_of(route).router) for route in part.graph.of_kind(RouteNode)]
-    ((route, router),) = ((route, router) for route, router in routers if router.computes)
-    return tuple(each.form for each in router.lowerings(part.facts_of(route)))
+    (route,) = part.graph.of_kind(RouteNode)
+    return tuple(each.form for each in part.graph.declaration_of(route).lowerings(part.facts_of(route)))

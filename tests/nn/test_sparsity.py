@@ -101,7 +101,7 @@ def routed(graph: Graph) -> tuple[str, tuple[str, ...]]:
     """The router of the only route, and its forms."""
     (part,) = graph.parts()
     (route,) = part.graph.of_kind(RouteNode)
-    router = part.graph.router_of(route).router
+    router = part.graph.declaration_of(route)
     return router.name, tuple(each.form for each in router.lowerings(part.facts_of(route)))
 
 

@@ -25,7 +25,7 @@ def test_every_op_and_router_has_an_example_that_uses_it_once() -> None:
     for name, text in EXAMPLES.items():
         graph = modgraph.loads(text).ir
         used = [node.op.name for node in graph.of_kind(OpNode)]
-        used += [f"router {graph.router_of(route).router.name}" for route in graph.of_kind(RouteNode)]
+        used += [f"router {graph.declaration_of(route).name}" for route in graph.of_kind(RouteNode)]
         assert used.count(name) == 1, name
 
 
@@ -67,7 +67,7 @@ def test_every_router_routes_inside_a_scan_in_all_its_forms(name: str) -> None:
     (route,) = part.graph.of_kind(RouteNode)
     x = torch.randn(3, 4, 5, 6, dtype=torch.float64)
     found = []
-    for form in part.graph.router_of(route).router.lowerings(part.facts_of(route)):
+    for form in part.graph.declaration_of(route).lowerings(part.facts_of(route)):
         model = program.build(lowering=form.form).double().eval()
         found.append(model.compute({"xs": x, "time_length": torch.tensor([4, 0, 2])}, routing=True))
     results = {**program.ir.outputs, **program.ir.records()}

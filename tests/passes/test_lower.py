@@ -14,7 +14,7 @@ from tests.examples import ROUTER_EXAMPLES
 
 
 def forms(graph: Graph) -> set[str]:
-    return {route.lowering for route in graph.of_kind(RouteNode)} - {"as_defined"}
+    return {route.lowering for route in graph.of_kind(RouteNode)}
 
 
 def test_sparse_routes_are_grouped_in_training_and_per_module_for_export() -> None:
@@ -37,8 +37,8 @@ def test_forms_that_there_are_not_are_refused_with_those_of_every_route(capsys: 
     graph = modgraph.load("specs/mt_rmn.mod").ir
     for part in graph.parts():
         for route in part.graph.of_kind(RouteNode):
-            for form in part.graph.router_of(route).router.lowerings(part.facts_of(route)):
-                assert form.form in told or form.form == "as_defined", f"{form.form} of {route.name} is not listed"
+            for form in part.graph.declaration_of(route).lowerings(part.facts_of(route)):
+                assert form.form in told, f"{form.form} of {route.name} is not listed"
     assert main(["compile", "specs/smn.mod", "--lowering", "factorized"]) == 1
     assert 'help: did you mean "factorised"?' in capsys.readouterr().err
 
@@ -57,7 +57,7 @@ def test_a_form_is_refused_of_a_model_without_routes(tmp_path: Path, capsys: pyt
 def test_every_router_has_a_form_for_training_and_one_for_export(name: str) -> None:
     graph = modgraph.loads(ROUTER_EXAMPLES[name]).ir
     (route,) = graph.of_kind(RouteNode)
-    offered = graph.router_of(route).router.lowerings(facts_of(graph.pool_of(route)))
+    offered = graph.declaration_of(route).lowerings(facts_of(graph.pool_of(route)))
     best = next(form for form in offered if form.exportable)
     assert forms(apply_passes(graph, INFERENCE)) == {best.form}
     assert forms(apply_passes(graph, TRAINING)) == {offered[0].form}

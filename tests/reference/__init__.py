@@ -83,7 +83,7 @@ def interpret(
 def _needed(nodes: list[Record]) -> list[Record]:
     """The nodes that outputs, losses, records and next states are computed from; nothing else runs."""
     known = {node["name"]: node for node in nodes}
-    kinds = ("input", "target", "pool", "router", "output", "loss", "route")
+    kinds = ("input", "target", "pool", "router", "output", "loss", "route", "decision")
     kept = {node["name"] for node in nodes if node["kind"] in kinds or node.get("is") == "next_state"}
     kept |= {node["name"] for node in nodes if node["kind"] == "scan" and [*_scan_records(node)]}
     found = {each for name in kept for each in _behind(name, known)}
@@ -140,8 +140,8 @@ def _padded(value: Value, lengths: list[dict[str, int]], longest: dict[str, int]
 def _records(nodes: list[Record], values: Values) -> Iterator[tuple[str, Value]]:
     """What each route recorded, by `route.record`; of one in a scan, with time in front."""
     for node in nodes:
-        if node["kind"] == "route":
-            yield from ((name, values[node["name"]][index]) for name, index in _names(node, nodes))
+        if node["kind"] in ("route", "decision"):
+            yield from ((name, values[source][index]) for name, (source, index) in _results(node, nodes))
         elif node["kind"] == "scan":
             yield from ((name, values[node["name"]][index]) for name, index in _scan_records(node))
 
@@ -150,15 +150,19 @@ def _scan_records(scan: Record) -> Iterator[tuple[str, int]]:
     """The records of the routes in a scan, and which of its results each is."""
     inside, stacked = scan["region"]["nodes"], scan["region"]["results"][scan["carried"] :]
     for node in inside:
-        if node["kind"] == "route":
-            yield from ((name, stacked.index([node["name"], index])) for name, index in _names(node, inside))
+        if node["kind"] in ("route", "decision"):
+            yield from ((name, stacked.index(result)) for name, result in _results(node, inside))
 
 
-def _names(route: Record, nodes: list[Record]) -> Iterator[tuple[str, int]]:
-    """The name of each record of a route, and which of its results it is."""
+def _results(route: Record, nodes: list[Record]) -> Iterator[tuple[str, list[Any]]]:
+    """The name of each record of a route, and the result that it is: of a decision, what flows in by its name."""
+    if route["kind"] == "decision":
+        names = [name for name, _ in route.get("records", ())]
+        yield from ((f"{route['name']}.{slot}", source) for slot, *source in route["inputs"] if slot in names)
+        return
     router = next(node for node in nodes if node["name"] == route["uses"]["router"])
     for index, name in enumerate(records_of(router["is"], router["settings"]), start=1):
-        yield f"{route['name']}.{name}", index
+        yield f"{route['name']}.{name}", [route["name"], index]
 
 
 def _loss(node: Record, nodes: list[Record], values: Values) -> float:

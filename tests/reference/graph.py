@@ -15,7 +15,7 @@ from tests.reference.values import Array, Type, Unsupported, Value, cut
 
 Record = Mapping[str, Any]
 Values = dict[str, list[Value]]
-NOT_COMPUTED = ("input", "target", "pool", "router", "output", "loss", "growth")
+NOT_COMPUTED = ("input", "target", "pool", "router", "output", "loss", "growth", "decision")
 
 
 def compute(nodes: Sequence[Record], values: Values, frame: Frame) -> Values:

@@ -139,22 +139,14 @@ def _of_senders(route: Route, tokens: Type, records: list[Array]) -> list[Array]
     return records if route.outer(tokens) else [each[None] for each in records]
 
 
-def _defined(route: Route, values: list[Value]) -> list[Value]:
-    """The value of a router's body, and its last records."""
-    return [Value(type_, each.arrays) for type_, each in zip(route.gives, values[1:], strict=False)]
-
-
 ROUTERS: dict[str, Callable[[Route, list[Value]], list[Value]]] = {
     "every_module": _every_module,
     "weighted": _weighted,
     "chosen": _chosen,
     "chosen_senders": _chosen,
-    "defined": _defined,
 }
 
 
 def records_of(router: str, settings: Mapping[str, Any]) -> list[str]:
     """The names of a route's records, in the order of its results behind the value."""
-    if router == "defined":
-        return [*settings.get("recorded", [])[::2]]
     return ["gates", "scores", "selected"] if router.startswith("chosen") and settings.get("shows", True) else []

@@ -16,7 +16,7 @@ from matplotlib.image import imread
 from modgraph.cli import main
 from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import RouteNode
+from modgraph.ir import Result, needed_in
 from modgraph.program import loads
 from modgraph.trace.arrays import npz_of
 from modgraph.trace.of_run import trace_run
@@ -153,7 +153,8 @@ def test_a_shared_router_is_cut_short_on_one_route_alone(sequence: Path) -> None
     """The second route's rounds start from what the first yields after all of its own."""
     run = load_run(sequence)
     model, arrays = run.model(), run.splits()["test"]
-    second = [route for route in model.graph.of_kind(RouteNode) if route.name in model.graph.ancestors(["s.mean"])][-1]
+    needed = needed_in(model.graph, [Result("s.mean")]).nodes
+    second = [route for route in model.graph.decisions() if route.name in needed][-1]
     gates = record(model, arrays, second).gates
     batch = {name: torch.from_numpy(array) for name, array in arrays.values.items()}
     routing = model.compute(batch, losses=False, routing=True).routing
@@ -170,7 +171,7 @@ def test_a_shared_router_is_cut_short_on_one_route_alone(sequence: Path) -> None
 
 def test_examples_in_batches_are_traced_as_one_by_one(digits: Path) -> None:
     run = load_run(digits)
-    model, route = run.model(), run.graph.of_kind(RouteNode)[-1]
+    model, route = run.model(), run.graph.decisions()[-1]
     image = RNG.random((300, 1, 8, 6)).astype(np.float32)
     many = record(model, Arrays({"image": image}), route).gates
     last = record(model, Arrays({"image": image[-1:]}), route).gates
@@ -180,7 +181,7 @@ def test_examples_in_batches_are_traced_as_one_by_one(digits: Path) -> None:
 
 def test_weights_that_are_no_numbers_are_told(digits: Path) -> None:
     run = load_run(digits)
-    model, route = run.model(), run.graph.of_kind(RouteNode)[-1]
+    model, route = run.model(), run.graph.decisions()[-1]
     with torch.no_grad():
         model.get_parameter("agree.weight").fill_(torch.nan)
     with pytest.raises(ModgraphError, match="not a number"):

@@ -66,9 +66,9 @@ def traced(graph: Graph, routes: list[dict[str, NDArray[Any]]], **options: Any) 
     roles = {"gates": (Role.GATES,), "choice": (Role.CHOICE,), "scores": (Role.SCORES, Role.LOGITS, Role.PROBABILITIES)}
     found = []
     for route, values in zip(routes_with_gates(graph), routes, strict=True):
-        router = graph.router_of(route).router
-        named = {record.name: values[what] for record in router.records for what in roles if record.role in roles[what]}
-        found.append(RouteTrace(route.name, graph.pool_of(route).name, router, named))
+        records = route.declared
+        named = {record.name: values[what] for record in records for what in roles if record.role in roles[what]}
+        found.append(RouteTrace(route, named))
     return Trace(
         graph, "test", Arrays({"x": np.zeros(B), "words": np.zeros((B, N), int)}), tuple(found), None, **options
     )

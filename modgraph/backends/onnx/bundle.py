@@ -27,7 +27,7 @@ from modgraph.backends.report import told_of_routes
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
-from modgraph.ir import Graph, Node, OpNode, ScanNode, stored_form
+from modgraph.ir import Graph, Node, OpNode, ScanNode, needed_in, stored_form
 from modgraph.passes import (
     INFERENCE,
     WITH_NOVELTY,
@@ -194,7 +194,7 @@ def _check_model(model: Model) -> None:
     """Raises `ModgraphError` if there is no inference to export: no number, or none for an example alone."""
     graph, found = model.graph, list[Diagnostic]()
     for name, result in graph.outputs.items():
-        sources = sorted(graph.ancestors([result.node]))
+        sources = sorted(needed_in(graph, [result]).nodes)
         wide = [node for node in sources if _over_batch(graph[node], graph)]
         if wide:
             found.append(OfWholeBatch(output=name, node=wide[0]))

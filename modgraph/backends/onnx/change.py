@@ -10,7 +10,7 @@ import numpy as np
 
 from modgraph.backends.errors import NothingFinite
 from modgraph.backends.onnx.examples import Arrays, Examples
-from modgraph.backends.onnx.selection import route_facts
+from modgraph.backends.onnx.selection import choices_of
 from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.onnx.verify import Values, errors_alone, of_runtime, relative_errors, session_of
 from modgraph.diagnostics import ModgraphError
@@ -95,7 +95,7 @@ class _Tally:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.choices = {route.name: route.choice for route in route_facts(graph) if route.choice is not None}
+        self.choices = {decision.name: choice for choice, decision in choices_of(graph).items()}
         self.counts = {name: np.zeros(2, int) for name in self.choices}
         self.outputs = dict.fromkeys(graph.outputs, 0.0)
         self.alone = 0.0

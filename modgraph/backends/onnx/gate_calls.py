@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from modgraph.ir import Graph, OpNode, Padding, Result, RouteNode, padding_of
+from modgraph.ir import Graph, OpNode, Padding, Part, Result, RouteNode, padding_of
 from modgraph.nn import Arithmetic
 from modgraph.nn.padding import valid_along
 from modgraph.ops import Op
@@ -46,8 +46,7 @@ class GateCall:
 
 def gate_calls(graph: Graph) -> list[GateCall]:
     """Those of a graph, but for what a scan does in its steps."""
-    routes = [route for route in graph.of_kind(RouteNode) if graph.router_of(route).router.chooses_along is None]
-    bodies = tuple(f"{route.name}." for route in routes)
+    bodies = tuple(f"{each.name}." for each in Part(graph).decisions() if each.facts.chooses_along is None)
     nodes = {node.name: node for node in graph.of_kind(OpNode) if node.name.startswith(bodies)}
     nodes = {name: node for name, node in nodes.items() if isinstance(node.op, Above | TopK)}
     for route in graph.of_kind(RouteNode):
@@ -57,7 +56,7 @@ def gate_calls(graph: Graph) -> list[GateCall]:
 
 def _find_choosing(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
     """The ops that compute the choice of a route without scores of its own; with such scores, comparisons alone."""
-    if not isinstance(graph.router_of(route).router, Chosen):
+    if not isinstance(graph.declaration_of(route), Chosen):
         return
     inputs = graph.inputs(route.name)
     kinds = Above | TopK | Comparison if inputs["scores"] == inputs["choice"] else Above | Comparison

@@ -19,12 +19,7 @@ Axes = Mapping[str, int]  # of modules, by the name of a router's weight
 
 def axes_of_modules(graph: Graph, pools: Collection[str] | None = None) -> dict[str, int]:
     """The weights with an axis of the modules of pools that a router selects from, some or all; and its place."""
-    selected = {
-        part.graph.pool_of(route).name
-        for part in graph.parts()
-        for route in part.graph.of_kind(RouteNode)
-        if part.graph.router_of(route).router.chooses_along is not None
-    }
+    selected = {each.pool.name for each in graph.decisions() if each.facts.chooses_along is not None}
     turned = selected if pools is None else selected & {*pools}
     return {name: of.axis for name, of in module_axes(graph).items() if any(pool.name in turned for pool in of.pools)}
 
@@ -35,7 +30,7 @@ def axes_of_inner_modules(graph: Graph) -> dict[str, int]:
         region.graph.pool_of(route).axis.name
         for _, region in graph.modules()
         for route in region.graph.of_kind(RouteNode)
-        if region.graph.router_of(route).router.chooses_along is not None
+        if region.graph.declaration_of(route).chooses_along is not None
     }
     along = ((weight.name, [axis.name for axis in weight.axes]) for weight in weights_of(graph))
     return {name: at for name, axes in along for at, axis in enumerate(axes) if axis in names}

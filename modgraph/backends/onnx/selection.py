@@ -18,9 +18,8 @@ from modgraph.backends.onnx.examples import Examples, Lengths
 from modgraph.backends.onnx.gate_calls import gate_calls
 from modgraph.backends.torch import Computed, Model
 from modgraph.backends.torch.pool import Expert
-from modgraph.declare import CHOSEN, RANKING, Role
-from modgraph.ir import Graph, PoolNode, RouteNode
-from modgraph.routers import Router
+from modgraph.declare import CHOSEN, RANKING
+from modgraph.ir import Decision, Graph, RouteNode
 
 Batch = dict[str, Tensor]
 
@@ -29,40 +28,11 @@ CLOSE = 1e-5  # a gap between scores below which rounding may decide
 ROUNDS = 4  # of replacing close calls; what is still close then is compared all the same
 
 
-@dataclass(frozen=True)
-class RouteFacts:
-    """A route, the pool it sends to, and the router that decides."""
-
-    name: str
-    pool: PoolNode
-    router: Router
-
-    @property
-    def chooses(self) -> bool:
-        return self.router.chooses_along is not None
-
-    @property
-    def choice(self) -> str | None:
-        """The record of what was chosen, under its full name."""
-        return self._recorded(CHOSEN)
-
-    @property
-    def ranking(self) -> str | None:
-        """The record of what modules were ranked by."""
-        return self._recorded(RANKING)
-
-    def _recorded(self, roles: tuple[Role, ...]) -> str | None:
-        record = self.router.record_as(*roles) if self.chooses else None
-        return None if record is None else f"{self.name}.{record.name}"
-
-
-def route_facts(graph: Graph) -> list[RouteFacts]:
-    """All routes, those inside scans included."""
-    return [
-        RouteFacts(route.name, part.graph.pool_of(route), part.graph.router_of(route).router)
-        for part in graph.parts()
-        for route in part.graph.of_kind(RouteNode)
-    ]
+def choices_of(graph: Graph) -> dict[str, Decision]:
+    """The routes, those inside scans included, whose routers choose: by the full name of the record of what was
+    chosen."""
+    choosing = (each for each in graph.decisions() if each.facts.chooses_along is not None)
+    return {f"{each.name}.{name}": each for each in choosing if (name := each.record_as(*CHOSEN)) is not None}
 
 
 @dataclass
@@ -74,13 +44,12 @@ class Decisions:
     reached: dict[str, set[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        routes = route_facts(self.model.graph)
-        self.choices = {route.choice: route for route in routes if route.choice is not None}
+        self.choices = choices_of(self.model.graph)
         self.gates = gate_calls(self.model.graph)
         self.reached = {name: set() for name in self.model.graph.pools()}
-        for route in routes:
-            if not route.chooses:
-                self.reached[route.pool.name].update(range(route.pool.size))
+        for each in self.model.graph.decisions():
+            if each.facts.chooses_along is None:
+                self.reached[each.pool.name].update(range(each.pool.size))
 
     def clear_calls(
         self, examples: Examples, size: int, lengths: Lengths, inside: bool = False
@@ -143,9 +112,9 @@ class Decisions:
         """Which examples have a close call: [B]."""
         routing = computed.routing
         ranked = [
-            (choice, route.ranking, route.router.chooses_along or "modules")
-            for choice, route in self.choices.items()
-            if route.ranking is not None
+            (choice, f"{each.name}.{ranking}", each.facts.chooses_along or "modules")
+            for choice, each in self.choices.items()
+            if (ranking := each.record_as(*RANKING)) is not None
         ]
         gaps = [gap(routing[choice], routing[ranking], AXES[along]) for choice, ranking, along in ranked]
         compared = tuple(dict.fromkeys(each for call in self.gates for each in call.compared))
@@ -160,7 +129,7 @@ def _choices_inside(model: Model) -> Iterator[tuple[nn.Module, int]]:
     for expert in (each for each in model.modules() if isinstance(each, Expert)):
         graph = expert.region.graph
         for route in graph.of_kind(RouteNode):
-            along = graph.router_of(route).router.chooses_along
+            along = graph.declaration_of(route).chooses_along
             if along is not None:
                 yield expert.computes[route.name].router, AXES[along]  # type: ignore[attr-defined]
 

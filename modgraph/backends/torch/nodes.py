@@ -64,20 +64,20 @@ class Nodes:
 
     def _route(self, part: Part, node: RouteNode) -> CompiledRoute:
         graph = part.graph
-        router, pool = graph.router_of(node), graph.pool_of(node)
+        router, pool = graph.declaration_of(node), graph.pool_of(node)
         tokens = graph.type_of(graph.inputs(node.name)["tokens"])
-        single = router.router.senders and len(tokens.shape) == len(pool.message.shape)
-        forms = (*router.router.lowerings(part.facts_of(node)), router.router.reference_form)
+        single = router.senders and len(tokens.shape) == len(pool.message.shape)
+        forms = (*router.lowerings(part.facts_of(node)), router.reference_form)
         form = next(form for form in forms if form.form == node.lowering)
         return CompiledRoute(
             form=resolve(form.route)(),
             pool=self.made[pool.name],
-            router=self._router(graph, node) if router.router.computes else None,
-            single=single and not router.router.takes_one,
-            alone=single and router.router.takes_one,
-            shown=len(node.types) - 1,
+            router=self._router(graph, node),
+            single=single and not router.takes_one,
+            alone=single and router.takes_one,
+            records=len(node.types) - 1,
             result_rank=len(pool.result.shape),
-            one_for_each_sender=router.router.one_for_each == "sender",
+            one_for_each_sender=router.one_for_each == "sender",
             shares=form.shares,
             through=pool.name,
         )

@@ -52,18 +52,18 @@ def needed(steps: Sequence[Step], wanted: Iterable[Result], training: bool = Tru
     """The steps that some results depend on, without those that compute nothing; an array that is learned is given for
     each example where any reads it so. Outside training, what only training reads is left out."""
     if not training:
-        steps = [replace(step, shows=step.evaluated) if step.evaluated else step for step in steps]
-    shown = {Result(step.node, at): result for step in steps for at, result in enumerate(step.shows)}
-    sources = tuple(_source(result, shown) for result in wanted)
+        steps = [replace(step, same=step.evaluated) if step.evaluated else step for step in steps]
+    same = {Result(step.node): result for step in steps for result in step.same}
+    sources = tuple(_source(result, same) for result in wanted)
     found: list[Step] = []
     read = set(sources)
     nodes = {result.node for result in read}
     for step in reversed(steps):
-        if step.shows or step.node not in nodes:
+        if step.same or step.node not in nodes:
             continue
         if not training and hasattr(type(step.compute), "evaluated"):
             step = _narrowed(step, {result.index for result in read if result.node == step.node})
-        step = replace(step, operands=tuple(_source(result, shown) for result in step.operands))
+        step = replace(step, operands=tuple(_source(result, same) for result in step.operands))
         read.update(step.operands, step.lengths)
         nodes.update(result.node for result in (*step.operands, *step.lengths))
         found.append(step)
@@ -78,10 +78,10 @@ def _narrowed(step: Step, read: Set[int]) -> Step:
     return replace(step, compute=compute, operands=tuple(step.operands[place] for place in places))
 
 
-def _source(result: Result, shown: Mapping[Result, Result]) -> Result:
-    """The result that is computed, where others only show it."""
-    while result in shown:
-        result = shown[result]
+def _source(result: Result, same: Mapping[Result, Result]) -> Result:
+    """The result that is computed, where others are the same."""
+    while result in same:
+        result = same[result]
     return result
 
 

@@ -14,7 +14,7 @@ from modgraph.ir import Result
 class CompiledRoute:
     """One place where a router sends messages through a pool. A value without an axis of senders is a single sender;
     a result for each sender then has none either. `alone`: the form takes it so, and all else without that axis too;
-    what it records, of which so many are `shown`, has one."""
+    what it records, of which so many are results, has one."""
 
     form: Any
     pool: Any
@@ -23,7 +23,7 @@ class CompiledRoute:
     result_rank: int
     one_for_each_sender: bool
     alone: bool = False
-    shown: int = 0
+    records: int = 0
     shares: Literal["", "messages", "pool"] = ""
     through: str = ""
 
@@ -39,7 +39,7 @@ class CompiledRoute:
     def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None, **common: Tensor) -> Any:
         if self.alone:
             value, *records = self.form(tokens, self.pool, self.router, *others)
-            return (value, *(each.unsqueeze(-2) for each in records[: self.shown]))
+            return (value, *(each.unsqueeze(-2) for each in records[: self.records]))
         if not self.single:
             return self.form(tokens, self.pool, self.router, *others, real=real, **common)
         results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)

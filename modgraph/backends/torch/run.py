@@ -13,6 +13,8 @@ from modgraph.backends.torch.route import CompiledRoute
 from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode, free_draws, is_free_draw, told
 from modgraph.nn.labels import both
 from modgraph.nn.parameter import for_each
+from modgraph.ops import Op
+from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 
 Values = dict[str, tuple[Tensor, ...]]
@@ -26,8 +28,8 @@ class Step:
     `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
     others is kept under this name by the first of them that runs. `told` is under what name the values may hold what a
     draw is to take, `told_inside` of the draws within a scan. `takes_active` says that it leaves out examples that have
-    ended before a step of a scan. What computes nothing `shows` other results as its own; `evaluated` is the operand
-    that one of several shows outside training. `alone` says that it takes its operands and no more.
+    ended before a step of a scan. What computes nothing is the `same` as its operand; `evaluated` is the one of
+    several that it is outside training. `alone` says that it takes its operands and no more.
     """
 
     node: str
@@ -40,7 +42,7 @@ class Step:
     told: str = ""
     told_inside: tuple[str, ...] = ()
     takes_active: bool = False
-    shows: tuple[Result, ...] = ()
+    same: tuple[Result, ...] = ()
     evaluated: tuple[Result, ...] = ()
     alone: bool = False
 
@@ -131,7 +133,7 @@ def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[.
     if isinstance(node, OpNode) and node.op.over_batch:
         step = replace(step, takes_active=True, each=node.op.masks_each)
     if not lengths:
-        return replace(step, shows=_shown(graph, node, operands))
+        return replace(step, same=operands if isinstance(node, OpNode) and _changes_no_number(node.op) else ())
     each = graph.signature(node).declaration.masks_each
     return replace(step, padding=_padding(graph, node, lengths), each=each)
 
@@ -149,13 +151,9 @@ def _expand_mask(active: Tensor, x: Tensor) -> Tensor:
     return active.reshape(-1, *[1] * (x.dim() - 1))
 
 
-def _shown(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:
-    """What a node only shows, of values without padding: one that changes no number, or a router's own text, which
-    shows what was recorded in earlier rounds too."""
-    if isinstance(node, OpNode):
-        same = isinstance(node.op, Rename) or (isinstance(node.op, Flatten) and node.op.axes == 1)
-        return operands if same else ()
-    return () if graph.router_of(node).router.computes else operands[1:]
+def _changes_no_number(op: Op) -> bool:
+    """Whether the result of an op is its operand, where that has no padding."""
+    return isinstance(op, Rename | MaskPadding) or (isinstance(op, Flatten) and op.axes == 1)
 
 
 def _evaluated(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:

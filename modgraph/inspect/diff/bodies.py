@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 
-from modgraph.inspect.diff.places import AXIS, WEIGHTS, lies_below
+from modgraph.inspect.diff.places import AXIS, WEIGHTS, level_of, lies_below
 from modgraph.inspect.diff.values import Changed, Diff, Moved
-from modgraph.ir import Graph, RouteNode
+from modgraph.ir import DecisionNode, Graph
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ def without_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
 
     def is_told(each: Changed) -> bool:
         follows = _follows(each) and around[1].holds(each.after)
-        return not (new.holds(each.after) or follows or (_renames(each, *axes) and every.holds(each.after)))
+        decides = each.kind == "decision" and each.after in new.routes
+        inside = decides or new.holds(each.after)
+        return not (inside or follows or (_renames(each, *axes) and every.holds(each.after)) or _reads(each, old, new))
 
     def is_move(each: Moved) -> bool:
         return not all(
@@ -65,6 +67,19 @@ def _follows(change: Changed) -> bool:
     return all(each.name.startswith("types.") or each.name == "settings.sizes" for each in change.attributes)
 
 
+def _reads(change: Changed, old: Bodies, new: Bodies) -> bool:
+    """Whether what is read is another value of the same body alone."""
+    before, after = level_of(change.before), level_of(change.after)
+    return all(
+        each.name.startswith("inputs.")
+        and each.before is not None
+        and each.after is not None
+        and old.holds(before + each.before[0])
+        and new.holds(after + each.after[0])
+        for each in change.attributes
+    )
+
+
 def _renames(change: Changed, before: Set[str], after: Set[str]) -> bool:
     """Whether only types are others, and which of a graph's axes is meant."""
     settings = [each for each in change.attributes if not each.name.startswith("types.")]
@@ -77,16 +92,11 @@ def _axes(graph: Graph) -> frozenset[str]:
 
 
 def _routes(graph: Graph) -> Iterator[tuple[str, str, str]]:
-    """The places of routes that show what a body decided, each with those of its router and its pool."""
-    for part in graph.parts():
-        level = "" if part.scan is None else f"{part.scan.name}/0/"
-        for route in part.graph.of_kind(RouteNode):
-            if not part.graph.router_of(route).router.computes:
-                yield (
-                    level + route.name,
-                    level + part.graph.router_of(route).name,
-                    level + part.graph.pool_of(route).name,
-                )
+    """The places of routes by routers that are written in the language, each with those of its router and its pool."""
+    for each in graph.decisions():
+        level = "" if each.part.scan is None else f"{each.part.scan.name}/0/"
+        if isinstance(each.node, DecisionNode):
+            yield level + each.name, level + each.router.name, level + each.pool.name
 
 
 def _name(place: str) -> str:

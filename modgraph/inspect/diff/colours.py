@@ -18,6 +18,7 @@ from modgraph.inspect.diff.values import Entry
 
 Colours = dict[str, int]
 UNNAMED = "inputs lengths uses owner shares inside label regions".split()  # facts that are names, or edges
+UNNAMED += "facts rounds records".split()  # those that follow from the text of a router
 
 
 class Palette:

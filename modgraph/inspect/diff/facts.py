@@ -10,21 +10,23 @@ from typing import Any
 from modgraph.declare import Declaration, Setting
 from modgraph.inspect.diff.values import Entry
 from modgraph.ir.json_form import thawed
-from modgraph.vocabulary import find_decision, find_op
+from modgraph.vocabulary import find_op, find_router
 
 Facts = dict[str, Any]
 Names = Mapping[str, str]
 
 PLAIN = ("kind", "is", "initial", "frozen", "size", "grown", "shares", "inside", "lowering", "carried")
+OF_TEXTS = ("text", "given", "defaults", "rounds", "records")  # routers that are written in the language
 OUTPUT = "output."  # what the name of an output begins with in a spec; its label follows
 
 
 def facts_of(entry: Entry, shared: int | None = None) -> Facts:
     """The facts of a node, settings at their defaults included. Of its regions the first `shared` (all, where None) are
     told by arguments and results alone, since their nodes are compared by themselves, the others whole."""
-    facts = {key: entry[key] for key in PLAIN if key in entry}
+    facts = {key: entry[key] for key in (*PLAIN, *OF_TEXTS) if key in entry}
     facts |= {f"types.{at}": type_ for at, type_ in enumerate(entry["types"])}
     facts |= {f"settings.{name}": value for name, value in settings_of(entry).items()}
+    facts |= {f"facts.{name}": value for name, value in entry.get("facts", {}).items()}
     facts |= {"owner": owner_of(entry)} if entry["kind"] == "op" else {}
     facts |= {"label": entry["label"]} if "label" in entry and entry["label"] != _label(entry["name"]) else {}
     for relation in ("inputs", "lengths"):
@@ -42,7 +44,7 @@ def entry_of(name: str, facts: Facts, nodes: Mapping[int, list[Any]]) -> dict[st
     """The node of these facts; `nodes` are those of its regions that the facts do not tell whole, by number."""
     below = _by_prefix(facts)
     entry: dict[str, Any] = {"name": name, "types": [*below.get("types", {}).values()]}
-    entry |= {key: facts[key] for key in PLAIN if key in facts}
+    entry |= {key: facts[key] for key in (*PLAIN, *OF_TEXTS) if key in facts}
     if "is" in entry:
         known = _settings(entry["kind"], entry["is"])
         given = below.get("settings", {})
@@ -56,6 +58,8 @@ def entry_of(name: str, facts: Facts, nodes: Mapping[int, list[Any]]) -> dict[st
     for relation in ("inputs", "lengths"):
         if relation in facts:
             entry[relation] = [[slot, *facts[f"{relation}.{slot}"]] for slot in facts[relation]]
+    known = {name: value for name, value in below.get("facts", {}).items() if value is not None}
+    entry |= {"facts": known} if known else {}
     entry |= {"uses": below["uses"]} if "uses" in below else {}
     regions = [each if "nodes" in each else {**each, "nodes": nodes[int(at)]} for at, each in _regions(below)]
     if regions:
@@ -115,7 +119,7 @@ def _by_prefix(facts: Facts) -> dict[str, dict[str, Any]]:
 
 @cache
 def _declaration(kind: str, is_: str) -> type[Declaration]:
-    found = find_op(is_) if kind == "op" else find_decision(is_)
+    found = find_op(is_) if kind == "op" else find_router(is_)
     assert found is not None, f"the graph has the {kind} {is_}"
     return found
 

@@ -22,6 +22,7 @@ from modgraph.inspect.natural import natural
 MOST_MOVES = 16  # declarations that follow each other
 MOST_ROUNDS = 4
 REACHES = (2, 1)  # edges
+ROUTES = ("route", "decision")
 
 
 def matched(before: Level, after: Level, palette: Palette, moves: Mapping[str, str]) -> Matching:
@@ -88,17 +89,17 @@ class Matching:
             if len(names) == len(new.get(used, ())) == 1 and self.may_pair(names[0], new[used][0]):
                 self.pair(names[0], new[used][0])
         entries = self.before.level.entries
-        moved = {name: new for name, new in self.pairs.items() if entries[name]["kind"] == "route" and name != new}
+        moved = {name: new for name, new in self.pairs.items() if entries[name]["kind"] in ROUTES and name != new}
         for name in entries:
             head = next((name[:at] for at, sign in enumerate(name) if sign == "." and name[:at] in moved), None)
             if head is not None and self.may_pair(name, moved[head] + name[len(head) :]):
                 self.pair(name, moved[head] + name[len(head) :])
 
     def _routes(self, level: Level, names: Mapping[str, str]) -> dict[tuple[str, str], list[str]]:
-        """The routes that show a decision, by their pool and router, which have other names."""
+        """The routes by their pool and router, which have other names."""
         found: dict[tuple[str, str], list[str]] = {}
         for name, entry in level.entries.items():
-            if entry["kind"] == "route" and (uses := entry.get("uses", {})).keys() == {"pool", "router"}:
+            if entry["kind"] in ROUTES and (uses := entry.get("uses", {})).keys() == {"pool", "router"}:
                 found.setdefault(tuple(names.get(uses[role], uses[role]) for role in ("pool", "router")), []).append(
                     name
                 )

@@ -11,7 +11,7 @@ from modgraph.inspect.diff.places import WEIGHTS, lies_below, name_in, owners_af
 from modgraph.inspect.diff.values import Diff
 from modgraph.ir import Graph, GraphWeight, OpNode, PoolNode, RouterNode, weights_of
 
-IDENTITY = ("is", "settings.definition")  # what an op or a router is
+IDENTITY = ("is", "text")  # what an op or a router is
 
 
 class Fate(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from modgraph.declare import Initial, shown_value
@@ -10,7 +10,7 @@ from modgraph.inspect.diff.values import Attribute, Changed, Entry
 from modgraph.ir.stored import type_of
 
 NOTHING = "none"
-WRITTEN = {"settings.definition", "settings.given", "settings.defaults"}  # of a router of the language
+WRITTEN = {"text", "given", "defaults"}  # of a router that is written in the language
 DIGITS = 6  # of a number that a line shows
 NAMES = {"owner": "weights", "is": "is", "initial": "start", "shares": "axis of"}
 
@@ -38,15 +38,15 @@ def _content(entry: Entry) -> str:
         case "pool":
             inside = [f"{each['is']}" for each in entry["regions"][0]["nodes"] if "is" in each]
             return f"{entry['size']} modules of {' → '.join(inside) or 'nothing'}"
-        case "route" | "growth":
+        case "route" | "decision" | "growth":
             return f"{entry['uses']['pool']} by {entry['uses']['router']}"
         case _:
             return ""
 
 
 def shown_declaration(entry: Entry) -> str:
-    if "definition" in entry["settings"]:  # of a router of the language
-        return _use(entry["settings"]["definition"], dict(_pairs(entry["settings"].get("given", ()))), {})
+    if "text" in entry:
+        return _use(entry["text"], dict(entry.get("given", ())), {})
     given = ", ".join(f"{name}={_constant(value)}" for name, value in entry["settings"].items())
     return f"{entry['is']}({given})" if given else str(entry["is"])
 
@@ -58,7 +58,7 @@ def details(change: Changed) -> Iterator[str]:
     if names & WRITTEN:
         yield from _of_definition({each.name: each for each in change.attributes})
     for each in change.attributes:
-        if names & WRITTEN and each.name.startswith("settings."):
+        if each.name in WRITTEN:
             continue
         if each.name in ("inputs", "lengths") and any(name.startswith(f"{each.name}.") for name in names):
             continue
@@ -69,25 +69,19 @@ def details(change: Changed) -> Iterator[str]:
 
 
 def _of_definition(attributes: Mapping[str, Attribute]) -> Iterator[str]:
-    """What a router of the language is: another definition, with the arguments that only it has, or other arguments.
-    What else follows from its text is not told."""
+    """What a router that is written in the language is: another definition, with the arguments that only it has, or
+    other arguments. What else follows from its text is not told."""
     old, new = (dict(_arguments(attributes, side)) for side in ("before", "after"))
-    if "settings.definition" in attributes:
-        named = attributes["settings.definition"]
+    if "text" in attributes:
+        named = attributes["text"]
         yield f"{_use(named.before, old, new)} → {_use(named.after, new, old)}"
     for name in [name for name in new if name in old and old[name] != new[name]]:
         yield f"{name}: {_number(old[name])} → {_number(new[name])}"
 
 
 def _arguments(attributes: Mapping[str, Attribute], side: str) -> Iterator[tuple[str, str]]:
-    for name in ("settings.given", "settings.defaults"):
-        yield from _pairs((getattr(attributes[name], side) or ()) if name in attributes else ())
-
-
-def _pairs(written: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for each in written:
-        name, _, value = each.partition("=")
-        yield name, value
+    for name in ("given", "defaults"):
+        yield from ((getattr(attributes[name], side) or ()) if name in attributes else ())
 
 
 def _use(definition: str, own: Mapping[str, str], others: Mapping[str, str]) -> str:
@@ -116,7 +110,7 @@ def _name(name: str) -> str:
     match head:
         case "types":
             return "type" if rest == "0" else f"type of result {rest}"
-        case "settings" | "uses" | "parameters":
+        case "settings" | "uses" | "parameters" | "facts":
             return rest
         case "inputs":
             return f"reads {rest}" if rest else "order of what it reads"
@@ -143,8 +137,10 @@ def _value(name: str, value: Any) -> str:
             return str(Initial(value["kind"], value["scale"]))
         case "regions":
             return f"{', '.join(value['arguments'])} → {', '.join(map(shown_source, value['results']))}"
-        case "settings" | "parameters":
+        case "settings" | "parameters" | "facts":
             return _constant(value)
+        case "records":
+            return ", ".join(f"{name}: {role}" for name, role in value)
         case "inputs" | "lengths":
             return ", ".join(value)
         case _:

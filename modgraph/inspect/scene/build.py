@@ -16,12 +16,15 @@ from modgraph.inspect.scene.repeats import folded
 from modgraph.inspect.scene.tokenizers import tokenizers_told
 from modgraph.inspect.scene.values import Box, Lines, Row, Scene
 from modgraph.ir import (
+    Decision,
+    DecisionNode,
     Graph,
     GraphWeight,
     GrowthNode,
     Node,
     OpNode,
     OutputNode,
+    Part,
     PoolNode,
     RouteNode,
     RouterNode,
@@ -29,7 +32,7 @@ from modgraph.ir import (
     TargetNode,
     weights_of,
 )
-from modgraph.routers.defined import Defined
+from modgraph.routers import RouterText
 
 
 def scene_of(graph: Graph, cost: Cost | None = None) -> Scene:
@@ -89,8 +92,8 @@ class _Builder:
                 return self.pool(node, plain, inside=bool(prefix))
             case RouterNode():
                 return self.router(node, plain, inside=bool(prefix))
-            case RouteNode():
-                return _route(graph, node, plain)
+            case RouteNode() | DecisionNode():
+                return _route(Decision(Part(graph), node), plain)
             case GrowthNode():
                 return replace(plain, detail=f"{graph.pool_of(node).name} by {graph.router_of(node).name}")
             case ScanNode():
@@ -145,15 +148,16 @@ class _Builder:
         )
 
     def router(self, node: RouterNode, box: Box, inside: bool) -> Box:
-        records = tuple(Row(each.name, each.axes, each.role.value) for each in node.router.records)
+        router = node.router
+        records = next(iter(each.declared for each in self.graph.decisions(node.name)), ())
         return replace(
             box,
-            detail=_brief(node.router),
-            help=_help(node.router),
-            settings=_settings(node.router),
+            detail=_brief_text(router) if isinstance(router, RouterText) else _brief(router),
+            help="A router that is written in the language." if isinstance(router, RouterText) else _help(router),
+            settings=(*router.given, *router.defaults) if isinstance(router, RouterText) else _settings(router),
             cost=Cost() if inside else self.own.get(node.name, Cost()),
             weights=() if inside else self.rows(node.name),
-            records=records,
+            records=tuple(Row(each.name, each.axes, each.role.value) for each in records),
             notes=("frozen",) if node.frozen else (),
         )
 
@@ -175,12 +179,20 @@ class _Builder:
         )
 
 
-def _route(graph: Graph, node: RouteNode, box: Box) -> Box:
-    router, pool = graph.router_of(node), graph.pool_of(node)
-    types = dict(zip(router.router.record_names, node.types[1:], strict=True))
-    records = tuple(Row(each.name, str(types[each.name]), each.role.value) for each in router.router.records)
-    lowering = (("lowering", node.lowering),) if node.lowering else ()
-    return replace(box, detail=f"{pool.name} by {router.name}", types=box.types[:1], records=records, settings=lowering)
+def _route(decision: Decision, box: Box) -> Box:
+    """A route, and what its router decides; one that is written in the language has its text inside."""
+    graph, node = decision.part.graph, decision.node
+    types = {name: str(graph.type_of(result)) for name, result in decision.inside.items()}
+    value = graph.type_of(decision.value)
+    return replace(
+        box,
+        kind="route",
+        detail=f"{decision.pool.name} by {decision.router.name}",
+        types=(str(value),),
+        short=short_type(value),
+        records=tuple(Row(each.name, types[each.name], each.role.value) for each in decision.declared),
+        settings=(("lowering", node.lowering),) if isinstance(node, RouteNode) and node.lowering else (),
+    )
 
 
 def _argument(box: Box, scan: ScanNode) -> Box:
@@ -196,19 +208,16 @@ def _help(declaration: Declaration) -> str:
     return (declaration.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
 
 
+def _brief_text(router: RouterText) -> str:
+    """A router as a spec writes it, numbers to four digits."""
+    return str(RouterText(router.name, tuple((name, _digits(value)) for name, value in router.given)))
+
+
 def _brief(declaration: Declaration) -> str:
-    """A declaration with its settings, numbers to four digits; a router of the language as its text calls it."""
-    if isinstance(declaration, Defined):
-        given = ", ".join(f"{name}={_digits(value)}" for name, value in map(_pair, declaration.given))
-        return f"{declaration.definition}({given})" if given else declaration.definition
+    """A declaration with its settings, numbers to four digits."""
     values = {name: f"{v:.4g}" if isinstance(v, float) else shown_value(v) for name, v in declaration.values().items()}
     given = ", ".join(f"{name}={value}" for name, value in values.items())
     return f"{declaration.name}({given})" if given else declaration.name
-
-
-def _pair(written: str) -> tuple[str, str]:
-    name, _, value = written.partition("=")
-    return name, value
 
 
 def _digits(written: str) -> str:
@@ -217,8 +226,6 @@ def _digits(written: str) -> str:
 
 
 def _settings(declaration: Declaration) -> tuple[tuple[str, str], ...]:
-    if isinstance(declaration, Defined):
-        return tuple(map(_pair, (*declaration.given, *declaration.defaults)))
     return _shown({name: getattr(declaration, name) for name in declaration.settings()})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from modgraph.inspect.scene.values import Edge
-from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, ScanNode
+from modgraph.ir import DecisionNode, Graph, Node, OpNode, PoolNode, Result, ScanNode
 from modgraph.ops.array import Array
 from modgraph.types import TensorType
 
@@ -34,10 +34,13 @@ def _carried(scan: ScanNode) -> Iterator[Edge]:
 
 def _into(graph: Graph, node: Node, ids: Mapping[str, str]) -> Iterator[Edge]:
     here = ids[node.name]
+    held = f"{node.name}." if isinstance(node, DecisionNode) else None  # the box of a decision has its router's body
     array = isinstance(node, OpNode) and isinstance(
         node.op, Array
     )  # whose operand only tells how many examples there are
     for slot, source in graph.inputs(node.name).items() if not array else ():
+        if held is not None and source.node.startswith(held):
+            continue
         yield _edge(graph, source, ids[source.node], slot if isinstance(node, ScanNode) else here, "data", slot)
     for axis, source in graph.lengths(node.name).items():
         yield _edge(graph, source, ids[source.node], here, "length", axis)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from modgraph.declare import CHOSEN, DISTRIBUTION, Role
+from modgraph.declare import CHOSEN, DISTRIBUTION, Role, record_as
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, OpNode, Part, Result, RouteNode, drawn_by, rewritten, told, with_missing_labels
+from modgraph.ir import Decision, Graph, OpNode, Result, drawn_by, rewritten, told, with_missing_labels
 from modgraph.training.errors import LabelsAreMissing, NoDistribution, NoLikelihood, NothingDrawn
 from modgraph.types import Axis
 
@@ -42,22 +42,21 @@ class DrawnRoute:
 
 def drawn_routes(graph: Graph) -> list[DrawnRoute]:
     """The routes of a graph whose routers draw, in scans too. Raises `ModgraphError` if one hides its distribution."""
-    routes = [(part, route) for part in graph.parts() for route in part.graph.of_kind(RouteNode)]
-    return [_drawn(graph, part, route) for part, route in routes if part.graph.router_of(route).router.draws]
+    return [_drawn(graph, each) for each in graph.decisions() if each.facts.draws]
 
 
-def _drawn(graph: Graph, part: Part, route: RouteNode) -> DrawnRoute:
-    router, records = part.graph.router_of(route), part.graph.recorded(route)
-    distribution, chosen = router.router.record_as(*DISTRIBUTION), router.router.record_as(*CHOSEN)
+def _drawn(graph: Graph, decision: Decision) -> DrawnRoute:
+    router, chosen = decision.router, decision.record_as(*CHOSEN)
+    distribution = record_as(decision.declared, *DISTRIBUTION)
     assert chosen is not None, f"{router.name} draws unseen"
     if distribution is None:
         raise ModgraphError([NoDistribution(router=router.name)])
-    draw = drawn_by(part.graph.inputs(route.name)[chosen.name], part.graph)
+    draw = drawn_by(decision.inside[chosen], decision.part.graph)
     assert draw is not None, f"{router.name} draws by nothing"
-    choice = part.outside(records[chosen.name])
+    choice = decision.results[chosen]
     *shape, modules = graph.type_of(choice).shape
-    facts = route.name, router.name, router.frozen, modules.size or 0, tuple(shape)
-    from_ = part.outside(records[distribution.name])
+    facts = decision.name, router.name, router.frozen, modules.size or 0, tuple(shape)
+    from_ = decision.results[distribution.name]
     return DrawnRoute(*facts, from_, distribution.role, choice, told(draw.name))
 
 

@@ -81,9 +81,8 @@ def _of_batch(
 
 def novelty_records(graph: Graph, growth: GrowthNode) -> Collection[Result]:
     """What the router of a growth node records of novelty, by each of its routes."""
-    router = graph.router_of(growth)
-    record = router.router.record_as(Role.NOVELTY)
-    return [] if record is None else graph.records_of(router.name, record.name)
+    decisions = graph.decisions(graph.router_of(growth).name)
+    return [each.results[name] for each in decisions if (name := each.record_as(Role.NOVELTY)) is not None]
 
 
 def _over_batch(graph: Graph, record: Result, value: Tensor, batch: Mapping[str, Tensor]) -> Tensor:

@@ -38,7 +38,7 @@ def _make(home: Class, graph: Graph, node: object, path: str, inside: str) -> Ca
         pool = below(home.root, path)
         assert isinstance(pool, CompiledPool)
         return partial(made_pool, home.file, node, pool, inside)
-    if isinstance(node, RouterNode) and node.router.all_weights():
+    if isinstance(node, RouterNode) and node.weights:
         route = next(each for each in graph.of_kind(RouteNode) if graph.router_of(each) is node)
         return partial(home.file.made, graph.signature(route).constructor())
     if isinstance(node, OpNode) and node.op.all_weights():

@@ -12,15 +12,12 @@ from modgraph.backends.torch.source.formulas import name
 from modgraph.backends.torch.source.pools import made_pool
 from modgraph.backends.torch.source.steps import ALONE, Writer
 from modgraph.ir import Result
-from modgraph.nn import choice, defined, every_module, selected, weighted
+from modgraph.nn import choice, every_module, selected, weighted
 
 
 def route_of(writer: Writer, step: Step, route: CompiledRoute) -> None:
     """The lines of one route."""
     results = [Result(step.node, at) for at in range(len(writer.graph[step.node].types))]
-    if isinstance(route.form, defined.Defined):
-        _shown(writer, step, results)
-        return
     real = writer.body.real(step)
     pool = pool_of(writer, step, route)
     alone = real is None and [each for each in results if writer.body.uses[each]] == results[:1]  # no record is read
@@ -39,22 +36,6 @@ def route_of(writer: Writer, step: Step, route: CompiledRoute) -> None:
 
 
 SENT = {selected.SelectedGrouped: "by_choice", selected.SelectedGathered: "by_index"}
-
-
-def _shown(writer: Writer, step: Step, results: list[Result]) -> None:
-    """A router's own text shows what is computed elsewhere, zero in padding."""
-    shown = step.operands[1:]
-    masks = writer.body.masks_of(step)[1:] if step.padding else ["None"] * len(shown)
-    cleared = None
-    for result, source, mask in zip(results, shown, masks, strict=False):
-        if not writer.body.uses[result]:
-            continue
-        (value,) = writer.body.variables([source])
-        if mask == "None":
-            writer.body.alias(result, source)
-            continue
-        cleared = cleared or writer.home.file.copied.needed(("modgraph.nn.padding", "cleared"))
-        writer.body.gives(result, name(f"{cleared}({value}, {mask})"), writer.consumer(result))
 
 
 def pool_of(writer: Writer, step: Step, route: CompiledRoute) -> str:
@@ -168,7 +149,7 @@ def _by_form(
         value = body.variables(results[:1])[0]
         body.line(f"{value} = {value}{first}")
     if route.alone:
-        for each in results[1 : 1 + route.shown]:
+        for each in results[1 : 1 + route.records]:
             if body.uses[each]:
                 value = body.variables([each])[0]
                 body.line(f"{value} = {value}.unsqueeze(-2)")

@@ -1,0 +1,25 @@
+"""Padding as a value: what stands behind the end of an example."""
+
+from __future__ import annotations
+
+from modgraph.declare import Signature, TorchModule, Use
+from modgraph.ops.op import Op
+from modgraph.tape import Value
+from modgraph.types import Axis
+
+
+class MaskPadding(Op):
+    """x, zero in padding: what stands there reaches neither values nor gradients."""
+
+    name = "mask_padding"
+    example = "input x: float[5, 6] y = x -> mask_padding output y"
+    module = TorchModule("modgraph.nn.MaskPadding")
+    affine = True
+    keeps_zeros = True
+    narrows = "x"
+
+    def masked(self, signature: Signature) -> tuple[Axis, ...]:
+        return signature.operands[0].shape
+
+    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
+        return (use.cleared(x) if use.mask() else use.tape.view(x),)
