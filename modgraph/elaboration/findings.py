@@ -128,11 +128,11 @@ def _ruled(graph: Graph) -> Iterator[str]:
     """The routers that a state decides on which moves by what they decided."""
     rules = moved_states(graph)
     needed = needed_in(graph, set(rules.values())).results
-    states = {graph.inputs(rule.node)["state"].node for rule in rules.values()}
+    fed = graph.descendants(graph.inputs(rule.node)["state"].node for rule in rules.values())
     for each in Part(graph).decisions() if rules else ():
         inputs = (result for slot, result in graph.inputs(each.name).items() if slot != "tokens")
         made = {result for value in inputs for result in _unmasked(value, graph)}
-        if made & needed and states & graph.ancestors([each.name]):
+        if made & needed and each.name in fed:
             yield each.router.name
 
 

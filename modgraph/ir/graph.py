@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -132,13 +132,11 @@ class Graph:
 
     def ancestors(self, names: Iterable[str]) -> set[str]:
         """The given nodes and all that they depend on."""
-        found = set(names)
-        pending = list(found)
-        while pending:
-            new = [name for name in self._sources[pending.pop()].names if name not in found]
-            found.update(new)
-            pending += new
-        return found
+        return _reach(names, lambda name: self._sources[name].names)
+
+    def descendants(self, names: Iterable[str]) -> set[str]:
+        """The given nodes and all that depend on them."""
+        return _reach(names, lambda name: self._users[name])
 
     def signature(self, node: OpNode | RouteNode) -> Signature:
         """The declaration of an op, or of a route's router, bound to the types that flow into it here."""
@@ -272,6 +270,16 @@ class Graph:
         from modgraph.ir.text_form import to_text
 
         return to_text(self)
+
+
+def _reach(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> set[str]:
+    found = set(names)
+    pending = list(found)
+    while pending:
+        new = [name for name in following(pending.pop()) if name not in found]
+        found.update(new)
+        pending += new
+    return found
 
 
 @dataclass(frozen=True)
