@@ -17,7 +17,7 @@ from modgraph.cli import main
 from modgraph.ir import Grow, replayed
 from modgraph.training import load_run
 from tests.assault.differential.numbers import judge_all
-from tests.nested_pools import ADAPTERS, SPECS, TWO_LEVELS
+from tests.nested_pools import ADAPTERS, MORE, SPECS, TWO_LEVELS
 from tests.small_runs import begin, laid_out
 
 IN_A_SCAN = """
@@ -44,9 +44,14 @@ model m() {
 """
 
 
-@pytest.mark.parametrize(
-    "text", [*SPECS.values(), pytest.param(IN_A_SCAN, marks=pytest.mark.slow)], ids=[*SPECS, "in a scan"]
-)
+OTHERS = {**MORE, "in a scan": IN_A_SCAN}
+CASES = [
+    *(pytest.param(text, id=name) for name, text in SPECS.items()),
+    *(pytest.param(text, id=name, marks=pytest.mark.slow) for name, text in OTHERS.items()),
+]
+
+
+@pytest.mark.parametrize("text", CASES)
 def test_numpy_torch_its_source_and_onnx_runtime_compute_the_same(text: str) -> None:
     """Every form of the routes against the interpreter, gradients by finite differences, the file bit for bit."""
     counts = judge_all(modgraph.loads(text), 0)

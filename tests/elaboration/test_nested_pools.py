@@ -25,7 +25,7 @@ from modgraph.ir import (
 )
 from modgraph.ir.text_parse import parse_text
 from modgraph.program import loads
-from tests.nested_pools import ADAPTERS, SPECS, THREE_LEVELS, TWO_LEVELS
+from tests.nested_pools import ADAPTERS, MORE, SPECS, THREE_LEVELS, TWO_LEVELS
 
 TASK = "target t: class[3] loss (y -> mean(axis=-2) -> linear(3), t) -> cross_entropy"
 
@@ -52,9 +52,9 @@ def unit(body: str, parameters: str = "") -> str:
     return f"block unit({parameters}) {{ input x: float[dim] {body} output y }}"
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_text_and_json_read_back(name: str) -> None:
-    graph = graph_of(SPECS[name])
+@pytest.mark.parametrize("text", [*SPECS.values(), *MORE.values()], ids=[*SPECS, *MORE])
+def test_text_and_json_read_back(text: str) -> None:
+    graph = graph_of(text)
     verify(graph)
     assert parse_text(str(graph)) == graph
     assert from_json(json.loads(json.dumps(to_json(graph)))) == graph
