@@ -69,7 +69,7 @@ def test_a_program_and_its_graph_show_name_parameters_and_place(run: Path) -> No
     assert repr(program) == f'<Program m(experts=3, names=["a", "b"]) from {spec}>'
     assert repr(modgraph.loads(SPEC)) == '<Program m(experts=2, names=["a", "b"]) from <string>>'
     assert repr(program.ir) == f'<Graph m(experts=3, names=["a", "b"]): {len(list(program.ir))} nodes>'
-    assert str(program.ir).startswith('graph m(experts=3, names=["a", "b"]) {\n'), "as a text it is the whole graph"
+    assert '\nmodel m(experts=3, names=["a", "b"]) {\n' in str(program.ir), "as a text it is the whole graph"
 
 
 def test_a_cost_shows_its_counts_alone() -> None:

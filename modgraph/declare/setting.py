@@ -7,6 +7,7 @@ import math
 import sys
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
@@ -136,6 +137,13 @@ def _evaluated(annotation: Any, module: str) -> Any:
     return typing.get_type_hints(holder, vars(sys.modules[module]))["field"]
 
 
+def _rename(value: Any, rename: Callable[[str], str]) -> Any:
+    """The value of a setting that names axes, with other names; a number counts axes, and "" is a plain one."""
+    if isinstance(value, tuple):
+        return tuple(_rename(each, rename) for each in value)
+    return rename(value) if isinstance(value, str) and value else value
+
+
 class Configurable:
     """A frozen dataclass whose fields are its settings."""
 
@@ -152,6 +160,12 @@ class Configurable:
         extents = ((name, known.bounds.get("extent")) for name, known in self.settings().items())
         found = {name: size for name, of in extents if of and getattr(self, of) == axis}
         return dataclasses.replace(typing.cast(Any, self), **found) if found else self
+
+    def with_axes(self, rename: Callable[[str], str]) -> Self:
+        """The same with other names for the axes that its settings name."""
+        values = {name: getattr(self, name) for name, known in self.settings().items() if known.bounds.get("axis")}
+        renamed = {name: _rename(value, rename) for name, value in values.items()}
+        return self if renamed == values else dataclasses.replace(typing.cast(Any, self), **renamed)
 
     def values(self) -> dict[str, Any]:
         """The settings that are not at their default, by name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from modgraph.elaboration.parameters import bind_parameters
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.standalone import Standalone
-from modgraph.ir import Graph, OutputNode
+from modgraph.ir import Graph, OutputNode, in_order
 from modgraph.syntax import ast, parse
 from modgraph.syntax.errors import NothingHere, SeveralModels
 
@@ -90,7 +90,15 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
         check_moves(model.body, graph, report)
         find_leaks(graph, report)
         find_weaknesses(graph, context.declared, context.may_grow, report)
-    return graph
+    return graph if report.errors else _in_order(graph, context)
+
+
+def _in_order(graph: Graph, context: Context) -> Graph:
+    """The graph in the order of its calls; what names the axes of a router's records stands in the router's text."""
+    for name, decision in context.unbound.items():
+        if name in graph:
+            graph.replace(replace(graph[name], within=graph[decision].within))
+    return in_order(graph)
 
 
 def _given_names(body: ast.Body) -> Iterator[str]:

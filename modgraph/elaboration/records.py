@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from modgraph.diagnostics import Span, did_you_mean
@@ -125,6 +126,8 @@ def _read(name: str, value: Tensor, span: Span, site: Site) -> Any:
         return value
     known = decision.read.get((id(site.graph), value.result))
     if known is None:
+        before = len(site.graph)
         known = unbind(replace(value, span=span), decision, site)
+        site.context.unbound |= {node.name: name for node in islice(site.graph, before, None) if name in site.graph}
         decision.read[id(site.graph), value.result] = known
     return replace(known, span=None) if isinstance(known, Tensor) else known

@@ -43,6 +43,8 @@ def inline_router(pools: tuple[PoolEntity, ...], router: RouterEntity, operands:
     context.spend(BLOCK + len(definition.parameters), operands.span)
     found: Any = POISON
     context.uses.append(operands.span)
+    if not site.region:
+        _declare(router, use, operands.span, site)
     call = Call("router", definition.name, inside.naming.node, router.path, context.call, span=operands.span)
     with context.putting_in(definition, operands.span), context.within(call):
         inside.elaborate(definition.body)
@@ -128,7 +130,9 @@ def _decide(
         return value if _may_decide(router, facts, operands.span, inside) else POISON
     name = inside.naming.node
     node = DecisionNode(name=name, span=operands.span, records=declared, rounds=rounds, facts=facts)
-    if not _declare(router, use, node, inside):
+    decides = (node.records, node.rounds, node.facts)
+    if inside.context.decides.setdefault(router.path, decides) != decides:
+        inside.tell(errors.DecidesOtherwise(span=node.span, name=router.path))
         return POISON
     inputs = {"tokens": operands.tokens.result, "value": value.result}
     for at in (rounds, *range(1, rounds)):
@@ -148,18 +152,12 @@ def _may_decide(router: RouterEntity, facts: RouterFacts, span: Span, site: Site
     return not facts.draws
 
 
-def _declare(router: RouterEntity, use: RouterUse, node: DecisionNode, inside: Site) -> bool:
-    """Add the node of a router at its first use; whether it decides here as it did there."""
-    decides = (node.records, node.rounds, node.facts)
-    if inside.context.decides.setdefault(router.path, decides) != decides:
-        inside.tell(errors.DecidesOtherwise(span=node.span, name=router.path))
-        return False
-    if not inside.shares(router.path):
+def _declare(router: RouterEntity, use: RouterUse, span: Span, site: Site) -> None:
+    """Add the node of a router at its first use."""
+    if not site.shares(router.path):
         text = RouterText(use.name, use.given, use.not_given)
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
-        assert node.span is not None, "a use of a router has a place"
-        inside.add(RouterNode(name=router.path, router=text, **facts), node.span)
-    return True
+        site.add(RouterNode(name=router.path, router=text, **facts), span)
 
 
 def _facts(

@@ -6,11 +6,12 @@ from modgraph.ir.comparisons import Compared, compared_in, comparisons, ignored_
 from modgraph.ir.decision import Decision
 from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
+from modgraph.ir.flatten import flatten
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.grow import class_axes, grow
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
-from modgraph.ir.json_form import to_json
-from modgraph.ir.json_read import from_json
+from modgraph.ir.json_form import flat_to_json
+from modgraph.ir.json_read import flat_from_json, from_json
 from modgraph.ir.learnt import learnt_weights, moved_states, weights_behind, with_losses
 from modgraph.ir.lengths import Padding, free_length_name, length_name, longest, padded_axes, padding_of
 from modgraph.ir.module_axes import ModuleAxis, module_axes
@@ -30,12 +31,15 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.outline import outline
+from modgraph.ir.program_json import to_json
 from modgraph.ir.read_back import NotReadBack, stored_form
 from modgraph.ir.region import Region
 from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.targets import paths_from_targets
 from modgraph.ir.text_form import heading, to_text
+from modgraph.ir.tree import in_order
 from modgraph.ir.verify import verify
 from modgraph.ir.weights import GraphWeight, below, weights_of
 
@@ -87,12 +91,16 @@ __all__ = [
     "drawn_by",
     "edit_from_json",
     "facts_of",
+    "flat_from_json",
+    "flat_to_json",
+    "flatten",
     "free_draws",
     "free_length_name",
     "from_json",
     "grow",
     "heading",
     "ignored_labels",
+    "in_order",
     "is_free_draw",
     "learnt_weights",
     "length_name",
@@ -100,6 +108,7 @@ __all__ = [
     "module_axes",
     "moved_states",
     "needed_in",
+    "outline",
     "padded_axes",
     "padding_of",
     "paths_from_targets",

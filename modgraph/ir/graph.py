@@ -76,10 +76,11 @@ class Graph:
         inputs, lengths, uses = dict(inputs or {}), dict(lengths or {}), dict(uses or {})
         names = [*[result.node for result in (*inputs.values(), *lengths.values())], *uses.values()]
         for source in names:
-            assert source in self._nodes, f"{node.name} reads {source}, which is not there"
-            self._users[source][node.name] = None
+            assert source in self._nodes or source in uses.values(), f"{node.name} reads {source}, which is not there"
+            self._users.setdefault(source, {})[node.name] = None
         self._sources[node.name] = _Sources(inputs, lengths, uses, names)
-        self._nodes[node.name], self._users[node.name] = node, {}
+        self._nodes[node.name] = node
+        self._users.setdefault(node.name, {})
         self._kinds[type(node)][node.name] = node
         return node
 
@@ -284,10 +285,12 @@ def _reach(names: Iterable[str], following: Callable[[str], Iterable[str]]) -> s
 
 @dataclass(frozen=True)
 class Part:
-    """A graph, and the scan it is the region of, if it is one."""
+    """A graph, and the scan it is the region of, if it is one; `place` is what the places of its nodes begin with, in a
+    module of a pool: `pool/0/`."""
 
     graph: Graph
     scan: ScanNode | None = None
+    place: str = ""
 
     def outside(self, inside: Result) -> Result:
         """Where a value is to be had outside: one that a scan stacks is a result of the scan."""

@@ -1,7 +1,8 @@
-"""The graph as JSON: what runs and bundles keep. `json_read` reads it."""
+"""The nodes of a graph as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -22,21 +23,12 @@ from modgraph.ir.node import (
 from modgraph.ir.region import Region
 from modgraph.routers import RouterText
 
-FORMAT = 2
 
-
-def to_json(graph: Graph) -> dict[str, Any]:
-    """The whole graph; spans are left out.
-
-    Nodes stand in their own order: what is made of the graph again draws its noise in the same.
-    """
-    return {
-        "format": FORMAT,
-        "name": graph.name,
-        "parameters": _plain(graph.parameters),
-        "nodes": [_node_to_json(graph, node, own_order=True) for node in graph],
-        "inputs": list(graph.input_types),
-    }
+def flat_to_json(graph: Graph) -> dict[str, Any]:
+    """Every node of a graph, in the order in which noise is drawn, as if its author had written no definition."""
+    nodes = [_node_to_json(graph, node, own_order=True) for node in graph]
+    inputs = list(graph.input_types)
+    return {"name": graph.name, "parameters": plain(graph.parameters), "nodes": nodes, "inputs": inputs}
 
 
 def nodes_to_json(graph: Graph) -> list[Any]:
@@ -51,6 +43,23 @@ def _region_to_json(region: Region, own_order: bool) -> dict[str, Any]:
 
 
 def _node_to_json(graph: Graph, node: Node, own_order: bool = False) -> dict[str, Any]:
+    entry = node_to_json(node)
+    match node:
+        case PoolNode():
+            entry["regions"] = [_region_to_json(each, own_order) for each in node.regions]
+        case ScanNode():
+            entry["region"] = _region_to_json(node.region, own_order)
+    if inputs := graph.inputs(node.name):
+        entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
+    if lengths := graph.lengths(node.name):
+        entry["lengths"] = [[axis, result.node, result.index] for axis, result in lengths.items()]
+    if uses := graph.uses(node.name):
+        entry["uses"] = uses
+    return entry
+
+
+def node_to_json(node: Node) -> dict[str, Any]:
+    """A node by itself: neither its regions nor what it reads."""
     entry: dict[str, Any] = {"name": node.name, "kind": node.kind}
     entry["types"] = [type_.as_json() for type_ in node.types]
     match node:
@@ -65,7 +74,7 @@ def _node_to_json(graph: Graph, node: Node, own_order: bool = False) -> dict[str
         case DecisionNode():
             entry |= decision_to_json(node)
         case PoolNode():
-            entry |= {"size": node.size, "regions": [_region_to_json(each, own_order) for each in node.regions]}
+            entry |= {"size": node.size}
             entry |= {"grown": node.grown} if node.grown else {}
             entry |= {"shares": node.shares} if node.shares else {}
             entry |= {"inside": node.inside} if node.inside else {}
@@ -76,21 +85,16 @@ def _node_to_json(graph: Graph, node: Node, own_order: bool = False) -> dict[str
         case OutputNode():
             entry |= {"label": node.label}
         case ScanNode():
-            entry |= {"carried": node.carried, "region": _region_to_json(node.region, own_order)}
-    if inputs := graph.inputs(node.name):
-        entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
-    if lengths := graph.lengths(node.name):
-        entry["lengths"] = [[axis, result.node, result.index] for axis, result in lengths.items()]
-    if uses := graph.uses(node.name):
-        entry["uses"] = uses
+            entry |= {"carried": node.carried}
     return entry
 
 
 def _declaration(declaration: Declaration) -> dict[str, Any]:
-    return {"is": declaration.name, "settings": _plain(declaration.values())}
+    return {"is": declaration.name, "settings": plain(declaration.values())}
 
 
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Constants by name."""
     return {name: thawed(value) for name, value in values.items()}
 
 

@@ -29,12 +29,11 @@ def marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mappin
     """A graph in which all with weights is frozen that `frozen` says, told its place and the names of its weights, and
     so many places count as added."""
     marks = {place: frozen(place, names) for place, _, names in _learned(graph)}
-    holders = {place: prefix for part in graph.parts() for place, prefix in _holders(part.graph, "")}
 
     def rule(node: Node, part: Part) -> Node:
         match node:
             case OpNode() | RouterNode():
-                place = holders.get(id(part.graph), "") + node.name
+                place = part.place + node.name
                 return replace(node, frozen=marks[place]) if place in marks else node
             case PoolNode() if node.inside:
                 return node
@@ -44,15 +43,6 @@ def marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mappin
                 return node
 
     return rewritten(graph, rule)
-
-
-def _holders(graph: Graph, prefix: str) -> Iterator[tuple[int, str]]:
-    """The graphs of modules in a graph, by identity, each with what the places of its nodes begin with."""
-    for pool in graph.of_kind(PoolNode):
-        for at, region in enumerate(pool.regions):
-            place = f"{prefix}{pool.name}/{at}/"
-            yield id(region.graph), place
-            yield from _holders(region.graph, place)
 
 
 def _learned(graph: Graph) -> Iterator[Learned]:

@@ -7,9 +7,9 @@ from typing import Any
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import UnreadableGraph
-from modgraph.ir.json_form import to_json
 from modgraph.ir.json_read import from_json
 from modgraph.ir.node import InputNode
+from modgraph.ir.program_json import to_json
 
 
 class NotReadBack(AssertionError):

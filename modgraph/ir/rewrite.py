@@ -113,18 +113,22 @@ class _Copy:
         """A node whose regions are rewritten, for what flows into it here."""
         match node:
             case PoolNode():
-                return replace(node, regions=tuple(self._inside(Part(each.graph), each) for each in node.regions))
+                return replace(node, regions=tuple(self._module(node, at) for at in range(len(node.regions))))
             case ScanNode():
                 types = {slot: self.graph.type_of(result) for slot, result in inputs.items()}
                 sequence = types[node.variable]
                 types[node.variable] = sequence.with_shape(sequence.shape[1:])
-                region = self._inside(Part(node.region.graph, node), node.region, types)
+                region = self._inside(Part(node.region.graph, node, self.part.place), node.region, types)
                 changed = replace(node, region=region)
                 return replace(changed, types=scan_types(changed, sequence.shape[0]))
             case InputNode():
                 return replace(node, types=(self.arguments.get(node.name, node.types[0]),))
             case _:
                 return node
+
+    def _module(self, pool: PoolNode, at: int) -> Region:
+        region = pool.regions[at]
+        return self._inside(Part(region.graph, place=f"{self.part.place}{pool.name}/{at}/"), region)
 
     def _inside(self, part: Part, region: Region, arguments: Mapping[str, TensorType] | None = None) -> Region:
         found = _Copy(part, self.rule, arguments).region(region)

@@ -14,6 +14,7 @@ from modgraph.types import Axis, TensorType, repeated, shown
 T = TypeVar("T")
 
 NAME = re.compile(r"\w+(\.\w+)*")
+RELATIVE = re.compile(r"\^*(@\.|\.)?[\w#]+(~\d+)?(\.[\w#]+(~\d+)?)*|\^*@")  # of a definition
 DEEPEST = 100  # lists and objects within each other
 MOST_LETTERS = 80  # of a stored value that a message shows
 LARGEST = sys.float_info.max
@@ -77,15 +78,21 @@ def name_of(value: Any) -> str:
     return str(value)
 
 
+def relative_name_of(value: Any) -> str:
+    """A name as the body of a program says it: what it is called in the whole graph is checked there."""
+    expect(isinstance(value, str) and RELATIVE.fullmatch(value) is not None, value, "is no name")
+    return str(value)
+
+
+def relative_names_of(value: Any) -> tuple[str, ...]:
+    names = tuple(map(relative_name_of, list_of(value)))
+    ask(len(set(names)) == len(names), "it names something twice")
+    return names
+
+
 def list_of(value: Any) -> list[Any]:
     expect(isinstance(value, list), value, "is no list")
     return [*value]
-
-
-def names_of(value: Any) -> tuple[str, ...]:
-    names = tuple(map(name_of, list_of(value)))
-    ask(len(set(names)) == len(names), "it names something twice")
-    return names
 
 
 def flag_of(value: Any) -> bool:
@@ -111,29 +118,31 @@ def types_of(value: Any) -> tuple[TensorType, ...]:
 def type_of(value: Any) -> TensorType:
     """A type, as `TensorType.as_json` wrote it."""
     fields = Fields(value)
-    dtype = fields.read("dtype", _one_of("float", "token", "class", "length"))
+    dtype = fields.read("dtype", one_of("float", "token", "class", "length"))
     shape = tuple(fields.read("shape", lambda axes: [_axis(axis) for axis in list_of(axes)]))
     ask(repeated(shape) is None, f"{shown(shape)} has an axis twice")
     size = fields.read("size", whole_of(1, 2**62)) if dtype in ("token", "class") else None
-    per = fields.read("per", _one_of("example", "batch"), "example")
-    of = fields.read("of", name_of) if dtype == "length" else ""
-    of = fields.read("of", name_of, "") if dtype == "class" else of
+    per = fields.read("per", one_of("example", "batch"), "example")
+    of = fields.read("of", relative_name_of) if dtype == "length" else ""
+    of = fields.read("of", relative_name_of, "") if dtype == "class" else of
     fields.close()
     return TensorType(dtype, shape, size, per, of)  # type: ignore[arg-type]
 
 
 def _axis(value: Any) -> Axis:
     if isinstance(value, str):
-        return Axis(None, name_of(value))
+        return Axis(None, relative_name_of(value))
     if not isinstance(value, dict):
         return Axis(whole_of(1, 2**62)(value))
     fields = Fields(value)
-    axis = Axis(fields.read("size", whole_of(1, 2**62)), fields.read("name", name_of))
+    axis = Axis(fields.read("size", whole_of(1, 2**62)), fields.read("name", relative_name_of))
     fields.close()
     return axis
 
 
-def _one_of(*known: str) -> Callable[[Any], str]:
+def one_of(*known: str) -> Callable[[Any], str]:
+    """A reader of one of some words."""
+
     def read(value: Any) -> str:
         expect(isinstance(value, str) and value in known, value, f"is none of {', '.join(known)}")
         return str(value)
@@ -144,9 +153,9 @@ def _one_of(*known: str) -> Callable[[Any], str]:
 def initial_of(value: Any) -> Initial:
     """How a weight starts."""
     fields = Fields(value)
-    kind = fields.read("kind", _one_of("zeros", "ones", "constant", "normal", "uniform"))
+    kind = fields.read("kind", one_of("zeros", "ones", "constant", "normal", "uniform"))
     scale = fields.read("scale", _number)
-    fields.read("fan", _one_of(""), "")
+    fields.read("fan", one_of(""), "")
     fields.close()
     ask(scale >= 0 or kind == "constant", f"{kind}({scale}) has a negative scale")
     return Initial(kind, scale)

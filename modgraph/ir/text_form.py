@@ -1,34 +1,33 @@
-"""The graph as text: one line a node, in canonical order."""
+"""A program as text: definitions, then the model; a line for each node, one for rounds that follow each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from modgraph.declare import shown_value
-from modgraph.ir.decision_form import decision_to_json
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import (
-    DecisionNode,
-    GrowthNode,
-    Node,
-    OpNode,
-    OutputNode,
-    PoolNode,
-    RouteNode,
-    RouterNode,
-    ScanNode,
-    TargetNode,
-)
-from modgraph.ir.region import Region
-from modgraph.routers import RouterText
+from modgraph.ir.outline import outline
+from modgraph.ir.program import Definition, Program
+from modgraph.ir.text_lines import STEP, BodyLines, say_marks
 
-STEP = "  "
+WIDTH = 120
+TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{}\]]|[,;] | -> | \(| weights (?!=)| (?:takes|records|facts) (?=\()|.', re.S)
+BREAKS = (" -> ", " (", " weights ", " takes ", " records ", " facts ")
 
 
 def to_text(graph: Graph) -> str:
-    """`name: type = kind … (slot <- source)`, the nodes of regions indented below their pool or scan."""
-    return "\n".join([f"graph {heading(graph)} {{", *_lines(graph, STEP), "}"])
+    """The text of a graph's program."""
+    return print_program(outline(graph))
+
+
+def print_program(program: Program) -> str:
+    """`name: type = kind … (operands)`, the nodes of regions indented below their pool or scan."""
+    parts = [_block(_head(each), BodyLines(each.graph, STEP, each.results, head=True)) for each in program.definitions]
+    weights = [f"{STEP}{place}{_differences(marks)}" for place, marks in program.weights.items()]
+    parts += [_block("weights", weights)] if weights else []
+    return "\n\n".join([*parts, _block(f"model {heading(program.body)}", BodyLines(program.body, STEP))])
 
 
 def heading(graph: Graph) -> str:
@@ -37,70 +36,51 @@ def heading(graph: Graph) -> str:
     return f"{graph.name}({given})"
 
 
-def _lines(graph: Graph, indent: str) -> Iterator[str]:
-    for name in graph.canonical():
-        node = graph[name]
-        types = ", ".join(map(str, node.types))
-        yield f"{indent}{node.name}{f': {types}' if types else ''} = {_content(graph, node, indent)}"
+def _head(definition: Definition) -> str:
+    name = definition.name + (f" of {definition.author}" if definition.author != definition.name else "")
+    operands = ", ".join(f"{name}: {type_}" for name, type_ in definition.graph.input_types.items())
+    lists = {"takes": definition.takes, "axes": sorted(definition.axes), "members": sorted(definition.members)}
+    facts = "".join(f" {word} ({', '.join(names)})" for word, names in lists.items() if names)
+    return f"{definition.kind} {name}({operands}){facts}"
 
 
-def _content(graph: Graph, node: Node, indent: str) -> str:
-    slots = [f"{slot} <- {result}" for slot, result in graph.inputs(node.name).items()]
-    operands = f" ({', '.join(slots)})" if slots else ""
-    lengths = [f"{axis} <- {result}" for axis, result in graph.lengths(node.name).items()]
-    operands += f" lengths ({', '.join(lengths)})" if lengths else ""
-    match node:
-        case OpNode():
-            owner = f" of {node.owner}" if node.owner != node.name else ""
-            initial = f" init {node.initial}" if node.initial else ""
-            return f"op {node.op}{owner}{initial}{' frozen' * node.frozen}{operands}"
-        case RouterNode(router=RouterText() as text):
-            given, defaults = _values("given", dict(text.given)), _values("defaults", dict(text.defaults))
-            return f"router text {text.name}{given}{defaults}{' frozen' * node.frozen}"
-        case RouterNode():
-            return f"router {node.router}{' frozen' * node.frozen}"
-        case DecisionNode():
-            uses, form = graph.uses(node.name), decision_to_json(node)
-            rounds = f" rounds {node.rounds}" if node.rounds > 1 else ""
-            records = ", ".join(f"{name}: {role}" for name, role in form.get("records", ()))
-            records = f" records ({records})" if records else ""
-            facts = _values("facts", form.get("facts", {}))
-            return f"decision {uses['pool']} by {uses['router']}{rounds}{records}{facts}{operands}"
-        case PoolNode():
-            grown = f" grown {node.grown}" if node.grown else ""
-            grown += f" shares {node.shares}" if node.shares else ""
-            grown += f" inside {node.inside}" if node.inside else ""
-            return f"pool[{node.size}]{grown}{_regions(node.regions, indent)}"
-        case RouteNode():
-            uses = graph.uses(node.name)
-            lowering = f" lowering {node.lowering}" if node.lowering is not None else ""
-            return f"route {uses['pool']} by {uses['router']}{operands}{lowering}"
-        case TargetNode():
-            return f"target grown {node.grown}" if node.grown else "target"
-        case GrowthNode():
-            uses = graph.uses(node.name)
-            return f"growth {uses['pool']} by {uses['router']}{operands}"
-        case ScanNode():
-            return f"scan carrying {node.carried}{operands}{_regions((node.region,), indent)}"
-        case OutputNode():
-            return f"output {node.label}{operands}"
-        case _:
-            return f"{node.kind}{operands}"
+def _differences(marks: Mapping[str, Any]) -> str:
+    """What a table of weights says: also that something is not so."""
+    no = {"initial": " init none", "frozen": " learns", "grown": " grown 0"}
+    return "".join(say_marks({name: value}) or no[name] for name, value in marks.items())
 
 
-def _values(word: str, values: Mapping[str, Any]) -> str:
-    """` word (name=value, …)`, or nothing where there are no values."""
-    listed = ", ".join(f"{name}={shown_value(value)}" for name, value in values.items())
-    return f" {word} ({listed})" if listed else ""
+def _block(head: str, lines: Iterable[str]) -> str:
+    return "\n".join([*_wrap(f"{head} {{"), *(part for line in lines for part in _wrap(line)), "}"])
 
 
-def _regions(regions: tuple[Region, ...], indent: str) -> str:
-    """Regions one after the other, below the node that has them."""
-    inner = indent + STEP
-    return f"\n{inner}{' '.join(_region(region, inner) for region in regions)}"
+def _wrap(line: str) -> list[str]:
+    """A line, broken where it may be if it is too long."""
+    if len(line) <= WIDTH:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 2 * len(STEP))
+    found = [""]
+    for piece in _pieces(line):
+        if found[-1].strip() and len(found[-1]) + len(piece.rstrip()) > WIDTH:
+            found[-1] = found[-1].rstrip()
+            found.append(indent)
+            piece = piece.lstrip()
+        found[-1] += piece
+    return found
 
 
-def _region(region: Region, indent: str) -> str:
-    """`region(arguments) -> (results) { … }`."""
-    head = f"region({', '.join(region.arguments)}) -> ({', '.join(map(str, region.results))}) {{"
-    return "\n".join([head, *_lines(region.graph, indent + STEP), indent + "}"])
+def _pieces(line: str, lists: bool = False) -> Iterator[str]:
+    """The parts of a line between which it may be broken; strings stay whole, and so do lists that fit in a line."""
+    pieces, depth = [""], 0
+    for token in TOKENS.findall(line):
+        depth += (token in "[{") - (token in "]}")
+        if token in BREAKS:
+            pieces.append("")
+        pieces[-1] += token
+        if token in (", ", "; ") and (lists or not depth):
+            pieces.append("")
+    for piece in pieces:
+        if len(piece) > WIDTH - 4 * len(STEP) and not lists:
+            yield from _pieces(piece, lists=True)
+        else:
+            yield piece

@@ -47,6 +47,7 @@ def verify_node(part: Part, node: Node) -> None:
     if not isinstance(node, RouteNode | DecisionNode | GrowthNode):
         reason = "only a route, a decision or a growth uses a pool and a router"
         ask(not graph.uses(node.name), reason, node.name, "uses")
+    _axes_named(node)
     match node:
         case InputNode() | TargetNode():
             _from_outside(part, node)
@@ -76,6 +77,15 @@ def verify_node(part: Part, node: Node) -> None:
         case ScanNode():
             ask(part.scan is None, "a scan stands in a scan", node.name, "kind")
             verify_scan(graph, node, verify_node)
+
+
+def _axes_named(node: Node) -> None:
+    """What settings call axes are names."""
+    declared = node.op if isinstance(node, OpNode) else node.router if isinstance(node, RouterNode) else None
+    declared = declared if isinstance(declared, Op | Router) else None
+    for name, setting in declared.settings().items() if declared is not None else ():
+        problem = setting.problem(getattr(declared, name)) if setting.names_axis else None
+        ask(not problem, f'setting "{name}" {problem}', node.name, "settings")
 
 
 def _from_outside(part: Part, node: InputNode | TargetNode) -> None:

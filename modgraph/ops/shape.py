@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, Use, position_of, product, setting
@@ -185,6 +186,9 @@ class Rename(Op):
     names: tuple[str, ...] = setting(
         (), doc='each axis with its new name, as in rename(expert="sender"); "-2" is the one before the last'
     )
+
+    def with_axes(self, rename: Callable[[str], str]) -> Rename:
+        return Rename(names=tuple(each if not each or PLACE.fullmatch(each) else rename(each) for each in self.names))
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return None if known[0] is None else (self, known[0])

@@ -1,4 +1,4 @@
-"""Damaged stored graphs: mutant number n is a function of n alone."""
+"""Damaged stored programs: mutant number n is a function of n alone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from modgraph.backends.torch import build
 from modgraph.inspect.cost import cost_of
 from modgraph.inspect.memory import TrainingStep, memory_of
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json, weights_of
+from modgraph.ir.text_parse import parse_text
 from modgraph.program import loads
 from tests.assault.vocabulary import SMALL
 from tests.examples import GRU, NOVEL, SEQUENCE, TRANSFORMER, TWO_SCANS
+from tests.ir.structures import STRUCTURES
 from tests.nested_pools import TWO_LEVELS
 
 PART = 1000
@@ -41,14 +43,34 @@ ODD: tuple[Any, ...] = (
     False,
 )
 ODD += ("x", "", "float", "0", "time", "a" * 1000, "x.y", "\ud800", [], {}, [[]], {"a": 1}, [1, 2])
-KEYS = ("x", "frozen", "inputs", "uses", "owner", "initial", "grown", "size", "per")
+KEYS: tuple[str, ...] = ("x", "frozen", "inputs", "uses", "owner", "initial", "grown", "size", "per")
+KEYS += ("names", "weights", "key", "late", "takes", "axes", "members", "results")
+MARKED = (
+    "#",
+    "^x",
+    "@",
+    "@.p",
+    ".p",
+    "x~2",
+    "^^@",
+    "##",
+    "h.#.linear",
+    "^output.y",
+    "x.##.y",
+    "~",
+    "^",
+    "x/y",
+    "%0",
+    "$0",
+)
 Path = tuple[Any, ...]
 
 
 @cache
 def records() -> list[Any]:
-    """The graphs of sound specs as JSON."""
-    graphs = [loads(text).ir for text in (*SMALL, TRANSFORMER, SEQUENCE, GRU, TWO_SCANS, NOVEL, TWO_LEVELS)]
+    """The programs of sound specs as JSON, most of them with definitions and calls."""
+    texts = (*SMALL, TRANSFORMER, SEQUENCE, GRU, TWO_SCANS, NOVEL, TWO_LEVELS, *STRUCTURES.values())
+    graphs = [loads(text).ir for text in texts]
     return [json.loads(json.dumps(to_json(graph))) for graph in graphs]
 
 
@@ -74,11 +96,15 @@ def _change(record: Any, rng: Random) -> None:
     elif kind == 2 and isinstance(holder, list):
         holder.insert(key, copy.deepcopy(old))
     elif kind == 2:
-        holder[rng.choice(KEYS)] = copy.deepcopy(old)
+        holder[rng.choice(KEYS)] = rng.choice((True, copy.deepcopy(old)))
     elif kind == 3 and isinstance(old, int):
         holder[key] = old + rng.choice((-1, 1, 100))
+    elif kind == 3 and isinstance(old, str):
+        holder[key] = rng.choice((rng.choice(MARKED), rng.choice(MARKED)[0] + old, f"{old}.#", f"{old}~2"))
     elif kind <= 4 and isinstance(old, str):
         holder[key] = rng.choice([each for place in places if isinstance(each := _at(record, place), str)])
+    elif kind == 5 and isinstance(old, list) and len(old) > 1:
+        rng.shuffle(old)
     elif kind == 5:
         holder[key] = _nested(rng.choice((2, 50, 300)), rng)
     else:
@@ -133,7 +159,7 @@ def judge(n: int) -> str:
 
 
 def _use(graph: Graph) -> None:
-    assert str(graph)
+    assert parse_text(str(graph)) == graph
     cost_of(graph)
     memory_of(graph, TrainingStep(2))
     assert from_json(to_json(graph)).hash() == graph.hash()
@@ -155,9 +181,12 @@ def derived(graph: Graph) -> Iterator[tuple[str, Any]]:
 def _node_of(record: Any, path: Path) -> Any:
     """The innermost node that a place is in."""
     holders = [_at(record, path[:end]) for end in range(len(path))]
-    return next(
-        (each for each in reversed(holders) if isinstance(each, dict) and {"kind", "types"} <= each.keys()), None
-    )
+    return next((each for each in reversed(holders) if _is_node(each)), None)
+
+
+def _is_node(record: Any) -> bool:
+    """Whether a record is a node, and no definition, whose facts may all be others."""
+    return isinstance(record, dict) and {"name", "kind"} <= record.keys() and "members" not in record
 
 
 def _lies(node: Any, key: Any, value: Any) -> list[Any]:
@@ -176,7 +205,8 @@ def _lies(node: Any, key: Any, value: Any) -> list[Any]:
         case "uses":
             return [{"pool": value["router"], "router": value["pool"]}, {"pool": value["pool"]}]
         case "kind" | "lowering":
-            return ["op", "message_passing"] if key == "lowering" else ["input", "pool", "route"]
+            given = ["input"] * (node["kind"] != "target")  # which may be given as well
+            return ["op", "message_passing"] if key == "lowering" else [*given, "pool", "route"]
         case "arguments":
             return [[*value, "more"], [], value[::-1] if len(value) > 1 else ["more"]]
         case "results":
@@ -185,5 +215,7 @@ def _lies(node: Any, key: Any, value: Any) -> list[Any]:
             return [value + 1, -1] if key == "carried" else [0]
         case "is":
             return ["embedding", "no_such_op"]
+        case "names":
+            return [[*value, "more"], value[1:] if value else ["more"]]
         case _:
             return []

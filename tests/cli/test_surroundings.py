@@ -63,7 +63,7 @@ def test_messages_that_cannot_be_written_change_nothing(tmp_path: Path, full: in
     (tmp_path / "m.mod").write_text(WRONG)
     assert in_a_child(lambda: main(["check", str(tmp_path / "m.mod")]), opened(paper), full) == 1
     assert in_a_child(lambda: main(["show", SMN]), opened(paper), full) == 0
-    assert paper.read_text().startswith("graph ")
+    assert paper.read_text().startswith("module glimpses(")
 
 
 def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:

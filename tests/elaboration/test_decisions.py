@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import modgraph
-from modgraph.ir import DecisionNode, Graph, OpNode, UnreadableGraph, from_json, to_json
+from modgraph.ir import DecisionNode, Graph, OpNode, UnreadableGraph, flat_from_json, flat_to_json
 from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Rename
 from modgraph.passes import INFERENCE, apply_passes
@@ -138,7 +138,7 @@ LIES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("said", LIES)
 def test_a_stored_decision_that_lies_is_refused(said: str) -> None:
-    record = json.loads(json.dumps(to_json(graph_of("output y"))))
+    record = json.loads(json.dumps(flat_to_json(graph_of("output y"))))
     LIES[said](record)
     with pytest.raises(UnreadableGraph, match=said):
-        from_json(record)
+        flat_from_json(record)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modgraph.ir import UnreadableGraph, from_json, to_json
-from modgraph.ir.json_form import FORMAT
+from modgraph.ir.program_json import FORMAT
 from modgraph.ir.text_parse import grammar, parse_text
 from modgraph.passes import INFERENCE, TRAINING, apply_passes
 from modgraph.program import loads
@@ -33,44 +32,56 @@ def test_an_unlowered_route_names_no_form() -> None:
     assert "lowering" not in str(loads(GRU).ir)
 
 
-WORDS = "graph op route carrying of init grown lowering region over batch float decision text facts records".split()
+TEXT = """round blocks(x: float[4]) {
+  x.add: float[4] = op add (x, x)
+}
 
-
-def test_words_of_the_text_form_are_names_too() -> None:
-    """A node, a module, an axis or a parameter may be called as a word of the form."""
-    bindings = "\n".join(f'{word} = {before} -> linear(4, name="{word}")' for before, word in pairwise(["x", *WORDS]))
-    graph = loads(f"model graph(region=2) {{ input x: float[over, 4] {bindings} output batch }}").ir
-    assert parse_text(str(graph)) == graph
-
-
-TEXT = """graph m() {
+model m() {
   x: float[3] = input
-  y: float[4] = op linear(width=4) (x <- x)
-  output.y = output y (x <- y)
+  y.linear: float[4] = op linear(width=4) (x)
+  blocks.0 = call blocks (y.linear)
+  blocks.1 = call blocks (blocks.0/x.add)
+  output.y = output y (blocks.1/x.add)
 }"""
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("= input", "= inpt", "line 2, column 17"),
-        ("float[3]", "float[3 4]", 'line 2, column 14: "," or "=" or "]" must stand here'),
-        ("(x <- x)", "(x < x)", "line 3, column 39"),
-        ("width=4", "width=", "line 3, column 33"),
-        ("width=4", "width=§", "line 3, column 33"),
-        (" output y (x", " output y x", 'line 4, column 23: "(" must stand here'),
-        ("\n}", "", "ends before"),
+        ("= input", "= inpt", "line 6, column 17"),
+        ("float[3]", "float[3 4]", 'line 6, column 14: "," or "=" or "]" must stand here'),
+        ("4) (x)", "4) (x", "line 7, column 45"),
+        ("width=4", "width=", "line 7, column 40"),
+        ("width=4", "width=§", "line 7, column 40"),
+        (" output y (b", " output y b", 'line 10, column 23: "(" must stand here'),
+        ("call blocks (y", "call (y", "line 8, column 19"),
+        ("round blocks", "rounds blocks", "line 1, column 8"),
+        ("\n}\n", "\n", "line 4, column 7"),
+        ("(blocks.0/x.add)", "(blocks.0/x.mul)", "it gives x.mul, which is not there"),
+        ("(blocks.0/x.add)", "(blocks.7/x.add)", "blocks.7"),
+        ("(blocks.0/x.add)", "(blocks[-1]/x.add)", "blocks[-1]"),
+        ("call blocks (y.linear)", "call others (y.linear)", 'node "blocks.0", field "is": others is no definition'),
+        ("call blocks (y.linear)", "call blocks (y.linear, x)", 'node "blocks.0"'),
+        ("call blocks (y.linear)", "call blocks", 'node "blocks.0"'),
+        ("call blocks (y.linear)", "call blocks takes (p <- y) (y.linear)", "the end of the line must stand here, not"),
+        ("call blocks (y.linear)", "call blocks (y.linear) takes (p <- y)", 'node "blocks.0", field "names"'),
     ],
 )
 def test_a_mistake_in_text_is_told_with_its_place(old: str, new: str, said: str) -> None:
     assert old in TEXT
+    assert parse_text(TEXT)
     with pytest.raises(UnreadableGraph) as caught:
-        parse_text(TEXT.replace(old, new))
+        parse_text(TEXT.replace(old, new, 1))
     assert said in str(caught.value)
 
 
+def test_a_text_that_ends_too_early_is_told() -> None:
+    with pytest.raises(UnreadableGraph, match="ends before the model's closing brace"):
+        parse_text(TEXT.removesuffix("\n}"))
+
+
 def test_two_outputs_of_one_label_are_refused() -> None:
-    line = TEXT.splitlines()[3]
+    line = TEXT.splitlines()[-2]
     with pytest.raises(UnreadableGraph, match=r'node "output.y2", field "label": another output is called y'):
         parse_text(TEXT.replace(line, f"{line}\n{line.replace('output.y', 'output.y2')}"))
 

@@ -68,8 +68,8 @@ def test_determinize_takes_dropout_and_noise_out_of_the_body() -> None:
 def test_a_choice_in_a_scan_is_computed_alone_in_training_and_in_a_bundle() -> None:
     graph = modgraph.loads(TWO_SCANS).ir
     for exportable in (False, True):
-        text = str(Lower(exportable=exportable)(graph))
-        assert (text.count("lowering gathered"), text.count("lowering grouped")) == (2, 2)
+        forms = [each.form for each in choices(Lower(exportable=exportable)(graph)).values()]
+        assert (forms.count("gathered"), forms.count("grouped")) == (2, 2)
 
 
 def test_in_a_scan_weights_are_taken_by_index_where_they_are_few() -> None:

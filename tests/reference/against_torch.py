@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from modgraph import Program
 from modgraph.backends.torch.model import Model
-from modgraph.ir import Graph, OpNode, Result, ScanNode, comparisons, to_json
+from modgraph.ir import Graph, OpNode, Result, ScanNode, comparisons, flat_to_json
 from modgraph.types import TensorType
 from tests.reference import Interpreted, interpret
 
@@ -24,7 +24,7 @@ LONGEST = 6
 
 def record_of(program: Program) -> dict[str, Any]:
     """The graph as it is stored."""
-    record: dict[str, Any] = json.loads(json.dumps(to_json(program.ir)))
+    record: dict[str, Any] = json.loads(json.dumps(flat_to_json(program.ir)))
     return record
 
 

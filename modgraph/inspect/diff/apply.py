@@ -10,18 +10,18 @@ from modgraph.inspect.diff.facts import Facts, Names, Renames, entry_of, facts_o
 from modgraph.inspect.diff.level import Level
 from modgraph.inspect.diff.places import AXIS, WEIGHTS, axes_after, level_of, name_in, owners_after, scopes_of
 from modgraph.inspect.diff.values import Attribute, Diff, Entry
-from modgraph.ir import Graph, from_json, to_json
+from modgraph.ir import Graph, flat_from_json, flat_to_json
 
 
 def applied(diff: Diff, before: Graph) -> Graph:
     """The graph that a diff leads to from the one it was made of."""
-    record = to_json(before)
+    record = flat_to_json(before)
     parameters = {**record["parameters"]}
     for each in diff.model:
         head, _, name = each.name.partition(".")
         _put(parameters if head == "parameters" else record, name or head, each.after)
     edit = _Edit(diff, scopes_of(record["nodes"]))
-    return from_json({**record, "parameters": parameters, "nodes": edit.nodes(record["nodes"], "", "")})
+    return flat_from_json({**record, "parameters": parameters, "nodes": edit.nodes(record["nodes"], "", "")})
 
 
 class _Edit:

@@ -14,7 +14,7 @@ from modgraph.inspect.diff.places import AXIS, WEIGHTS, axes_after, owners_after
 from modgraph.inspect.diff.values import Added, Attribute, Changed, Diff, Doubt, Entry, Moved, Removed
 from modgraph.inspect.diff.votes import axes_of, elected
 from modgraph.inspect.natural import natural
-from modgraph.ir import Graph, to_json
+from modgraph.ir import Graph, flat_to_json
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Compared:
 
 def compare(before: Graph, after: Graph, moved: Mapping[str, str] | None = None) -> Diff:
     """What leads from one graph to another; `moved` says what names (or what they lie below) have become."""
-    records = to_json(before), to_json(after)
+    records = flat_to_json(before), flat_to_json(after)
     levels = (Level.of(records[0]["nodes"]), Level.of(records[1]["nodes"]))
     compared = [*_compared(levels, "", "", "", Palette(), moved or {})]
     left = [(each, *each.matching.left()) for each in compared]

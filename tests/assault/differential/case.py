@@ -15,7 +15,7 @@ from torch import Tensor
 
 import modgraph
 from modgraph.backends.torch import Computed, Model
-from modgraph.ir import Graph, OpNode, Result, moved_states, to_json
+from modgraph.ir import Graph, OpNode, Result, flat_to_json, moved_states
 from modgraph.types import TensorType
 from tests.assault.coverage import graphs_in
 from tests.assault.examples_at_random import Batch, batch_for, real_part, unlike_start, with_rubbish
@@ -122,7 +122,7 @@ def by_reference(case: Case, training: bool = False, nudge: float = 0.0) -> Valu
 
     weights = {name: moved(value) for name, value in case.model.state_dict().items()}
     batch = {name: moved(value) for name, value in case.batch.items()}
-    found: Interpreted = interpret(to_json(case.graph), weights, batch, training=training)
+    found: Interpreted = interpret(flat_to_json(case.graph), weights, batch, training=training)
     values = {**found.outputs, **found.losses, **found.routing}
     values |= {f"next {name}": value for name, value in found.states.items() if name in case.moved}
     return case.real({name: torch.as_tensor(np.asarray(value, dtype=float)) for name, value in values.items()})

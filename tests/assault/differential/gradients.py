@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from modgraph.ir import RouteNode, to_json
+from modgraph.ir import RouteNode, flat_to_json
 from tests.assault.coverage import graphs_in
 from tests.assault.differential.case import Case, Unlike, in_64_bits, op_nodes
 from tests.reference import interpret
@@ -77,6 +77,6 @@ def _difference(case: Case, along: dict[str, Tensor], step: float) -> float:
         weights = {
             name: each + way * along[name].numpy() if name in along else each for name, each in case.weights.items()
         }
-        found = interpret(to_json(case.graph), weights, batch)
+        found = interpret(flat_to_json(case.graph), weights, batch)
         sums.append(sum((found.outputs[name] * shares[name]).sum() for name in shares) + sum(found.losses.values()))
     return float((np.asarray(sums[0]) - np.asarray(sums[1])) / (2 * step))

@@ -1,0 +1,191 @@
+"""Names in a definition: below the paths that a call gives it, or of what is around it.
+
+A node `blocks.8.x2.add` is called `x2.add` in the definition of the round 8 of `blocks`. `#` stands for the key of the
+round where the loop's variable gives one (`h.#.linear` of `h[i] = …`), `##` for that of the call around it. What
+belongs to the body around a call begins with `^`, and `@` is the path of the call itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from modgraph.ir.call import Call
+from modgraph.types import Axis, TensorType
+
+SELF, OUTER, KEY = "@", "^", "#"
+TAKEN = "%"  # before the number of a name that a definition takes, while it is drafted
+MARKS = re.compile(r"(?<![^.^])#+(?![^.])")  # a part of a name that stands for a key
+
+Naming = Callable[[str], str]
+
+
+def rename_axes(type_: TensorType, name: Naming) -> TensorType:
+    """A type whose axes have other names."""
+    shape = tuple(Axis(axis.size, name(axis.name)) if axis.name else axis for axis in type_.shape)
+    of = name(type_.of) if type_.of else ""
+    return type_ if (shape, of) == (type_.shape, type_.of) else replace(type_, shape=shape, of=of)
+
+
+class Level:
+    """How the body of a graph says names of the graph: as they are."""
+
+    def node(self, name: str) -> str:
+        """What a node is called here."""
+        return name
+
+    def weights(self, name: str) -> str:
+        """What the weights of a node are called here: as the node, where they stand below the path of weights as the
+        node stands below that of nodes."""
+        return name
+
+    def owner(self, name: str) -> str:
+        """What a pool, a router, a module or an axis is called here."""
+        return name
+
+
+@dataclass
+class CallLevel(Level):
+    """How the definition of a call says names. What it takes is numbered as it occurs; `takes` are the names of that in
+    the body around the call, `axes` those of its own that stand below the path of its nodes."""
+
+    call: Call
+    outer: Level
+    takes: dict[str, str] = field(default_factory=dict)  # by the name in the whole graph
+    axes: dict[str, None] = field(default_factory=dict)
+    own: set[str] = field(default_factory=set)
+
+    def node(self, name: str) -> str:
+        if name == self.call.path:
+            return SELF
+        below = _below(self.call.path, name)
+        return self._keyed(below) if below is not None else OUTER + self._keyed(_raised(self.outer.node(name)))
+
+    def weights(self, name: str) -> str:
+        if name == self.call.weights:
+            return SELF
+        below = _below(self.call.weights, name)
+        return self._keyed(below) if below is not None else OUTER + self._keyed(_raised(self.outer.weights(name)))
+
+    def owner(self, name: str) -> str:
+        if name == self.call.weights:
+            return SELF
+        if (below := _below(self.call.weights, name)) is not None:
+            own = self._keyed(below)
+            self.own.add(own)
+            return f".{own}" if own in self.axes else own
+        if (below := _below(self.call.path, name)) is not None:
+            own = self._keyed(below)
+            if own in self.own:
+                return f"{SELF}.{own}"
+            self.axes[own] = None
+            return own
+        if name not in self.takes:
+            self.takes[name] = self.outer.owner(name)
+        return f"{TAKEN}{[*self.takes].index(name)}"
+
+    def _keyed(self, name: str) -> str:
+        """A name in which the key of the round, where the loop's variable gives it, is a mark."""
+        for call, mark in self._rounds():
+            for member in call.members:
+                path = f"{member}.{call.key}"
+                if name == path or name.startswith(f"{path}."):
+                    return f"{member}.{mark}{name[len(path) :]}"
+        return name
+
+    def _rounds(self) -> Iterator[tuple[Call, str]]:
+        """This round and those around it, with the mark of the key of each."""
+        for depth, call in enumerate(self.call.chain(), start=1):
+            if call.kind != "round":
+                return
+            yield call, KEY * depth
+
+
+@dataclass
+class RegionLevel(Level):
+    """How a module of a pool says names, whose nodes are called below the module: those of the graph around it, which
+    are `known`, have a mark."""
+
+    outer: Level
+    known: frozenset[str]
+
+    def owner(self, name: str) -> str:
+        parts = name.split(".")
+        known = any(".".join(parts[:end]) in self.known for end in range(len(parts), 0, -1))
+        return OUTER + self.outer.owner(name) if known else name
+
+
+def _below(path: str, name: str) -> str | None:
+    return name[len(path) + 1 :] if name.startswith(f"{path}.") else None
+
+
+def _raised(name: str) -> str:
+    """A name of the body around a call, whose keys are those of one call further out."""
+    return MARKS.sub(lambda found: found[0] + KEY, name) if KEY in name else name
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a body stands in a graph: how the graph says the names of the body. `names` are those that its definition
+    takes, `axes` those below the path of its nodes."""
+
+    path: str = ""
+    weights: str = ""
+    key: int | str | None = None
+    outer: Place | None = None
+    names: dict[str, str] = field(default_factory=dict)
+    axes: frozenset[str] = frozenset()
+    region: bool = False
+
+    def node(self, name: str) -> str:
+        return self._below(name, self.path, lambda outer: outer.node)
+
+    def weight(self, name: str) -> str:
+        return self._below(name, self.weights, lambda outer: outer.weight)
+
+    def owner(self, name: str) -> str:
+        if self.region:
+            return self.outer.owner(name[1:]) if self.outer is not None and name.startswith(OUTER) else name
+        if name in self.names:
+            return self.names[name]
+        if name == SELF:
+            return self.weights
+        if name.startswith(f"{SELF}."):
+            return join(self.path, self._keyed(name[2:]))
+        path = self.path if name in self.axes else self.weights
+        return join(path, self._keyed(name.removeprefix(".")))
+
+    def _below(self, name: str, path: str, of: Callable[[Place], Naming]) -> str:
+        if name == SELF:
+            return path
+        if name.startswith(OUTER) and self.outer is not None:
+            return of(self.outer)(MARKS.sub(self._lowered, name[1:]))
+        return join(path, self._keyed(name))
+
+    def _lowered(self, found: re.Match[str]) -> str:
+        return str(self.key) if found[0] == KEY else found[0][1:]
+
+    def _keyed(self, name: str) -> str:
+        if KEY not in name:
+            return name
+        place, keys = self, list[str]()
+        while place is not None:
+            keys.append(str(place.key))
+            place = place.outer  # type: ignore[assignment]
+        return MARKS.sub(
+            lambda found: (*keys, KEY * (len(found[0]) - len(keys)))[min(len(found[0]) - 1, len(keys))], name
+        )
+
+
+def make_plain(value: Any) -> Any:
+    """Names of axes without marks, as far as they can be judged before it is known what they are in the whole graph."""
+    if isinstance(value, tuple):
+        return tuple(map(make_plain, value))
+    return MARKS.sub("0", value).lstrip(f"{OUTER}{SELF}.") if isinstance(value, str) else value
+
+
+def join(path: str, name: str) -> str:
+    """A name below a path."""
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,156 @@
+"""The bodies of a graph: its nodes grouped by the calls that they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+
+from modgraph.ir.call import Call
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode
+from modgraph.ir.region import Region
+from modgraph.ops.shape import Rename
+
+Chain = tuple[Call, ...]  # calls, each in the one before
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a pool or a router that a body around this one declares stands among the nodes of the graph: its first use
+    is here."""
+
+    node: Node
+
+
+@dataclass(eq=False)
+class Body:
+    """What stands in a body, in order: nodes, calls, and where nodes of bodies around it are placed. `call` is none of
+    a graph's own body. `late` are the pools and routers that a call in it places."""
+
+    call: Call | None
+    outer: Body | None = None
+    items: list[Node | Body | Placed] = field(default_factory=list)
+    late: dict[str, None] = field(default_factory=dict)
+
+
+def body_of(graph: Graph, base: Call | None = None) -> Body:
+    """The bodies of a graph, or of the region of a node that stands in a call.
+
+    Inputs and targets stand before the call that they are declared in. A call whose nodes do not stand together any
+    more is none: its nodes belong to the body around it. A pool of a module that is used twice is declared in both
+    uses.
+    """
+    nodes, chains = [*graph], _chains(graph, base)
+    root, bodies = Body(base), dict[Chain, Body]()
+
+    def open_body(chain: Chain) -> Body:
+        if not chain:
+            return root
+        if chain not in bodies:
+            outer = open_body(chain[:-1])
+            bodies[chain] = Body(chain[-1], outer)
+            outer.items.append(bodies[chain])
+        return bodies[chain]
+
+    for node, around in zip(nodes, _around(nodes, chains), strict=True):
+        body = open_body(chains[node.name])
+        for name in graph.uses(node.name).values():
+            _declare_again(graph[name], body)
+        inside = len(around) > len(chains[node.name]) and around[: len(chains[node.name])] == chains[node.name]
+        if not inside or not _may_move(node):
+            body.items.append(node)
+            continue
+        last = open_body(around[: len(chains[node.name]) + 1])
+        body.items.insert(body.items.index(last), node)
+        if isinstance(node, PoolNode | RouterNode):
+            body.late[node.name] = None
+            open_body(around).items.append(Placed(node))
+    return root
+
+
+def in_order(graph: Graph, base: Call | None = None) -> Graph:
+    """The graph whose nodes stand in the order of its bodies, in scans too."""
+    late = set[str]()
+    found = Graph(graph.name, graph.parameters)
+
+    def add(body: Body) -> None:
+        late.update(body.late)
+        for item in body.items:
+            if isinstance(item, Body):
+                add(item)
+                continue
+            node = item.node if isinstance(item, Placed) else item
+            late.difference_update([node.name] if isinstance(item, Placed) else [])
+            if node.name not in found and node.name not in late:
+                found.add(_with_order(node), graph.inputs(node.name), graph.uses(node.name), graph.lengths(node.name))
+
+    add(body_of(graph, base))
+    return found
+
+
+def _with_order(node: Node) -> Node:
+    if not isinstance(node, ScanNode):
+        return node
+    region = node.region
+    return replace(node, region=Region(in_order(region.graph, node.within), region.arguments, region.results))
+
+
+def _may_move(node: Node) -> bool:
+    """Whether a node may stand with the others of its call, wherever it was added: nothing flows into it, or it names
+    axes of what the call has computed."""
+    named = isinstance(node, OpNode) and isinstance(node.op, Rename)
+    return named or isinstance(node, PoolNode | RouterNode | InputNode | TargetNode)
+
+
+def _around(nodes: list[Node], chains: dict[str, Chain]) -> Iterator[Chain]:
+    """The calls that are open where each node stands: those of the nodes before and after it."""
+    fixed = [() if _may_move(node) else chains[node.name] for node in nodes]
+    after: list[Chain] = [()] * (len(nodes) + 1)
+    for at in range(len(nodes) - 1, -1, -1):
+        after[at] = after[at + 1] if _may_move(nodes[at]) else fixed[at]
+    before: Chain = ()
+    for at, node in enumerate(nodes):
+        open_ = tuple(a for a, b in takewhile(lambda pair: pair[0] is pair[1], zip(before, after[at], strict=False)))
+        yield open_
+        chain = chains[node.name]
+        if not _may_move(node) or (len(chain) > len(open_) and chain == after[at][: len(chain)]):
+            before = chain
+
+
+def _chains(graph: Graph, base: Call | None) -> dict[str, Chain]:
+    """The calls that each node stands in, as far as these stand together."""
+    chains = {node.name: _chain(node, base) for node in graph}
+    fixed = [chains[node.name] for node in graph if not _may_move(node)]
+    first, last, count = dict[Call, int](), dict[Call, int](), dict[Call, int]()
+    for at, chain in enumerate(fixed):
+        for call in chain:
+            first.setdefault(call, at)
+            last[call] = at
+            count[call] = count.get(call, 0) + 1
+    apart = {call for call in first if last[call] - first[call] + 1 != count[call]}
+    return {name: tuple(call for call in chain if call not in apart) for name, chain in chains.items()}
+
+
+def _chain(node: Node, base: Call | None) -> Chain:
+    if isinstance(node, InputNode | TargetNode) or node.within is None:
+        return ()
+    calls = [*node.within.chain()]
+    if base is not None:
+        calls = calls[: calls.index(base)] if base in calls else []
+    return tuple(reversed(calls))
+
+
+def _declare_again(used: Node, body: Body) -> None:
+    """Put a pool or a router into the second use of the module that declares it."""
+    declared, child, around = used.within, None, body
+    if declared is None:
+        return
+    while around is not None and around.call is not None:
+        call = around.call
+        if call is declared:
+            return
+        same = (call.kind, call.definition, call.weights) == (declared.kind, declared.definition, declared.weights)
+        if same and all(used is not each for each in around.items):
+            around.items.insert(len(around.items) if child is None else around.items.index(child), used)
+        child, around = around, around.outer  # type: ignore[assignment]

@@ -1,0 +1,46 @@
+"""Every pass of every pipeline leaves the calls of its graph whole: definitions are printed after it, and read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from modgraph.ir import Call, Graph, outline
+from modgraph.ir.text_parse import parse_text
+from modgraph.passes import PIPELINES, apply_passes
+from modgraph.program import load, loads
+from tests.examples import NOVEL, TWO_SCANS
+from tests.ir.same import calls_of, count_calls, facts
+from tests.ir.structures import STRUCTURES
+
+SPECS = ("gmoe_digits", "modular_networks", "modular_networks_lm", "mt_rmn", "sema", "smn", "smn_parity")
+
+
+def assert_calls_are_whole(graph: Graph, before: set[Call]) -> None:
+    program = outline(graph)
+    assert calls_of(graph) <= before
+    assert count_calls(program) == len(calls_of(graph))
+    assert facts(parse_text(str(graph))) == facts(graph)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("name", SPECS)
+def test_passes_leave_the_calls_of_specs(name: str, pipeline: str) -> None:
+    graph = load(str(Path("specs") / f"{name}.mod")).ir
+    known = calls_of(graph)
+    assert known
+    for each in PIPELINES[pipeline]:
+        graph = apply_passes(graph, (each,))
+        assert_calls_are_whole(graph, known)
+        assert outline(graph).definitions, f"no definition is left after {each.name}"
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("name", ["novel", "scans", *STRUCTURES])
+def test_passes_leave_the_calls_of_structures(name: str, pipeline: str) -> None:
+    graph = loads({"novel": NOVEL, "scans": TWO_SCANS, **STRUCTURES}[name]).ir
+    known = calls_of(graph)
+    for each in PIPELINES[pipeline]:
+        graph = apply_passes(graph, (each,))
+        assert_calls_are_whole(graph, known)
