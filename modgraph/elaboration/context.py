@@ -31,6 +31,10 @@ MOST_ERRORS = 50
 Observer = Callable[[Span, Any], None]  # told what stands at a place: a value, a module, a bound op
 
 
+def observe_nothing(span: Span, value: Any) -> None:
+    """Nobody asks what stands at a place."""
+
+
 class Abandoned(Exception):
     """A limit is reached: nothing more can usefully be said."""
 
@@ -57,9 +61,10 @@ class FirstUse:
 class Context:
     """The state of one elaboration."""
 
-    def __init__(self, report: Report, observe: Observer = lambda span, value: None, without_use: bool = False) -> None:
+    def __init__(self, report: Report, observe: Observer = observe_nothing, without_use: bool = False) -> None:
         self.report = report
         self.observe = observe
+        self.is_observed = observe is not observe_nothing
         self.without_use = without_use  # of a block: parameters without a default are not known
         self.used: set[str] = set()
         self.given: frozenset[str] = frozenset()  # names of the model's inputs, targets and scans

@@ -10,7 +10,7 @@ from typing import Any
 from modgraph.declare import load_extensions
 from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.elaboration import errors
-from modgraph.elaboration.context import Abandoned, Context, Observer
+from modgraph.elaboration.context import Abandoned, Context, Observer, observe_nothing
 from modgraph.elaboration.entities import Family, ModuleEntity, PoolEntity, RouterEntity
 from modgraph.elaboration.findings import find_weaknesses
 from modgraph.elaboration.imports import Imports
@@ -30,7 +30,7 @@ def elaborate(
     file: ast.File,
     overrides: Mapping[str, Any],
     report: Report,
-    observe: Observer = lambda span, value: None,
+    observe: Observer = observe_nothing,
     imports: Imports | None = None,
 ) -> Graph | None:
     """The graph of the file's model under the given parameters, or None with every mistake reported.

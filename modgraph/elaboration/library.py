@@ -9,7 +9,7 @@ from modgraph.diagnostics import Diagnostic, Report
 from modgraph.elaboration import errors
 from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.calls import given
-from modgraph.elaboration.context import Abandoned, Context, Observer
+from modgraph.elaboration.context import Abandoned, Context, Observer, observe_nothing
 from modgraph.elaboration.entities import POISON
 from modgraph.elaboration.imports import Imports
 from modgraph.elaboration.language import RULES
@@ -28,7 +28,7 @@ OF_SHAPES: tuple[type[Diagnostic], ...] = (
 )
 
 
-def elaborate_blocks(file: ast.File, report: Report, observe: Observer = lambda span, value: None) -> None:
+def elaborate_blocks(file: ast.File, report: Report, observe: Observer = observe_nothing) -> None:
     """Tell the mistakes of each block of a file by itself: its names and arguments, and its shapes if each parameter
     has a default and each axis of its inputs a number; else they are known where it is used.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import POISON, Family, Poison, PoolEntity, described
+from modgraph.elaboration.rounds import Rounds
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
 from modgraph.ir import Call
@@ -23,9 +24,8 @@ def elaborate_repeat(statement: ast.Repeat, site: Site) -> None:
     _iterate(statement, statement.variable, site, lambda key: site.scope.inside(path=f"{statement.name}.{key}"))
 
 
-def _round(statement: ast.Repeat, key: Any, scope: Scope, site: Site) -> Call:
+def _round(statement: ast.Repeat, key: Any, members: frozenset[str], scope: Scope, site: Site) -> Call:
     """One round of a loop as a call."""
-    members = frozenset(_members(statement.body, statement.variable))
     facts: Any = {"key": key, "members": members, "span": statement.span}
     return Call("round", statement.name, scope.node_path, scope.path, site.context.call, **facts)
 
@@ -68,12 +68,15 @@ def _iterate(statement: ast.Repeat | ast.For, variable: str, site: Site, scope_o
         return
     keyword = "repeat" if isinstance(statement, ast.Repeat) else "for"
     families = _families([statement.body], site)
+    rounds = Rounds(statement, site) if isinstance(statement, ast.Repeat) else None
+    keyed = frozenset(_members(statement.body, variable))
     site.context.count_iterations(domain, statement.span)
     for key, value in zip(_keys_of(domain), domain, strict=True):
         scope: Scope = scope_of(key)
         scope.declare(variable, value)
-        call = _round(statement, key, scope, site) if isinstance(statement, ast.Repeat) else site.context.call
-        with site.context.within(call):
+        if rounds is not None:
+            rounds.elaborate(_round(rounds.statement, key, keyed, scope, site), scope)
+        else:
             site.within(scope).elaborate(statement.body)
         for name, members in families.items():
             if name in scope.names:

@@ -329,20 +329,20 @@ class Site:
         return False
 
     @property
-    def _home(self) -> int:
+    def home(self) -> int:
         """The graph whose weights have names of their own: a scan's are those around it."""
         return id(self.graph if self.scan is None else self.scan.outer.graph)
 
     def has_name_of_its_own(self, owner: str, span: Span) -> bool:
         """Whether the weights of an op are called so that none lie below another op's."""
-        other = self.context.name_across(owner, self._home)
+        other = self.context.name_across(owner, self.home)
         if other is not None:
             self.tell(NameAcross(span=span, name=owner, other=other))
         return other is None
 
     def agree_on_weights(self, owner: str, shapes: dict[str, tuple[int, ...]], span: Span) -> bool:
         """Whether the weights of an owner have the shapes its earlier uses gave them."""
-        earlier = self.context.weights.setdefault((self._home, owner), shapes)
+        earlier = self.context.weights.setdefault((self.home, owner), shapes)
         if earlier.keys() != shapes.keys():
             facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
             self.tell(SharedWithOtherWeights(span=span, name=owner, **facts))

@@ -1,0 +1,301 @@
+"""Rounds of a `repeat` that are elaborated once: one in the surroundings of the round before is copied from it.
+
+Surroundings are the same where every name that the body may read means the same, or a value of the same type that an op
+of the same declaration computes. Then names differ by the path of the round alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from modgraph.elaboration.entities import Entity, Family, PoolEntity, RouterEntity, RouterUse, Template, Tensor
+from modgraph.elaboration.scope import Scope, join
+from modgraph.elaboration.site import Site
+from modgraph.elaboration.sparsity import support_of
+from modgraph.ir import Call, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
+from modgraph.ir.relative import Naming, rename_axes
+from modgraph.ir.rename import rename
+from modgraph.syntax import ast
+
+SIMPLE = (ast.Binding, ast.If, ast.Frozen, ast.Module, ast.Pool, ast.Router, ast.Loss, ast.WeightOf, ast.ConstantOf)
+MOST_TRIED = 4  # rounds that are elaborated before a loop is taken for one whose rounds differ
+KINDS = (OpNode, PoolNode, RouterNode, RouteNode, LossNode)
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round as it was elaborated: what names meant before it, its call and nodes, and what it left behind: names of
+    its own and of the body around it, entries of the context's tables, and counts."""
+
+    before: Mapping[str, Any]
+    call: Call
+    nodes: tuple[Node, ...]
+    own: Mapping[str, Any]
+    bound: Mapping[str, Any]
+    entries: tuple[tuple[str, tuple[tuple[Any, Any], ...]], ...]
+    used: frozenset[str]
+    tensors: int
+
+    @cached_property
+    def with_own_axes(self) -> frozenset[str]:
+        """The nodes that name an axis of the round's own."""
+        paths, mark = (f"{self.call.path}.", f"{self.call.weights}."), f"{self.call.path}~"
+        marked = (
+            (node, rename(node, node.name, lambda name: mark * name.startswith(paths) + name)) for node in self.nodes
+        )
+        return frozenset(node.name for node, found in marked if found != node)
+
+
+class Rounds:
+    """The rounds of one loop."""
+
+    def __init__(self, statement: ast.Repeat, site: Site) -> None:
+        trees = [*ast.walk(statement.body)]
+        self.site = site
+        self.statement = statement
+        names = [each.name for each in trees if isinstance(each, ast.Name)]
+        self.names = sorted({*names, *statement.body.bound} - {statement.variable})
+        simple = all(isinstance(each, SIMPLE) for each in trees if isinstance(each, ast.Statement))
+        plain = site.scan is None and not site.region and not site.context.is_observed
+        members = [each for each in trees if isinstance(each, ast.Reference) and each.index is not None]
+        losses = [each.reference for each in trees if isinstance(each, ast.Loss)]
+        keyed = all(any(each is loss for loss in losses) and _is(each.index, statement.variable) for each in members)
+        self.possible = simple and plain and keyed and names.count(statement.variable) == len(members)
+        self.tried = 0
+        self.last: Round | None = None
+
+    def elaborate(self, call: Call, scope: Scope) -> None:
+        """A round in its scope: copied, or elaborated."""
+        if not self.possible:
+            self._elaborate(call, scope)
+            return
+        before = {name: self.site.scope.find(name) for name in self.names}
+        values = _moved_values(self.last.before, before, self.site) if self.last is not None else None
+        if self.last is not None and values is not None:
+            _Copy(self.last, call, values, self.site).put(scope)
+        else:
+            self.last = self._recorded(before, call, scope)
+
+    def _elaborate(self, call: Call, scope: Scope) -> None:
+        with self.site.context.within(call):
+            self.site.within(scope).elaborate(self.statement.body)
+
+    def _recorded(self, before: Mapping[str, Any], call: Call, scope: Scope) -> Round | None:
+        """A round that is elaborated; none where it cannot be copied."""
+        context, graph = self.site.context, self.site.graph
+        self.tried += 1
+        told, nodes, used = _told(self.site), len(graph), set(context.used)
+        lengths = {name: len(table) for name, table in _tables(self.site)}
+        tensors = context.tensors
+        self._elaborate(call, scope)
+        new = tuple(islice(graph, nodes, None))
+        entries = tuple((name, tuple(islice(table.items(), lengths[name], None))) for name, table in _tables(self.site))
+        bound = {name: self.site.scope.find(name) for name in self.statement.body.bound if name not in scope.names}
+        found = Round(
+            before,
+            call,
+            tuple(node for node in new if _stands_in(node, call)),
+            {name: value for name, value in scope.names.items() if name != self.statement.variable},
+            {name: value for name, value in bound.items() if value is not before.get(name)},
+            entries,
+            frozenset(context.used - used),
+            context.tensors - tensors,
+        )
+        sound = told == _told(self.site) and all(map(_can_be_copied, new)) and _reads_known(found, self.site)
+        self.possible = self.tried < MOST_TRIED
+        return found if sound and _leaves_known(found) and _holds_no_choice(found, self.site) else None
+
+
+def _is(index: ast.Expression | None, variable: str) -> bool:
+    return isinstance(index, ast.Name) and index.name == variable
+
+
+def _told(site: Site) -> tuple[int, ...]:
+    """What has been told, and what has been said of lengths and growth: nothing of which is copied."""
+    context = site.context
+    return (
+        len(context.report.diagnostics),
+        len(context.held),
+        len(context.lengths),
+        len(context.may_grow),
+        len(context.of_any_length),
+    )
+
+
+def _tables(site: Site) -> Iterator[tuple[str, dict[Any, Any]]]:
+    """What a context knows by the path of a thing."""
+    context = site.context
+    yield "messages", context.messages
+    yield "yields", context.yields
+    yield "first_used", context.first_used
+    yield "weights", context.weights
+    yield "owners", context.owners.setdefault(site.home, {})
+    yield "declared", context.declared
+
+
+def _stands_in(node: Node, call: Call) -> bool:
+    return node.within is not None and call in node.within.chain()
+
+
+def _can_be_copied(node: Node) -> bool:
+    return isinstance(node, KINDS) and not (isinstance(node, OpNode) and (node.op.moves_state or node.op.remembers))
+
+
+def _reads_known(found: Round, site: Site) -> bool:
+    """Whether all that a round reads from outside is an input, or a value that a name means."""
+    own = {node.name for node in found.nodes}
+    known = {value.result for value in found.before.values() if isinstance(value, Tensor)}
+    read = {each for node in found.nodes for each in site.graph.inputs(node.name).values() if each.node not in own}
+    return all(each in known or site.graph[each.node].kind == "input" for each in read)
+
+
+def _holds_no_choice(found: Round, site: Site) -> bool:
+    """Whether no value that enters or leaves a round is one by which modules are chosen."""
+    values = (*found.before.values(), *found.bound.values())
+    return all(support_of(value.result, site.graph) is None for value in values if isinstance(value, Tensor))
+
+
+def _leaves_known(found: Round) -> bool:
+    """Whether what the names of a round mean afterwards can be copied."""
+
+    def known(value: Any) -> bool:
+        match value:
+            case Tensor():
+                return True
+            case Family():
+                return all(map(known, value.members.values()))
+            case PoolEntity():
+                return value.path in found.used
+            case RouterEntity(router=RouterUse() as use):
+                return not any(isinstance(each, Template) for each in use.parameters.values())
+            case _:
+                return isinstance(value, RouterEntity) or not isinstance(value, Entity)
+
+    return all(map(known, found.own.values())) and all(isinstance(value, Tensor) for value in found.bound.values())
+
+
+def _moved_values(before: Mapping[str, Any], now: Mapping[str, Any], site: Site) -> dict[Result, Result] | None:
+    """What has taken the place of each value that a round read; None where another round would not be the same."""
+    found: dict[Result, Result] = {}
+    for name, was in before.items():
+        here = now[name]
+        if isinstance(was, Tensor) and isinstance(here, Tensor):
+            if was.type != here.type or not _computed_alike(was.result, here.result, site):
+                return None
+            if found.setdefault(was.result, here.result) != here.result:
+                return None
+        elif isinstance(was, RouterEntity | Template) or (
+            was is not here and (type(was) is not type(here) or was != here)
+        ):
+            return None
+    return found
+
+
+def _computed_alike(was: Result, here: Result, site: Site) -> bool:
+    """Whether a body sees no difference between two values of one type."""
+    if was == here:
+        return True
+    one, other = site.graph[was.node], site.graph[here.node]
+    if isinstance(one, OpNode) and isinstance(other, OpNode):
+        return one.op == other.op
+    return isinstance(one, RouteNode) and isinstance(other, RouteNode)
+
+
+class _Copy:
+    """A round that is put in like another."""
+
+    def __init__(self, round_: Round, call: Call, values: Mapping[Result, Result], site: Site) -> None:
+        self.round = round_
+        self.values = values
+        self.site = site
+        self.names: dict[str, str] = {}
+        self.calls: dict[Call | None, Call | None] = {round_.call: call, call.outer: call.outer}
+        self.path = _below(round_.call.path, call.path)
+        self.owner = _below(round_.call.weights, call.weights)
+        scope = site.scope.body
+        self.members = [
+            _below(join(path, f"{member}.{round_.call.key}"), join(path, f"{member}.{call.key}"))
+            for member in call.members
+            for path in {scope.path, scope.node_path}
+        ]
+
+    def put(self, scope: Scope) -> None:
+        """Add the nodes, and tell the scope and the context what they would know."""
+        context, graph, span = self.site.context, self.site.graph, self.round.call.span
+        assert span is not None
+        for node in self.round.nodes:
+            context.count_node(span)
+            inputs = {slot: self._value(each) for slot, each in graph.inputs(node.name).items()}
+            uses = {role: self._name(name) for role, name in graph.uses(node.name).items()}
+            copy = graph.add(self._node(node), inputs, uses, graph.lengths(node.name))
+            context.named[copy.name] = copy
+        for name, table in _tables(self.site):
+            entries = next(entries for of, entries in self.round.entries if of == name)
+            table.update((self._key(key), self._fact(value)) for key, value in entries)
+        context.used |= {self._name(name) for name in self.round.used}
+        context.count_weights(self.round.tensors, span)
+        context.spend(len(self.round.nodes), span)
+        for name, value in self.round.own.items():
+            scope.declare(name, self._entity(value))
+        for name, value in self.round.bound.items():
+            self.site.scope.rebind(name, self._entity(value))
+
+    def _name(self, name: str) -> str:
+        found = self.names.get(name)
+        if found is None:
+            found = self.owner(self.path(name))
+            for member in self.members:
+                found = member(found)
+            self.names[name] = found
+        return found
+
+    def _value(self, result: Result) -> Result:
+        found = self.values.get(result)
+        return Result(self._name(result.node), result.index) if found is None else found
+
+    def _call(self, call: Call | None) -> Call | None:
+        if call not in self.calls:
+            assert call is not None
+            facts: Any = {"path": self.path(call.path), "weights": self._name(call.weights)}
+            self.calls[call] = replace(call, **facts, outer=self._call(call.outer))
+        return self.calls[call]
+
+    def _node(self, node: Node) -> Node:
+        facts: dict[str, Any] = {"name": self._name(node.name), "within": self._call(node.within)}
+        if isinstance(node, OpNode):
+            facts["owner"] = self._name(node.owner)
+        if node.name in self.round.with_own_axes:
+            node = rename(node, node.name, self._name)
+        return replace(node, **facts)
+
+    def _key(self, key: Any) -> Any:
+        return (key[0], self._name(key[1])) if isinstance(key, tuple) else self._name(key)
+
+    def _fact(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(rename_axes(each, self._name) for each in value)
+        return self._name(value) if isinstance(value, str) else value
+
+    def _entity(self, value: Any) -> Any:
+        match value:
+            case Tensor():
+                return replace(value, result=self._value(value.result), type=rename_axes(value.type, self._name))
+            case Family():
+                return replace(value, members={key: self._entity(each) for key, each in value.members.items()})
+            case PoolEntity():
+                shares = self._name(value.shares)
+                return replace(value, path=self._name(value.path), shares=shares, within=self._call(value.within))
+            case RouterEntity():
+                return replace(value, path=self._name(value.path), within=self._call(value.within))
+            case _:
+                return value
+
+
+def _below(old: str, new: str) -> Naming:
+    """A naming of a path and what stands below it, by another."""
+    prefix, length = f"{old}.", len(old)
+    return lambda name: new + name[length:] if name == old or name.startswith(prefix) else name
