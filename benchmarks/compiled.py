@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parse_options(parser, specs=["smn"], rounds=1, batch=4)
     torch.set_num_threads(options.threads)
-    torch._inductor.config.layout_optimization = False  # see docs/architecture.md
+    torch._inductor.config.layout_optimization = False  # else convolutions of routed messages fail in torch
     print("| spec | graphs | compiling forward | forward | compiling a step | step |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache  # kernels of an earlier run are made again

@@ -1,4 +1,9 @@
-"""Holds an exported model against torch before the export counts."""
+"""Compares an exported model with torch before the export counts.
+
+Mistakes of an export are silent: a Python loop over a dynamic axis keeps the traced length, and
+`scatter_reduce(..., "mean", include_self=False)` computes something else. So outputs are compared at several batch
+sizes.
+"""
 
 from __future__ import annotations
 

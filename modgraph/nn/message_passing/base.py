@@ -13,7 +13,8 @@ from torch_geometric.nn import MessagePassing as PlainMessagePassing
 class MessagePassing(PlainMessagePassing):  # type: ignore[misc]
     """torch_geometric's base class, without the files it leaves in the temporary folder.
 
-    It generates a module of Python for each class, which is imported once and never read again.
+    It generates a module of Python for each class, which is imported once and never read again. It finds the text
+    `self.propagate(` in the source of the class: so subclasses are static, have unique names, and call it on `self`.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
