@@ -38,7 +38,6 @@ class CannotWrite(Diagnostic):
     code = "MG113"
     message = 'cannot write "{path}": {reason}'
     help = "choose a file that can be written, in a folder that is there and can be written to"
-    path: str
     reason: str
 
 
@@ -52,7 +51,6 @@ class NotOurs(Diagnostic):
     code = "MG121"
     message = '"{path}" is there already, and nothing in it says that modgraph wrote it as such'
     help = "choose another name, or overwrite it: --force (in Python force=True)"
-    path: str
 
 
 def reason_of(error: BaseException) -> str:

@@ -17,9 +17,6 @@ class BrokenExtension(Diagnostic):
     code = "MG133"
     message = 'the package "{package}" adds nothing: its entry point "{entry}" ends in {problem}'
     help = "update or mend the package, or remove it: pip uninstall {package}"
-    package: str
-    entry: str
-    problem: str
 
 
 class BrokenModule(Diagnostic):
@@ -32,7 +29,6 @@ class BrokenModule(Diagnostic):
     message = 'the torch module "{path}" cannot be imported: {problem}'
     help = "update or mend the package that declares it, or remove it: pip uninstall {package}"
     path: str
-    problem: str
 
     @property
     def package(self) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, dataclass_transform
+from string import Formatter
+from typing import Any, ClassVar, Self
 
 from modgraph.diagnostics.source import Span
 
@@ -21,17 +22,11 @@ class Note:
     span: Span | None = None
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-class _Declared:
-    """Makes every class below it a frozen dataclass."""
+class Diagnostic:
+    """Base of all messages; a subclass names its `code`, its `message` and its `help` as format strings.
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        dataclass(frozen=True, kw_only=True)(cls)
-
-
-class Diagnostic(_Declared):
-    """Base of all messages; a subclass names its `code`, its `message` and its `help` as format strings."""
+    The words in braces are its facts. Who makes a message gives those for which the class has no value or property.
+    """
 
     catalogue: ClassVar[dict[str, type[Diagnostic]]] = {}
 
@@ -42,8 +37,21 @@ class Diagnostic(_Declared):
     example: ClassVar[str] = ""
     ours: ClassVar[bool] = False  # whether the fault is modgraph's
 
-    span: Span | None = None
-    notes: tuple[Note, ...] = ()
+    def __init__(self, *, span: Span | None = None, notes: tuple[Note, ...] = (), **facts: Any) -> None:
+        wrong = {name for name in self.facts() if not hasattr(type(self), name)} - {*facts} or {*facts} - self.facts()
+        if wrong:
+            raise TypeError(f"{type(self).__name__} is given {[*facts]}, and these lack or are too many: {[*wrong]}")
+        self.span, self.notes = span, notes
+        vars(self).update(facts)
+
+    @classmethod
+    def facts(cls) -> set[str]:
+        """The names in its format strings."""
+        return {name for text in (cls.message, cls.help) for _, name, _, _ in Formatter().parse(text) if name}
+
+    def changed(self, **facts: Any) -> Self:
+        """The same message with other facts, or at another place."""
+        return type(self)(**{**vars(self), **facts})
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -115,7 +115,7 @@ class Context:
 
     def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
         notes = (*diagnostic.notes, *self._where_it_is_applied(diagnostic))
-        return self._where_it_is_used(replace(diagnostic, notes=notes))
+        return self._where_it_is_used(diagnostic.changed(notes=notes))
 
     def _where_it_is_applied(self, diagnostic: Diagnostic) -> Iterator[Note]:
         """The other end of what is written at one place and applied at another."""
@@ -135,9 +135,9 @@ class Context:
                 replace(each, span=use) if each.span and is_prelude(each.span.source) else each
                 for each in diagnostic.notes
             )
-            return replace(diagnostic, notes=tuple(moved))
+            return diagnostic.changed(notes=tuple(moved))
         notes = (Note(text="in the router's own text", span=span), *diagnostic.notes)
-        return replace(diagnostic, span=use, notes=notes)
+        return diagnostic.changed(span=use, notes=notes)
 
     def signature(self, op: Op, operands: tuple[TensorType, ...]) -> Signature:
         """An op bound to the types of its operands. Raises `Misfit`."""

@@ -76,7 +76,7 @@ def _report_no_part(expression: ast.Attribute, target: Any, site: Site) -> None:
     span, notes = site.at_fault(expression.target)
     way_out = next((advice for kind, advice in WAYS_OUT.items() if isinstance(target, kind)), WAYS_OUT[Tensor])
     facts = {"found": described(target), "name": expression.name, "way_out": way_out}
-    site.tell(errors.NoPart(span=span, notes=notes, needed="a router", **facts))
+    site.tell(errors.NoPart(span=span, notes=notes, **facts))
 
 
 def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Call, site: Site) -> Any:

@@ -131,7 +131,7 @@ class Site:
             span, notes = self.at_fault(expression)
             mistake = NotConstant(span=span, notes=notes, what=what, found=described(value))
             if isinstance(value, AxisEntity):
-                mistake = replace(mistake, way_out=f"how long it is, as a number: len({expression.span.text})")
+                mistake = mistake.changed(way_out=f"how long it is, as a number: len({expression.span.text})")
             self.tell(mistake)
             return POISON
         return value
@@ -154,7 +154,7 @@ class Site:
         mistake = NotValue(span=span, notes=notes, what=what, found=described(value))
         if isinstance(value, Family) and value.of_values:
             name, key = value.name, next(iter(value.members))
-            mistake = replace(mistake, way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
+            mistake = mistake.changed(way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
         self.tell(mistake)
         return POISON
 
@@ -188,7 +188,7 @@ class Site:
         kind = "block" if self.call.decision is None else "router"
         note = Note(text=f'{kind} "{self.call.name}" is used here', span=use)
         shown = () if is_prelude(span.source) else (note,)
-        self.context.tell(replace(diagnostic, notes=(*diagnostic.notes, *shown)))
+        self.context.tell(diagnostic.changed(notes=(*diagnostic.notes, *shown)))
 
     def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
         """The names to suggest for a misspelt one; to compare it with many is work."""

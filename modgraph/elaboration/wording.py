@@ -29,7 +29,7 @@ def in_own_words(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]
 
     texts: dict[str, Any] = {name: plain(text) for name, text in vars(diagnostic).items() if isinstance(text, str)}
     notes = tuple(replace(note, text=plain(note.text)) for note in diagnostic.notes)
-    return replace(diagnostic, **texts, notes=notes)
+    return diagnostic.changed(**texts, notes=notes)
 
 
 def _words(scope: Scope, named: Mapping[str, Axis]) -> dict[str, str]:

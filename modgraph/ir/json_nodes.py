@@ -237,7 +237,7 @@ def _refuse_broken_extensions(name: str) -> None:
     """Raises `ModgraphError` where an installed package may declare what is not known, and fails."""
     notes = (Note(text=f'the graph uses "{name}"'),)
     if faults := load_extensions():
-        raise ModgraphError([replace(fault, notes=notes) for fault in faults])
+        raise ModgraphError([fault.changed(notes=notes) for fault in faults])
 
 
 def results_of(value: Any, graph: Graph) -> tuple[Result, ...]:

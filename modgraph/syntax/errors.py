@@ -11,9 +11,7 @@ class UnreadableFile(Diagnostic):
     code = "MG101"
     message = 'cannot read "{path}": {reason}'
     help = "{way_out}"
-    path: str
-    reason: str
-    way_out: str = ""
+    way_out = ""
 
 
 class NotText(Diagnostic):
@@ -22,9 +20,6 @@ class NotText(Diagnostic):
     code = "MG102"
     message = '"{path}" is not a spec: {reason}'
     help = "a spec is UTF-8 text of at most {limit} bytes"
-    path: str
-    reason: str
-    limit: int
 
 
 class StrayCharacter(Diagnostic):
@@ -34,8 +29,6 @@ class StrayCharacter(Diagnostic):
     message = "{shown} does not begin any word or sign of the language"
     help = "{way_out}"
     example = "model m() { input x: float[4] output x ? }"
-    shown: str
-    way_out: str
 
 
 class UnexpectedText(Diagnostic):
@@ -45,9 +38,7 @@ class UnexpectedText(Diagnostic):
     message = "{found} cannot stand here; expected {expected}"
     help = "{way_out}"
     example = "model m() { input x float[4] output x }"
-    found: str
-    expected: str
-    way_out: str = ""
+    way_out = ""
 
 
 class TooDeep(Diagnostic):
@@ -57,8 +48,6 @@ class TooDeep(Diagnostic):
     message = "{what} nested more than {limit} deep"
     help = "name a part of it in a statement of its own, and use the name"
     example = "model m() { input x: float[4] output x x = " + "(" * 101 + " }"
-    what: str
-    limit: int
 
 
 class NumberTooLarge(Diagnostic):
@@ -68,7 +57,6 @@ class NumberTooLarge(Diagnostic):
     message = "the number is too large: at most {limit}"
     help = "write a smaller number"
     example = "model m(a=99999999999999999999) { input x: float[4] output x }"
-    limit: int
 
 
 class NotAName(Diagnostic):
@@ -78,7 +66,6 @@ class NotAName(Diagnostic):
     message = "a name stands left of =, and this is an expression"
     help = "write {keyword} NAME = …, or {keyword} NAME[k] = …"
     example = "model m() { input x: float[4] output x + 1 = x }"
-    keyword: str
 
 
 class TooLong(Diagnostic):
@@ -88,9 +75,7 @@ class TooLong(Diagnostic):
     message = "too many {what}: at most {limit}"
     help = "{way_out}"
     example = "model m(sizes=[" + "1, " * 4097 + "]) { input x: float[4] output x }"
-    what: str
-    limit: int
-    way_out: str = "generate less: repeat and for write many layers in a few lines"
+    way_out = "generate less: repeat and for write many layers in a few lines"
 
 
 class NothingHere(Diagnostic):
@@ -109,4 +94,3 @@ class SeveralModels(Diagnostic):
     message = 'a second model, "{name}": a file holds one'
     help = "move it to a file of its own"
     example = "model a() { input x: float[4] output x } model b() { input x: float[4] output x }"
-    name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.ir import Graph
@@ -17,7 +16,7 @@ from modgraph.training.scheduled import unfit_states
 
 def refuse_unfit(graph: Graph, recipe: Recipe) -> None:
     """Raises `ModgraphError` with every target, loss, input or state of the recipe that the model does not have."""
-    found = [replace(each, span=recipe.places.get(key)) for key, each in _unfit(graph, recipe)]
+    found = [each.changed(span=recipe.places.get(key)) for key, each in _unfit(graph, recipe)]
     if found:
         raise ModgraphError(found)
 

@@ -12,9 +12,6 @@ class UnknownArgument(Diagnostic):
     message = '{callee} has no argument "{name}"'
     help = "{suggestion}"
     example = "model m() { input x: float[4] y = x -> linear(2, biass=false) output y }"
-    callee: str
-    name: str
-    suggestion: str
 
 
 class MissingArgument(Diagnostic):
@@ -24,9 +21,6 @@ class MissingArgument(Diagnostic):
     message = "{callee} needs {name}: {meaning}"
     help = "write it as {callee}({name}=…)"
     example = "model m() { input x: float[4] y = x -> linear output y }"
-    callee: str
-    name: str
-    meaning: str
 
 
 class BadSetting(Diagnostic):
@@ -36,10 +30,6 @@ class BadSetting(Diagnostic):
     message = "{name} of {callee} {problem}"
     help = "{name}: {meaning}"
     example = "model m() { input x: float[4] y = x -> dropout(1.5) output y }"
-    callee: str
-    name: str
-    problem: str
-    meaning: str
 
 
 class TooManyArguments(Diagnostic):
@@ -49,9 +39,6 @@ class TooManyArguments(Diagnostic):
     message = "{callee} takes at most {most} arguments"
     help = "its arguments, in order: {names}"
     example = "model m() { input x: float[4] y = x -> relu(3) output y }"
-    callee: str
-    most: int
-    names: str
 
 
 class DuplicateArgument(Diagnostic):
@@ -61,8 +48,6 @@ class DuplicateArgument(Diagnostic):
     message = '{callee} is given "{name}" twice'
     help = "keep one of them"
     example = "model m() { input x: float[4] y = x -> linear(2, width=3) output y }"
-    callee: str
-    name: str
 
 
 class UnknownStart(Diagnostic):
@@ -80,9 +65,6 @@ class UnknownParameter(Diagnostic):
     code = "MG210"
     message = 'model {model} has no parameter "{name}"'
     help = "{suggestion}"
-    model: str
-    name: str
-    suggestion: str
 
 
 class BadParameter(Diagnostic):
@@ -91,10 +73,6 @@ class BadParameter(Diagnostic):
     code = "MG211"
     message = 'parameter "{name}" must be {wanted}, not {given}'
     help = "its default is {default}"
-    name: str
-    wanted: str
-    given: str
-    default: str
 
 
 class ParameterWithoutValue(Diagnostic):
@@ -104,7 +82,6 @@ class ParameterWithoutValue(Diagnostic):
     message = 'parameter "{name}" has no value'
     help = "give it a default, {name}=…, or set it with -s {name}=…"
     example = "model m(width) { input x: float[4] y = x -> linear(width) output y }"
-    name: str
 
 
 class NotRequired(Diagnostic):
@@ -120,10 +97,6 @@ class NotRequired(Diagnostic):
         "block b(k=1) { input x: float[4] require k >= 1 y = x -> linear(k) output y } "
         "model m() { input x: float[4] y = x -> b(k=0) output y }"
     )
-    callee: str
-    name: str
-    problem: str
-    way_out: str
 
 
 class RecursiveBlock(Diagnostic):
@@ -133,7 +106,6 @@ class RecursiveBlock(Diagnostic):
     message = 'block "{name}" uses itself'
     help = "repeat a fixed number of times with: repeat NAME[i] in 0..n {{ … }}"
     example = "block b() { input x: float[4] y = x -> b output y } model m() { input x: float[4] y = x -> b output y }"
-    name: str
 
 
 class BlockOperands(Diagnostic):
@@ -144,9 +116,7 @@ class BlockOperands(Diagnostic):
     help = "{way_out}"
     example = "block b() { input x: float[4] output x } model m() { input x: float[4] y = (x, x) -> b output y }"
     name: str
-    inputs: int
-    given: int
-    kind: str = "block"
+    kind = "block"
 
     @property
     def way_out(self) -> str:

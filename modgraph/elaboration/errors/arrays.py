@@ -12,8 +12,6 @@ class NoSuchArray(Diagnostic):
     message = "the numbers of this constant are not those of {type}: {problem}"
     help = "for example: constant c: float[2, 3] = [[1, 0, 0], [0, 1, 0]]; or one number for all places"
     example = "model m() { input x: float[2, 3] constant c: float[2, 3] = [[1, 0, 0], [0, 1]] y = x * c output y }"
-    type: str
-    problem: str
 
 
 class NoState(Diagnostic):
@@ -23,8 +21,6 @@ class NoState(Diagnostic):
     message = '"{name}" is no state that could have a next value: it is {found}'
     help = "declare it first: state {name}: float[4] = zeros"
     example = "model m() { input x: float[4] y = x -> relu next y = x -> batch_mean output y }"
-    name: str
-    found: str
 
 
 class TwoNexts(Diagnostic):
@@ -34,4 +30,3 @@ class TwoNexts(Diagnostic):
     message = 'the state "{name}" has a next value already'
     help = "say once what it becomes; of a module that is used at several places, at one of them"
     example = "model m() { input x: float[4] state s: float[4] = zeros next s = s next s = 2 * s y = x + s output y }"
-    name: str

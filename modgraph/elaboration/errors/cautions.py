@@ -12,8 +12,6 @@ class Unused(Caution):
     message = '{what} "{name}" is never used: it is left out'
     help = "use it or delete its line"
     example = "model m() { input x: float[4] pool p[2] = linear(3) output x }"
-    what: str
-    name: str
 
 
 class OutsideProject(Caution):
@@ -22,7 +20,6 @@ class OutsideProject(Caution):
     code = "MG403"
     message = '"{path}" lies outside the folder of the spec'
     help = "copy it beside the spec, or go on if this is meant"
-    path: str
 
 
 class Dead(Caution):
@@ -32,7 +29,6 @@ class Dead(Caution):
     message = 'the weights of "{name}" reach no output and no loss'
     help = "use the value, or delete the statement"
     example = "model m() { input x: float[4] y = x -> linear(2) output x }"
-    name: str
 
 
 class SingleModule(Caution):
@@ -45,7 +41,6 @@ class SingleModule(Caution):
     message = 'router "{router}" routes to a pool of one module'
     help = "raise the pool's size"
     example = "model m(n=1) { input x: float[4] pool p[n] = linear(4) router r = agreement y = x -> p by r output y }"
-    router: str
 
 
 class SelectsAll(Caution):
@@ -57,9 +52,6 @@ class SelectsAll(Caution):
     example = (
         "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = noisy_top_k(k=2) y = x -> p by r output y }"
     )
-    router: str
-    pool: str
-    size: int
 
 
 class NoBalance(Caution):
@@ -74,9 +66,6 @@ class NoBalance(Caution):
         "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = agreement(1) "
         "y = x -> p by r -> mean output y loss mse(y, y) }"
     )
-    router: str
-    others: str
-    way_out: str
 
 
 class NamesWouldShift(Caution):
@@ -87,7 +76,6 @@ class NamesWouldShift(Caution):
     message = 'weights stand under "{name}", a number that an inserted statement would shift'
     help = 'name the op: name="…"'
     example = "model m() { input x: float[4] x = x -> linear(4) x = x -> linear(4) output x }"
-    name: str
 
 
 class StateStays(Caution):
@@ -97,7 +85,6 @@ class StateStays(Caution):
     message = 'nothing updates state "{name}": it stays as it starts'
     help = "bind it in the body, {name} = …, or read a value from outside instead"
     example = "model m() { input x: float[5, 4] scan x as v with h: float[4] { yield v + h } as y output y }"
-    name: str
 
 
 class EmptyFamily(Caution):
@@ -106,9 +93,7 @@ class EmptyFamily(Caution):
     code = "MG402"
     message = 'no router called "{name}" was declared: {statistic} of none is 0'
     help = "{way_out}"
-    name: str
-    statistic: str
-    way_out: str = "check the condition under which it is declared"
+    way_out = "check the condition under which it is declared"
 
 
 class ChoiceLost(Caution):
@@ -123,8 +108,6 @@ class ChoiceLost(Caution):
         "model m() { input x: float[5, 4] pool p[3] = linear(4) s = x -> linear(p) "
         "y = x -> p by (s * (s -> top_k) -> softmax) output y }"
     )
-    op: str
-    way_out: str
 
 
 class NoLogits(Caution):
@@ -139,9 +122,6 @@ class NoLogits(Caution):
         "model m() { input x: float[4] target label: class[3] p = x -> linear(3) -> softmax output p "
         "loss cross_entropy(p, label) }"
     )
-    op: str
-    made: str
-    way_out: str
 
 
 class NotLearned(Caution):
@@ -156,9 +136,6 @@ class NotLearned(Caution):
         "model m() { input x: float[4] target y: float[3] z = x -> linear(3) loss mse(z, y) output z "
         "output aside = x -> linear(2) }"
     )
-    what: str
-    why: str
-    way_out: str
 
 
 class NotTaught(Caution):
@@ -173,6 +150,3 @@ class NotTaught(Caution):
         "model m() { input x: float[5, 4] target y: float[5, 4] pool p[3] = linear(4) router r = noisy_top_k(1) "
         "z = x -> p by r output z loss mse(z, y) loss 0.01 * load(r) }"
     )
-    what: str
-    why: str
-    way_out: str

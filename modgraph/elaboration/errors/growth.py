@@ -18,8 +18,6 @@ class GrowthCondition(Diagnostic):
     message = "growth is decided by one number for the whole batch, and this is {found}"
     help = "{way_out}"
     example = f"{SENT} grow p by r when y -> mean(axis=-1){LOSS}"
-    found: str
-    way_out: str
 
 
 class GrowsByAnother(Diagnostic):
@@ -29,8 +27,6 @@ class GrowsByAnother(Diagnostic):
     message = 'router "{router}" sends nothing through pool "{pool}" before it grows'
     help = "let it grow by the router that it is used by, behind: x -> {pool} by {router}"
     example = f"{SENT} router s = agreement(1) grow p by s when c > 0{LOSS}"
-    router: str
-    pool: str
 
 
 class GrowsTwice(Diagnostic):
@@ -40,4 +36,3 @@ class GrowsTwice(Diagnostic):
     message = 'it is said twice when the modules of "{pool}" grow'
     help = "make one condition of both, for example: maximum(a > 2, b > 2)"
     example = f"{SENT} grow p by r when c > 0 grow p by r when c > 1{LOSS}"
-    pool: str

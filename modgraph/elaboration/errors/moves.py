@@ -23,7 +23,6 @@ class MovedTwice(Diagnostic):
     message = '"{name}" is moved twice'
     help = "keep one of them; of moves that follow each other write: moved a -> b, and moved b -> c"
     example = "model m() { input x: float[4] y = x -> linear(2) output y moved z -> y moved w -> y }"
-    name: str
 
 
 class MovedNowhere(Caution):
@@ -34,5 +33,3 @@ class MovedNowhere(Caution):
     message = 'nothing is called "{name}" in the graph'
     help = "{suggestion}"
     example = "model m() { input x: float[4] first = x -> linear(2) output first moved start -> frist }"
-    name: str
-    suggestion: str

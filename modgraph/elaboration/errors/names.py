@@ -13,8 +13,6 @@ class UnknownName(Diagnostic):
     message = 'nothing is called "{name}" here'
     help = "{suggestion}"
     example = "model m() { input image: float[4] y = imgae -> linear(2) output y }"
-    name: str
-    suggestion: str
 
 
 class BoundInside(UnknownName):
@@ -35,8 +33,6 @@ class AxisOfAnyLength(Diagnostic):
         "block b() { input x: float[tokens, dim] y = x -> linear(dim) output y } "
         "model m() { input x: float[5, 4] y = x -> b output y }"
     )
-    name: str
-    way_out: str
 
 
 class UnknownOp(Diagnostic):
@@ -46,9 +42,7 @@ class UnknownOp(Diagnostic):
     message = 'there is no {kind} called "{name}"'
     help = "{suggestion}"
     example = "model m() { input x: float[4] y = x -> liner(2) output y }"
-    name: str
-    suggestion: str
-    kind: str = "op, module or pool"
+    kind = "op, module or pool"
 
 
 class DuplicateName(Diagnostic):
@@ -59,8 +53,7 @@ class DuplicateName(Diagnostic):
     message = '"{name}" is declared twice'
     help = "{way_out}"
     example = "model m() { input x: float[4] input x: float[4] output x }"
-    name: str
-    way_out: str = "choose another name"
+    way_out = "choose another name"
 
 
 class NameAcross(Diagnostic):
@@ -71,8 +64,6 @@ class NameAcross(Diagnostic):
     message = '"{name}" and "{other}" cannot both name an op: one lies below the other'
     help = 'choose another word for name="…", or leave it out'
     example = 'model m() { input x: float[4] y = x -> linear(5) -> linear(3, name="y") output y }'
-    name: str
-    other: str
 
 
 class WrongKind(Diagnostic):
@@ -82,16 +73,13 @@ class WrongKind(Diagnostic):
     message = "{needed} is needed here, and {found}"
     help = "{way_out}"
     example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p by p output y }"
-    needed: str
-    found: str
-    way_out: str = ""
+    way_out = ""
 
 
 class NoPart(WrongKind):
     """A dot follows a value that is not a router: `router.name` is a record of a router, and nothing else has parts."""
 
     message = '{found} has no "{name}": only records of a router follow a dot'
-    name: str
 
 
 class NotInThatFile(Diagnostic):
@@ -100,9 +88,6 @@ class NotInThatFile(Diagnostic):
     code = "MG224"
     message = 'there is no block "{name}" in "{path}"'
     help = "{suggestion}"
-    name: str
-    path: str
-    suggestion: str
 
 
 class CircularImport(Diagnostic):
@@ -111,7 +96,6 @@ class CircularImport(Diagnostic):
     code = "MG225"
     message = 'importing "{path}" comes back to this file'
     help = "move what both need to a third file"
-    path: str
 
 
 class NotInRegion(Diagnostic):
@@ -126,5 +110,4 @@ class NotInRegion(Diagnostic):
         "model m() { input x: float[4] module shared = linear(4) router r = agreement(1) "
         "pool p[2] = shared y = x -> p by r output y }"
     )
-    what: str
-    way_out: str = "move it outside of the pool"
+    way_out = "move it outside of the pool"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from modgraph.diagnostics import Diagnostic
-from modgraph.types import TensorType
 
 
 class SelectsTooMany(Diagnostic):
@@ -15,10 +14,6 @@ class SelectsTooMany(Diagnostic):
     example = (
         "model m() { input x: float[5, 4] pool p[2] = linear(4) router r = noisy_top_k(k=3) y = x -> p by r output y }"
     )
-    router: str
-    k: int
-    pool: str
-    size: int
 
 
 class PoolWithoutSize(Diagnostic):
@@ -28,7 +23,6 @@ class PoolWithoutSize(Diagnostic):
     message = 'pool "{name}" does not say how many modules it has'
     help = "write pool {name}[4] = …, or list unlike modules: pool {name} = [ …, … ]"
     example = "model m() { input x: float[4] pool p = linear(3) output x }"
-    name: str
 
 
 class CannotGrow(Diagnostic):
@@ -38,9 +32,6 @@ class CannotGrow(Diagnostic):
     message = 'pool "{pool}" cannot grow here: {reason}'
     help = "{way_out}"
     example = "model m() { input x: float[4] pool p[2] = linear(3) y = x -> p -> mean grow p[1] output y }"
-    pool: str
-    reason: str
-    way_out: str
 
 
 class PoolUsedOtherwise(Diagnostic):
@@ -54,7 +45,3 @@ class PoolUsedOtherwise(Diagnostic):
         "model m() { input x: float[5, 4] pool p[2] = linear(3) "
         "repeat round[t] in 0..2 { x = x -> p -> mean } output x }"
     )
-    pool: str
-    takes: TensorType
-    within: str
-    found: TensorType

@@ -24,8 +24,6 @@ class UnknownRole(Diagnostic):
     message = 'no record means "{name}"'
     help = "{suggestion}"
     example = R + "g = x -> linear(p) -> softmax record w: weights = g y = x -> p by g output y" + M
-    name: str
-    suggestion: str
 
 
 class RecordShape(Diagnostic):
@@ -35,9 +33,6 @@ class RecordShape(Diagnostic):
     message = "{role} are {wanted}, and this is {found}"
     help = "lay the axes so: -> transpose(…); or give it a name of its own, record NAME: other = …"
     example = R + "g = x -> linear(p) -> softmax record gates = x y = x -> p by g output y" + M
-    role: str
-    wanted: str
-    found: str
 
 
 class RouterOutputs(Diagnostic):
@@ -47,8 +42,6 @@ class RouterOutputs(Diagnostic):
     message = 'router "{name}" has {count} outputs, and needs one'
     help = "output y, what the modules made of the value; record what else is to be seen"
     example = R + "g = x -> linear(p) -> softmax y = x -> p by g" + M
-    name: str
-    count: int
 
 
 class RouterPools(Diagnostic):
@@ -60,9 +53,6 @@ class RouterPools(Diagnostic):
     example = (
         "router r() for p, q { input x: float[tokens, 4] g = x -> linear(p) -> softmax y = x -> p by g output y" + M
     )
-    name: str
-    wanted: str
-    given: int
 
 
 class DecidesOtherwise(Diagnostic):
@@ -71,4 +61,3 @@ class DecidesOtherwise(Diagnostic):
     code = "MG249"
     message = 'router "{name}" decides otherwise here than where it was used before'
     help = "declare another router for this use"
-    name: str

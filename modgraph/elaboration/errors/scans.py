@@ -30,8 +30,6 @@ class YieldsAndNames(Diagnostic):
     message = 'each step yields {yielded}, and {names} "as"'
     help = "write one name for each value that is yielded"
     example = "model m() { input x: float[5, 4] scan x as v { yield v } as y, z output y }"
-    yielded: str
-    names: str
 
 
 class NotInScan(Diagnostic):
@@ -41,8 +39,6 @@ class NotInScan(Diagnostic):
     message = "{what} cannot stand inside a scan"
     help = "{way_out}"
     example = "model m() { input x: float[5, 4] scan x as v { yield v loss v -> mean(axis=-1) } as y output y }"
-    what: str
-    way_out: str
 
 
 class NotAState(Diagnostic):
@@ -53,7 +49,6 @@ class NotAState(Diagnostic):
     message = '"{name}" is bound outside this scan and is no state of it: binding it again would change nothing there'
     help = "carry it from step to step, … with {name}: float[…] = {name} {{ … }}, or choose another name"
     example = "model m() { input x: float[5, 4] t = x -> mean scan x as v { t = t + v yield t } as y output y }"
-    name: str
 
 
 class NoTimeAxis(Diagnostic):
@@ -63,8 +58,7 @@ class NoTimeAxis(Diagnostic):
     message = "a scan runs over the first axis of a value, and this is {found}"
     help = "{way_out}"
     example = "model m() { input x: float scan x as v { yield v } as y output y }"
-    found: str
-    way_out: str = "scan a value that has an axis, such as float[time, 8]"
+    way_out = "scan a value that has an axis, such as float[time, 8]"
 
 
 class StateType(Diagnostic):
@@ -77,7 +71,4 @@ class StateType(Diagnostic):
     example = (
         "model m() { input x: float[5, 4] scan x as v with h: float[3] { h = (h, v) -> concat yield h } as y output y }"
     )
-    name: str
-    declared: str
-    found: str
-    way_out: str = "make the two equal"
+    way_out = "make the two equal"

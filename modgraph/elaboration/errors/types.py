@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from modgraph.diagnostics import Diagnostic
 
 
@@ -14,9 +12,7 @@ class DoesNotFit(Diagnostic):
     message = "{who}: {reason}"
     help = "{way_out}"
     example = "model m() { input x: float[4] y = x -> conv(8) output y }"
-    who: str
-    reason: str
-    way_out: str = ""
+    way_out = ""
 
 
 class UnknownType(Diagnostic):
@@ -26,8 +22,6 @@ class UnknownType(Diagnostic):
     message = 'there is no type "{name}"'
     help = "{suggestion}"
     example = "model m() { input x: flaot[4] output x }"
-    name: str
-    suggestion: str
 
 
 class BadAxis(Diagnostic):
@@ -37,8 +31,7 @@ class BadAxis(Diagnostic):
     message = "{problem}"
     help = "{way_out}"
     example = "model m() { input x: float[0] output x }"
-    problem: str
-    way_out: str = "an axis is a whole number from 1, or a new name for any length"
+    way_out = "an axis is a whole number from 1, or a new name for any length"
 
 
 class AxisDiffers(Diagnostic):
@@ -48,9 +41,6 @@ class AxisDiffers(Diagnostic):
     message = 'the axis "{name}" is {before} elsewhere, and {length} here'
     help = "give one of the two another name"
     example = "model m() { input x: float[place=4] input y: float[place=5] output x output y }"
-    name: str
-    before: str
-    length: int
 
 
 class OneAxisForTwo(Diagnostic):
@@ -65,10 +55,6 @@ class OneAxisForTwo(Diagnostic):
         "block pairs() { input a: float[one, 4] input b: float[other, 4] y = (a, b) -> contract output y } "
         "model m() { input x: float[time, 4] y = (x, x) -> pairs output y }"
     )
-    who: str
-    words: str
-    axis: Any
-    way_out: str
 
 
 class SharedWithOtherShapes(Diagnostic):
@@ -81,10 +67,6 @@ class SharedWithOtherShapes(Diagnostic):
         "model m() { input a: float[4] input b: float[5] module enc = linear(3) "
         "y = a -> enc z = b -> enc output y output z }"
     )
-    name: str
-    weight: str
-    found: str
-    earlier: str
 
 
 class SharedWithOtherWeights(Diagnostic):
@@ -97,9 +79,6 @@ class SharedWithOtherWeights(Diagnostic):
         'model m() { input x: float[4] y = x -> linear(4, bias=false, name="z") z = x -> linear(4, name="z") '
         "output y output z }"
     )
-    name: str
-    found: str
-    earlier: str
 
 
 class LossIsNotNumber(Diagnostic):
@@ -109,4 +88,3 @@ class LossIsNotNumber(Diagnostic):
     message = "a loss is one number, and this is {found}"
     help = "reduce it, for example with: -> mean(axis=-1)"
     example = "model m() { input x: float[4] output x loss x }"
-    found: str

@@ -12,9 +12,7 @@ class NotConstant(Diagnostic):
     message = "{what} must be a constant, and this is {found}"
     help = "{way_out}"
     example = "model m() { input x: float[4] if x { output x } }"
-    what: str
-    found: str
-    way_out: str = "constants are numbers, strings, lists, parameters and loop variables"
+    way_out = "constants are numbers, strings, lists, parameters and loop variables"
 
 
 class NotValue(Diagnostic):
@@ -24,9 +22,7 @@ class NotValue(Diagnostic):
     message = "{what} must be a value of the network, and this is {found}"
     help = "{way_out}"
     example = "model m() { input x: float[4] y = 3 -> linear(2) output y }"
-    what: str
-    found: str
-    way_out: str = "a value is an input, or what a pipeline yields"
+    way_out = "a value is an input, or what a pipeline yields"
 
 
 class Arithmetic(Diagnostic):
@@ -36,8 +32,7 @@ class Arithmetic(Diagnostic):
     message = "{problem}"
     help = "{way_out}"
     example = "model m(k=0) { input x: float[4] y = x -> linear(4 / k) output y }"
-    problem: str
-    way_out: str = ""
+    way_out = ""
 
 
 class TooLarge(Diagnostic):
@@ -47,9 +42,7 @@ class TooLarge(Diagnostic):
     message = "{what}: at most {limit}"
     help = "{way_out}"
     example = "model m() { input x: float[4] repeat i in 0..10**9 { x = x -> relu } output x }"
-    what: str
-    limit: int
-    way_out: str = "lower the number"
+    way_out = "lower the number"
 
 
 class BadIndex(Diagnostic):
@@ -59,8 +52,7 @@ class BadIndex(Diagnostic):
     message = "{problem}"
     help = "{way_out}"
     example = "model m(widths=[1, 2]) { input x: float[4] y = x -> linear(widths[2]) output y }"
-    problem: str
-    way_out: str = ""
+    way_out = ""
 
 
 class NamesAndResults(Diagnostic):
@@ -70,8 +62,6 @@ class NamesAndResults(Diagnostic):
     message = "{names} names on the left, {values} values on the right"
     help = "bind one name to each value"
     example = "model m() { input x: float[4] a, b, c = x -> split(2) output a }"
-    names: int
-    values: int
 
 
 class NoOutput(Diagnostic):
@@ -81,8 +71,7 @@ class NoOutput(Diagnostic):
     message = "{kind} {name} has no output"
     help = "add a line: output NAME"
     example = "model m() { input x: float[4] }"
-    name: str
-    kind: str = "model"
+    kind = "model"
 
 
 class OutputReadsTarget(Diagnostic):
@@ -94,7 +83,4 @@ class OutputReadsTarget(Diagnostic):
     message = 'output "{output}" reads the target "{target}" in inference, where there is none: {path}'
     help = "{way_out}"
     example = "model m() { input x: float[4] target t: float[4] y = x + t -> linear(4) output y loss mse(y, t) }"
-    output: str
-    target: str
-    path: str
-    way_out: str = "give inference another value, (WITH_TARGET, WITHOUT) -> training_or_inference, or read it in a loss"
+    way_out = "give inference another value, (WITH_TARGET, WITHOUT) -> training_or_inference, or read it in a loss"
