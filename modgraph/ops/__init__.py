@@ -1,55 +1,11 @@
-"""The ops of the language: one declaration each, without torch."""
+"""The ops of the language: one declaration each, without torch. Every file here declares some."""
 
-from modgraph.ops import (
-    activation,
-    along_axis,
-    arithmetic,
-    array,
-    attention,
-    axes,
-    batch,
-    chance,
-    choice,
-    compared,
-    contraction,
-    elementwise,
-    image,
-    linear,
-    loss,
-    normalisation,
-    order,
-    padding,
-    parameter,
-    recurrent,
-    sequence,
-    shape,
-    situation,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from modgraph.ops.op import Op
 
-__all__ = [
-    "Op",
-    "activation",
-    "along_axis",
-    "arithmetic",
-    "array",
-    "attention",
-    "axes",
-    "batch",
-    "chance",
-    "choice",
-    "compared",
-    "contraction",
-    "elementwise",
-    "image",
-    "linear",
-    "loss",
-    "normalisation",
-    "order",
-    "padding",
-    "parameter",
-    "recurrent",
-    "sequence",
-    "shape",
-    "situation",
-]
+__all__ = ["Op"]
+
+for each in iter_modules(__path__):
+    import_module(f"{__name__}.{each.name}")
