@@ -56,8 +56,7 @@ def _of_pool(name: str, pool: PoolEntity, call: ast.Call, site: Site) -> Any:
     """How many axes or numbers the modules of a pool take or yield; of what they yield, how long the last axis is."""
     node = site.graph_node(pool.path)
     if not isinstance(node, PoolNode):
-        site.tell(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
-        return POISON
+        return site.tell(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
     type_ = node.message if name.startswith("message") else node.result
     counted = type_.shape[-1:] if name == "result_width" else type_.shape
     if name.endswith("rank"):
@@ -66,8 +65,7 @@ def _of_pool(name: str, pool: PoolEntity, call: ast.Call, site: Site) -> Any:
         return product(counted)
     what = "take" if name.startswith("message") else "yield"
     lacks = "is not of a fixed size" if name == "message_width" else "has no axis of a fixed length"
-    site.tell(errors.Arithmetic(span=call.span, problem=f"what its modules {what} {lacks}"))
-    return POISON
+    return site.tell(errors.Arithmetic(span=call.span, problem=f"what its modules {what} {lacks}"))
 
 
 def computed(name: str, values: list[Any], call: ast.Call, site: Site) -> Any:
@@ -141,13 +139,11 @@ def evaluate_index(expression: ast.Index, site: Site) -> Any:
         known = [shown_briefly(key) for key in islice(target.members, MOST_LISTED)]
         listed = ", ".join(known) + (", …" if len(target.members) > MOST_LISTED else "")
         problem = f'"{target.name}" has no member {shown_briefly(index)}'
-        site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=f"it has: {listed or 'none'}"))
-        return POISON
+        return site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=f"it has: {listed or 'none'}"))
     if isinstance(target, Entity):
         problem = f"{described(target)} has no members"
         way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
-        site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=way_out))
-        return POISON
+        return site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=way_out))
     return folded(expression, site, constants.item_of, target, index)
 
 
@@ -159,8 +155,7 @@ def folded(expression: ast.Tree, site: Site, function: Any, *values: Any) -> Any
         return function(*values)
     except ConstantProblem as problem:
         kind = errors.BadIndex if isinstance(expression, ast.Index) else errors.Arithmetic
-        site.tell(kind(span=expression.span, problem=problem.problem, way_out=problem.way_out))
-        return POISON
+        return site.tell(kind(span=expression.span, problem=problem.problem, way_out=problem.way_out))
 
 
 def counted(value: Any, expression: ast.Expression, site: Site) -> bool:

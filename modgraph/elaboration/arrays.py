@@ -99,8 +99,7 @@ def _type_of(statement: Declared, site: Site, what: str = "an array") -> TensorT
     if isinstance(type_, Poison) or (type_.dtype == "float" and not type_.padded):
         return type_
     problem = f"{what} has numbers of a fixed length along each axis, and this is {type_}"
-    site.tell(errors.BadAxis(span=statement.type.span, problem=problem, way_out="for example: float[expert, 8]"))
-    return POISON
+    return site.tell(errors.BadAxis(span=statement.type.span, problem=problem, way_out="for example: float[expert, 8]"))
 
 
 def _axes(type_: TensorType) -> dict[str, Any]:
@@ -113,8 +112,7 @@ def _array(use: OpUse, statement: Declared, site: Site) -> Any:
     like = next((node for node in site.graph.of_kind(InputNode) if node.types[0].dtype != "length"), None)
     if like is None:
         reason, advice = "there is no input yet", "declare it behind the inputs"
-        site.tell(errors.DoesNotFit(span=statement.span, who=statement.name, reason=reason, way_out=advice))
-        return POISON
+        return site.tell(errors.DoesNotFit(span=statement.span, who=statement.name, reason=reason, way_out=advice))
     operand = Tensor(Result(like.name), like.types[0], statement.span)
     return apply_op(use, (operand,), statement.span, named_after(statement.name, site))
 

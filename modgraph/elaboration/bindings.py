@@ -61,8 +61,7 @@ def member_key(reference: ast.Reference, site: Site) -> Any:
     if isinstance(key, Poison) or is_key(key):
         return key
     problem = f"a member is named by a whole number from 0 or a word, not by {described(key)}"
-    site.tell(errors.BadIndex(span=reference.index.span, problem=problem))
-    return POISON
+    return site.tell(errors.BadIndex(span=reference.index.span, problem=problem))
 
 
 def _bind(reference: ast.Reference, key: Any, value: Any, statement: ast.Binding, site: Site) -> None:

@@ -35,8 +35,7 @@ MOST_NESTED = 40  # uses of a definition inside each other, through arguments
 def use_block(block: BlockEntity, arguments: list[CallArgument], site: Site, span: Span) -> BlockUse | Poison:
     """A block with its arguments bound to its parameters; told mistakes give poison."""
     if id(block.definition) in site.defining or site.context.nested(block.definition) >= MOST_NESTED:
-        site.tell(errors.RecursiveBlock(span=span, name=block.definition.name))
-        return POISON
+        return site.tell(errors.RecursiveBlock(span=span, name=block.definition.name))
     names = [parameter.name for parameter in block.definition.parameters]
     site.context.spend(len(names), span)
     values: dict[str, Any] = {}
@@ -111,8 +110,7 @@ def _of_kind(block: BlockEntity, name: str, default: Any, value: Any, spans: dic
     problem = f"must be {wanted}, not {shown_given(value)}"
     shown = str(default) if isinstance(default, Entity) else shown_value(default)
     facts: Any = {"callee": block.definition.name, "problem": problem, "way_out": f"its default is {name}={shown}"}
-    site.tell(errors.NotRequired(span=spans[name], name=name, **facts))
-    return POISON
+    return site.tell(errors.NotRequired(span=spans[name], name=name, **facts))
 
 
 def _default(block: BlockEntity, parameter: ast.Parameter, site: Site, span: Span) -> Any:
@@ -120,8 +118,7 @@ def _default(block: BlockEntity, parameter: ast.Parameter, site: Site, span: Spa
         return given(parameter.default, site)
     meaning = "a parameter of the block without a default"
     callee = block.definition.name
-    site.tell(errors.MissingArgument(span=span, callee=callee, name=parameter.name, meaning=meaning))
-    return POISON
+    return site.tell(errors.MissingArgument(span=span, callee=callee, name=parameter.name, meaning=meaning))
 
 
 def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
@@ -137,8 +134,7 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     with context.putting_in(definition, span), context.within(inlined):
         replace(site, scope=scope, naming=Naming(node, owner, scope), call=call).elaborate(definition.body)
     if call.taken != len(tensors):
-        site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors)))
-        return POISON
+        return site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors)))
     return _results(call, definition, site)
 
 

@@ -257,8 +257,7 @@ def _value_of(argument: ast.Argument, site: Site) -> Any:
     if argument.name == "axis" and isinstance(value, ast.Name) and site.scope.find(value.name) is None:
         suggestion = f'an axis is named by a string: axis="{value.name}"'
         suggestion = did_you_mean(value.name, site.axes) if closest(value.name, site.axes) else suggestion
-        site.tell(errors.UnknownName(span=value.span, name=value.name, suggestion=suggestion))
-        return POISON
+        return site.tell(errors.UnknownName(span=value.span, name=value.name, suggestion=suggestion))
     return site.evaluate(value)
 
 
@@ -276,6 +275,5 @@ def initial_of(expression: ast.Expression, site: Site) -> Initial | Poison:
         return POISON
     sound = all(type(scale) in (int, float) and (scale >= 0 or name == "constant") for scale in scales)
     if STARTS.get(name) != len(scales) or not sound:
-        site.tell(errors.UnknownStart(span=expression.span))
-        return POISON
+        return site.tell(errors.UnknownStart(span=expression.span))
     return Initial(name, float(scales[0]) if scales else 1.0)

@@ -125,8 +125,7 @@ def _with_senders(value: Tensor, role: Role, senders: Shape, modules: Axis, slot
         return value
     wanted = shown((*outer, *((Axis(None, "slots"),) if slots else ()), modules))
     facts: Any = {"role": role.name.lower(), "found": str(value.type.with_shape(kept)), "wanted": wanted}
-    site.tell(errors.RecordShape(span=value.span, **facts))
-    return POISON
+    return site.tell(errors.RecordShape(span=value.span, **facts))
 
 
 def mask_padding(value: Tensor | Poison, site: Site) -> Any:

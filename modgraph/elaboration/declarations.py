@@ -79,8 +79,7 @@ def _shared(statement: ast.Pool, site: Site) -> WithAxis | Poison | None:
     if site.region and not (isinstance(found, PoolEntity) and found.inside == site.region):
         advice = f"say how many modules it has: pool {statement.name}[len({statement.size.name})] = …"
         what = f'a pool along the axis "{found.path}"'
-        site.tell(errors.NotInRegion(span=statement.size.span, what=what, way_out=advice))
-        return POISON
+        return site.tell(errors.NotInRegion(span=statement.size.span, what=what, way_out=advice))
     return found
 
 
@@ -90,8 +89,7 @@ def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:
     if statement.size is None and unlike and listed:
         return listed
     if statement.size is None:
-        site.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
-        return POISON
+        return site.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
     size = site.evaluate(statement.size)
     if isinstance(size, Poison):
         return POISON
@@ -99,16 +97,14 @@ def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:
         what, advice = "the size of a pool", "a number, or a pool whose axis its modules share: pool q[p] = linear(4)"
         if isinstance(size, PoolEntity):
             advice = "pools that share an axis have modules of one kind: pool q[p] = linear(4)"
-        site.tell(errors.NotConstant(span=statement.size.span, what=what, found=described(size), way_out=advice))
-        return POISON
+        return site.tell(errors.NotConstant(span=statement.size.span, what=what, found=described(size), way_out=advice))
     if type(size) is int and 1 <= size <= MOST_MODULES and (not unlike or size == listed):
         return size
     advice = f"a size is a whole number from 1 to {MOST_MODULES}"
     if unlike:
         advice = f"its list has {listed} modules: leave the number out"
     what = "this is not a size the pool can have"
-    site.tell(errors.TooLarge(span=statement.size.span, what=what, limit=MOST_MODULES, way_out=advice))
-    return POISON
+    return site.tell(errors.TooLarge(span=statement.size.span, what=what, limit=MOST_MODULES, way_out=advice))
 
 
 def _template(expression: ast.Expression, what: str, site: Site) -> Any:
@@ -123,8 +119,7 @@ def _checked(value: Any, expression: ast.Expression, what: str, site: Site) -> A
     found = f"this is {described(value)}"
     advice = "begin with an op, for example: linear(64) -> relu"
     needed = f"a pipeline that begins with an op, for {what},"
-    site.tell(errors.WrongKind(span=span, notes=notes, needed=needed, found=found, way_out=advice))
-    return POISON
+    return site.tell(errors.WrongKind(span=span, notes=notes, needed=needed, found=found, way_out=advice))
 
 
 def declare_router(statement: ast.Router, site: Site) -> None:
@@ -142,8 +137,7 @@ def _settled_router(
     callee = value.callee if isinstance(value, ast.Call) else value
     if not isinstance(callee, ast.Name):
         found = "this is an expression"
-        site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
-        return POISON
+        return site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
     passed = site.scope.find(callee.name, is_passed)
     if passed is not None:
         return _passed_router(passed, value, (*arguments_for_block(value, site), *further), site)
@@ -172,8 +166,7 @@ def _passed_router(
             return _settled_router(passed.term, site.where_written(passed), further)
     span, notes = site.at_fault(value.callee if isinstance(value, ast.Call) else value)
     found, way_out = "this is a pipeline", "give a kind of router, for example: agreement(2)"
-    site.tell(errors.WrongKind(span=span, notes=notes, needed="a kind of router", found=found, way_out=way_out))
-    return POISON
+    return site.tell(errors.WrongKind(span=span, notes=notes, needed="a kind of router", found=found, way_out=way_out))
 
 
 def _tell_unknown_router(callee: ast.Name, site: Site) -> None:

@@ -102,7 +102,7 @@ def _tuple(expression: ast.TupleOf, site: Site) -> Any:
 
 def _call(call: ast.Call, site: Site) -> Any:
     if not isinstance(call.callee, ast.Name):
-        site.tell(
+        return site.tell(
             errors.WrongKind(
                 span=call.callee.span,
                 needed="a name",
@@ -110,7 +110,6 @@ def _call(call: ast.Call, site: Site) -> Any:
                 way_out="an op is applied with an arrow: y = x -> relu",
             )
         )
-        return POISON
     name = call.callee.name
     if site.scope.find(name, is_passed) is not None:
         return _call_passed(call, site)
@@ -161,8 +160,7 @@ def _call_passed(call: ast.Call, site: Site) -> Any:
         return POISON
     if not isinstance(settled, OpUse):
         found, way_out = "this is a block", "a block is applied with an arrow: x -> ffn"
-        site.tell(errors.WrongKind(span=call.span, needed="an op", found=found, way_out=way_out))
-        return POISON
+        return site.tell(errors.WrongKind(span=call.span, needed="an op", found=found, way_out=way_out))
     return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
 
 
@@ -194,15 +192,12 @@ def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
     if found is not None or is_router(name) or site.scope.find_router(name) is not None:
         what = described(found) if found is not None else f'the router "{name}"'
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
-        site.tell(errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice))
-        return POISON
+        return site.tell(errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice))
     if name == "range":
         advice = "a range is written with two dots: 0..4"
-        site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=advice))
-        return POISON
+        return site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=advice))
     suggestion = op_meant(name, [*site.visible(call.span, is_callable), *constants.FUNCTIONS])
-    site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
-    return POISON
+    return site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
 
 
 EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {

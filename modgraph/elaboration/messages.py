@@ -90,8 +90,7 @@ def _unfit(
     pool: PoolEntity, tensors: tuple[Tensor, ...], at: int | None, problem: Problem, span: Span, site: Site
 ) -> Poison:
     facts: Any = {"who": f'pool "{pool.path}"', "reason": problem[0], "way_out": problem[1]}
-    site.tell(errors.DoesNotFit(span=span, notes=origins(tensors, at), **facts))
-    return POISON
+    return site.tell(errors.DoesNotFit(span=span, notes=origins(tensors, at), **facts))
 
 
 def _side_by_side(

@@ -25,8 +25,7 @@ def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tens
         apart = _keeps_axes_apart(declared, statement, site.call, site)
         return tensor if apart and _keeps_senders_apart(declared, tensor, statement, site) else POISON
     facts: Any = {"who": _describe(site.call), "reason": reason, "way_out": f"send it {declared}"}
-    site.tell(errors.DoesNotFit(span=statement.span, notes=origins((tensor,), 0), **facts))
-    return POISON
+    return site.tell(errors.DoesNotFit(span=statement.span, notes=origins((tensor,), 0), **facts))
 
 
 def _describe(call: BlockCall) -> str:

@@ -46,7 +46,7 @@ def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], site: Site) -
     value = _plain(overrides[parameter.name])
     if isinstance(default, Poison) or constants.same_kind(default, value):
         return float(value) if isinstance(default, float) else value
-    site.tell(
+    return site.tell(
         errors.BadParameter(
             span=parameter.span,
             name=parameter.name,
@@ -55,7 +55,6 @@ def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], site: Site) -
             default=shown_briefly(default),
         )
     )
-    return POISON
 
 
 def _plain(value: Any) -> Any:

@@ -120,15 +120,13 @@ def _apply_to_tensors(term: Any, means: Means | None, tensors: tuple[Tensor, ...
     if isinstance(means, ByRouter):
         (span, notes), found = site.at_fault(stage.term), f"this is {described(term)}"
         way_out = "a router chooses among the modules of a pool: pool p[4] = linear(8)"
-        site.tell(errors.WrongKind(span=span, notes=notes, needed="a pool", found=found, way_out=way_out))
-        return POISON
+        return site.tell(errors.WrongKind(span=span, notes=notes, needed="a pool", found=found, way_out=way_out))
     value = site.apply(term, tensors, stage.span)
     if means is None or stage.sent is None or isinstance(value, Poison):
         return value
     if isinstance(value, Tensor):
         return apply_sum(value, means, stage.sent.span, site)
-    site.tell(errors.NotValue(span=stage.term.span, what="what is summed", found=described(value)))
-    return POISON
+    return site.tell(errors.NotValue(span=stage.term.span, what="what is summed", found=described(value)))
 
 
 def _apply_pool(

@@ -41,8 +41,7 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
     records = target.router.record_names
     if expression.name not in records:
         suggestion = did_you_mean(expression.name, records, f"{target.router.name} keeps: {{known}}")
-        site.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
-        return POISON
+        return site.tell(errors.UnknownName(span=expression.span, name=expression.name, suggestion=suggestion))
     found_records = records_of(target, expression.name, expression.span, site)
     if len(found_records) == 1:
         return found_records[0]
@@ -52,8 +51,7 @@ def evaluate_attribute(expression: ast.Attribute, site: Site) -> Any:
         what = f'"{target.path}.{expression.name}"'
         advice = "route something by it first: x -> pool by router"
         found = "of a router that has routed nothing yet"
-        site.tell(errors.NotValue(span=expression.span, what=what, found=found, way_out=advice))
-        return POISON
+        return site.tell(errors.NotValue(span=expression.span, what=what, found=found, way_out=advice))
     return Family(expression.name, dict(enumerate(found_records)))
 
 
@@ -95,8 +93,7 @@ def apply_statistic(bound: OpUse, operands: list[tuple[Any, Any]], call: ast.Cal
             if not isinstance(member, RouterEntity):
                 found = f"this is {described(value)}"
                 advice = "name the router that chooses among its modules" if isinstance(member, PoolEntity) else ""
-                site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found, way_out=advice))
-                return POISON
+                return site.tell(errors.WrongKind(span=span, needed="a value or a router", found=found, way_out=advice))
             if site.region:
                 refuse_record(member, span, site)
                 return POISON

@@ -99,8 +99,7 @@ def _inside(
 def _output(call: BlockCall, definition: ast.Definition, operands: Operands, site: Site) -> Any:
     if call.taken != 1 + len(operands.others):
         facts: Any = {"kind": "router", "inputs": call.taken, "given": 1 + len(operands.others)}
-        site.tell(errors.BlockOperands(span=operands.span, name=definition.name, **facts))
-        return POISON
+        return site.tell(errors.BlockOperands(span=operands.span, name=definition.name, **facts))
     if len(call.outputs) != 1:
         if not site.context.report.errors:
             site.tell(errors.RouterOutputs(span=definition.name_span, name=definition.name, count=len(call.outputs)))
@@ -132,8 +131,7 @@ def _decide(
     node = DecisionNode(name=name, span=operands.span, records=declared, rounds=rounds, facts=facts)
     decides = (node.records, node.rounds, node.facts)
     if inside.context.decides.setdefault(router.path, decides) != decides:
-        inside.tell(errors.DecidesOtherwise(span=node.span, name=router.path))
-        return POISON
+        return inside.tell(errors.DecidesOtherwise(span=node.span, name=router.path))
     inputs = {"tokens": operands.tokens.result, "value": value.result}
     for at in (rounds, *range(1, rounds)):
         inputs |= {node.slot(each, at): found[at - rounds - 1].result for each, found in records.items()}

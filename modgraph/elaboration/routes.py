@@ -54,8 +54,7 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
             _tell_single(node, router.path, span, site)
         return inline_router((pool, *pools), router, Operands(tokens, others, span), site)
     if pools:
-        site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
-        return POISON
+        return site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
     choosing = Chooser(router.path, router.router, router.frozen, router.span, router.within)
     if not _can_choose(node, choosing, span, site):
         return POISON
@@ -138,8 +137,7 @@ def _route(word: str, pool: PoolNode, router: Chooser, values: tuple[Tensor, ...
         shapes = signature.weight_shapes()
     except Misfit as misfit:
         notes = origins(values, misfit.operand)
-        site.tell(errors.DoesNotFit(span=span, notes=notes, who=who, reason=misfit.reason, way_out=misfit.help))
-        return POISON
+        return site.tell(errors.DoesNotFit(span=span, notes=notes, who=who, reason=misfit.reason, way_out=misfit.help))
     if not site.agree_on_weights(router.path, shapes, span):
         return POISON
     if not site.shares(router.path):
@@ -162,14 +160,12 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
         return node if _takes(node, tokens) else _tell_other(pool, node, tokens, span, site)
     if tokens.per == "batch":
         reason, advice = f"its modules run on each example, and this value is {tokens}", "send what each example has"
-        site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
-        return POISON
+        return site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason, way_out=advice))
     parts = site.context.messages.get(pool.whole_path, ())
     ranks = [1] if parts else [rank for each in pool.templates for rank in message_ranks(each, 1, site)]
     if len(tokens.shape) < max(ranks):
         reason = f"its modules take {max(ranks)} axes, and this value is {tokens}"
-        site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
-        return POISON
+        return site.tell(errors.DoesNotFit(span=span, who=f'pool "{pool.path}"', reason=reason))
     message = tokens.with_shape(tokens.shape[len(tokens.shape) - max(ranks) :])
     site.context.messages.setdefault(pool.whole_path, (message,))
     site.context.first_used[pool.whole_path] = FirstUse(site.naming.node, span)
@@ -185,8 +181,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
             reason = f"module {index} yields {result}, and module 0 yields {results[0]}"
             advice = "give the modules of a pool one type of result"
             who = f'pool "{pool.path}"'
-            site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
-            return POISON
+            return site.tell(errors.DoesNotFit(span=pool.span, who=who, reason=reason, way_out=advice))
     facts: Any = {"grown": pool.grown, "shares": pool.shares, "inside": pool.inside}
     facts |= {"span": pool.span, "within": pool.within}
     node = PoolNode(name=pool.path, size=pool.size, regions=tuple(whole), **facts)
@@ -206,5 +201,4 @@ def _tell_other(used: PoolEntity, pool: PoolNode, tokens: TensorType, span: Span
     first = site.context.first_used[used.whole_path]
     notes = (Note(text=f'first used here, in "{first.within}"', span=first.span),)
     facts: Any = {"pool": pool.name, "takes": pool.message, "within": site.naming.node, "found": tokens}
-    site.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))
-    return POISON
+    return site.tell(errors.PoolUsedOtherwise(span=span, notes=notes, **facts))

@@ -65,8 +65,7 @@ def _yielded(value: Any, span: Span, site: Site) -> Tensor | Poison:
     if isinstance(value, Poison):
         return POISON
     if not isinstance(value, Tensor) or value.type.per == "batch":
-        site.tell(errors.NotValue(span=span, what="what a step yields", found=described(value)))
-        return POISON
+        return site.tell(errors.NotValue(span=span, what="what a step yields", found=described(value)))
     return replace(value, span=span)
 
 
@@ -115,8 +114,7 @@ def _scan(statement: ast.Scan, site: Site) -> list[Any] | None:
 def _sequence(statement: ast.Scan, site: Site) -> Tensor | Poison:
     value = site.tensor(statement.sequence, "what a scan runs over")
     if isinstance(value, Tensor) and (not value.type.shape or value.type.per == "batch"):
-        site.tell(errors.NoTimeAxis(span=statement.sequence.span, found=str(value.type)))
-        return POISON
+        return site.tell(errors.NoTimeAxis(span=statement.sequence.span, found=str(value.type)))
     return replace(value, span=statement.sequence.span) if isinstance(value, Tensor) else POISON
 
 

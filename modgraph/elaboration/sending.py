@@ -62,15 +62,13 @@ def means_of(sent: ast.Sent, site: Site) -> Means | Poison:
     if notes:
         way_out = "give a router that is declared, or declare one of that kind in the block: router r = kind"
     facts: Any = {"needed": "a router or weights", "found": f"this is {described(found)}", "way_out": way_out}
-    site.tell(errors.WrongKind(span=span if notes else sent.by.span, notes=notes, **facts))
-    return POISON
+    return site.tell(errors.WrongKind(span=span if notes else sent.by.span, notes=notes, **facts))
 
 
 def _by_router(router: RouterEntity, sent: ast.Sent, site: Site) -> Means | Poison:
     if sent.over is not None:
         found, way_out = "a router decides what is summed", f"leave it out: x -> pool by {router.path}"
-        site.tell(errors.WrongKind(span=sent.over.span, needed="nothing", found=found, way_out=way_out))
-        return POISON
+        return site.tell(errors.WrongKind(span=sent.over.span, needed="nothing", found=found, way_out=way_out))
     arguments = sent.by.arguments if isinstance(sent.by, ast.Call) else ()
     others = [_operand(argument.value, site) for argument in arguments]
     if POISON in others:
@@ -123,12 +121,10 @@ def apply_sum(value: Tensor, means: ByWeights, span: Any, site: Site) -> Any:
         if len(shared) != 1:
             found = f"{means.weights.type} and {value.type} share {' and '.join(shared) if shared else 'no named axis'}"
             way_out = f"say which is summed: by … over {shared[0] if shared else -1}"
-            site.tell(errors.WrongKind(span=span, needed="one axis to sum over", found=found, way_out=way_out))
-            return POISON
+            return site.tell(errors.WrongKind(span=span, needed="one axis to sum over", found=found, way_out=way_out))
         (over,) = shared
     if isinstance(over, str) and value.type.position(over) is None:
         reason = f'there is no axis "{over}" in {shown(value.type.shape)}'
         way_out = f"it has: {', '.join(axis.name for axis in value.type.shape if axis.name) or 'no named axis'}"
-        site.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
-        return POISON
+        return site.tell(errors.DoesNotFit(span=span, who="what is summed", reason=reason, way_out=way_out))
     return apply_op(OpUse(Contract(axis=over)), (means.weights, value), span, site)

@@ -132,8 +132,7 @@ class Site:
             mistake = NotConstant(span=span, notes=notes, what=what, found=described(value))
             if isinstance(value, AxisEntity):
                 mistake = mistake.changed(way_out=f"how long it is, as a number: len({expression.span.text})")
-            self.tell(mistake)
-            return POISON
+            return self.tell(mistake)
         return value
 
     def tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:
@@ -155,8 +154,7 @@ class Site:
         if isinstance(value, Family) and value.of_values:
             name, key = value.name, next(iter(value.members))
             mistake = mistake.changed(way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
-        self.tell(mistake)
-        return POISON
+        return self.tell(mistake)
 
     def callable(self, term: ast.Expression) -> Any:
         """What a term right of an arrow stands for: something that can be applied, or poison."""
@@ -177,18 +175,22 @@ class Site:
         """What the words of a block's input types stand for in this use of it."""
         return self.call.axes if self.call is not None else {}
 
-    def tell(self, diagnostic: Diagnostic) -> None:
-        """Tell of a mistake in the words of the text; one in a block's own, with where the block is used."""
+    def tell(self, diagnostic: Diagnostic) -> Poison:
+        """Tell of a mistake in the words of the text; one in a block's own, with where the block is used.
+
+        What stands there is poison then.
+        """
         named = self.call.decision.named if self.call is not None and self.call.decision is not None else {}
         diagnostic = in_own_words(diagnostic, self.scope, named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
         if self.call is None or span is None or use is None or use.holds(span) or diagnostic.severity != "error":
             self.context.tell(diagnostic)
-            return
+            return POISON
         kind = "block" if self.call.decision is None else "router"
         note = Note(text=f'{kind} "{self.call.name}" is used here', span=use)
         shown = () if is_prelude(span.source) else (note,)
         self.context.tell(diagnostic.changed(notes=(*diagnostic.notes, *shown)))
+        return POISON
 
     def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
         """The names to suggest for a misspelt one; to compare it with many is work."""

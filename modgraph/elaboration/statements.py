@@ -63,8 +63,7 @@ def _given(name: str, statement: ast.Input, site: Site) -> Tensor | Poison:
     if statement.reference.index is None and site.scope.is_repeated:
         way_out = f"a member of a family may stand there: input {statement.name}[k]: …"
         facts: Any = {"needed": "a body that is no loop's", "found": "this is inside a loop", "way_out": way_out}
-        site.tell(errors.WrongKind(span=statement.span, **facts))
-        return POISON
+        return site.tell(errors.WrongKind(span=statement.span, **facts))
     return _from_outside(name, statement, InputNode, site)
 
 

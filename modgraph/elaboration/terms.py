@@ -25,8 +25,7 @@ def callable_of(term: ast.Expression, site: Site) -> Any:
             value = site.evaluate(term)
             if is_callable(value) or isinstance(value, Poison):
                 return value
-            site.tell(errors.WrongKind(span=term.span, needed=NEEDED, found=f"this is {described(value)}"))
-            return POISON
+            return site.tell(errors.WrongKind(span=term.span, needed=NEEDED, found=f"this is {described(value)}"))
 
 
 def _named(term: ast.Name | ast.Call, further: tuple[CallArgument, ...], site: Site) -> Any:
@@ -59,8 +58,7 @@ def with_arguments(
     callee = term.callee if isinstance(term, ast.Call) else term
     span, notes = site.at_fault(callee)
     found, way_out = "this is a pipeline, which takes no arguments", "give an op or a block by its name"
-    site.tell(errors.WrongKind(span=span, notes=notes, needed="an op or a block", found=found, way_out=way_out))
-    return POISON
+    return site.tell(errors.WrongKind(span=span, notes=notes, needed="an op or a block", found=found, way_out=way_out))
 
 
 def _tell_unknown(term: ast.Name, site: Site) -> None:

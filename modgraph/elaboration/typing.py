@@ -22,8 +22,7 @@ def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> Ten
     """
     if type_.dtype != "float" and type_.dtype not in SIZED:
         suggestion = did_you_mean(type_.dtype, ["float", *SIZED], "types are: {known}")
-        site.tell(errors.UnknownType(span=type_.span, name=type_.dtype, suggestion=suggestion))
-        return POISON
+        return site.tell(errors.UnknownType(span=type_.span, name=type_.dtype, suggestion=suggestion))
     known = {name: Axis(None, name) for name in site.axes} if of_input else site.axes
     if of_input and type_.named:
         problem = "in a block or router, the axes of an input are those of what is sent"
@@ -36,14 +35,12 @@ def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> Ten
         return POISON
     if (twice := repeated(tuple(sound))) is not None:
         problem = f'the axis "{twice.name}" occurs twice in one type'
-        site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out="give each axis a name of its own"))
-        return POISON
+        return site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out="give each axis a name of its own"))
     if type_.dtype == "float":
         return TensorType("float", tuple(sound))
     if not sound or sound[-1].size is None or (sound[-1].name and type_.dtype == "token"):
         problem = f"{type_.dtype} needs its {SIZED[type_.dtype]} as its last number"
-        site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out=f"for example: {type_.dtype}[10]"))
-        return POISON
+        return site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out=f"for example: {type_.dtype}[10]"))
     *shape, last = sound
     return TensorType(type_.dtype, tuple(shape), size=last.size, of=last.name)  # type: ignore[arg-type]
 
@@ -77,11 +74,9 @@ def _named(axis: ast.NamedAxis, site: Site) -> Axis | Poison:
         return known.axis
     if isinstance(known, WithAxis) or name in site.context.of_any_length:
         before = "of any length" if known is None else str(known.size)
-        site.tell(errors.AxisDiffers(span=axis.span, name=axis.name, length=length, before=before))
-        return POISON
+        return site.tell(errors.AxisDiffers(span=axis.span, name=axis.name, length=length, before=before))
     if known is not None:
-        site.tell(errors.DuplicateName(span=axis.span, name=axis.name))
-        return POISON
+        return site.tell(errors.DuplicateName(span=axis.span, name=axis.name))
     found = AxisEntity(Axis(length, name), axis.span)
     site.scope.declare(axis.name, found)
     site.context.observe(axis.span, found)
@@ -94,6 +89,5 @@ def _length(axis: ast.Expression, site: Site) -> int | Poison:
         return POISON
     if type(length) is not int or not 1 <= length <= LONGEST_AXIS:
         problem = f"an axis cannot be {described(length).removeprefix('the constant ')}"
-        site.tell(errors.BadAxis(span=axis.span, problem=problem))
-        return POISON
+        return site.tell(errors.BadAxis(span=axis.span, problem=problem))
     return length
