@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, dataclass_transform
 
 from modgraph.diagnostics import Span
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tree:
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class _Node:
+    """Makes every class below it a frozen dataclass."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class Tree(_Node):
     """Base of every node. Places are no part of equality."""
 
     span: Span = field(compare=False, repr=False)
@@ -25,43 +33,36 @@ class Expression(Tree):
     """Anything that stands for a value."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Name(Expression):
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class Literal(Expression):
     """A number, a string or a boolean."""
 
     value: int | float | str | bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class ListOf(Expression):
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class TupleOf(Expression):
     """Several operands of one op: `(a, b) -> concat`."""
 
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Range(Expression):
     start: Expression
     stop: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Unary(Expression):
     operator: str
     operand: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Binary(Expression):
     """One operator between two operands: arithmetic, comparison, `and`, `or`."""
 
@@ -70,31 +71,26 @@ class Binary(Expression):
     right: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Argument(Tree):
     name: str | None
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Call(Expression):
     callee: Expression
     arguments: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Index(Expression):
     target: Expression
     index: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Attribute(Expression):
     target: Expression
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class Sent(Tree):
     """`by` a router or weights, perhaps `over` the axis that is summed."""
 
@@ -102,7 +98,6 @@ class Sent(Tree):
     over: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Stage(Tree):
     """What stands right of an arrow: one term, and how the value is sent to it or summed behind it."""
 
@@ -110,7 +105,6 @@ class Stage(Tree):
     sent: Sent | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Pipeline(Expression):
     """A value, perhaps summed, and the stages that it goes through."""
 
@@ -126,7 +120,6 @@ class Statement(Tree):
     """Anything that stands in a body."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class NamedAxis(Expression):
     """An axis that a type gives a name, which stands for it from there on: `kind=10`."""
 
@@ -134,7 +127,6 @@ class NamedAxis(Expression):
     size: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class TypeOf(Tree):
     dtype: str
     axes: tuple[Expression, ...]
@@ -145,7 +137,6 @@ class TypeOf(Tree):
         return tuple(axis for axis in self.axes if isinstance(axis, NamedAxis))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reference(Tree):
     """A name that is bound, perhaps one member of a family: `s[k]`."""
 
@@ -153,7 +144,6 @@ class Reference(Tree):
     index: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Input(Statement):
     reference: Reference
     type: TypeOf
@@ -163,13 +153,11 @@ class Input(Statement):
         return self.reference.name
 
 
-@dataclass(frozen=True, kw_only=True)
 class Target(Statement):
     reference: Reference
     type: TypeOf
 
 
-@dataclass(frozen=True, kw_only=True)
 class Module(Statement):
     """A named instance; `tokenizer` is the same thing by another word."""
 
@@ -178,45 +166,38 @@ class Module(Statement):
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Pool(Statement):
     name: str
     size: Expression | None
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Router(Statement):
     name: str
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Binding(Statement):
     references: tuple[Reference, ...]
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Output(Statement):
     reference: Reference | None
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Loss(Statement):
     reference: Reference | None
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Path(Tree):
     """The name of something in the graph: `blocks.8.expert`."""
 
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class Moved(Statement):
     """What an earlier version of the model called otherwise."""
 
@@ -224,7 +205,6 @@ class Moved(Statement):
     after: Path
 
 
-@dataclass(frozen=True, kw_only=True)
 class WeightOf(Statement):
     """A learned array, and how it starts."""
 
@@ -233,7 +213,6 @@ class WeightOf(Statement):
     start: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConstantOf(Statement):
     """A given array."""
 
@@ -242,7 +221,6 @@ class ConstantOf(Statement):
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class StateOf(Statement):
     """An array that a rule moves, and how it starts."""
 
@@ -251,7 +229,6 @@ class StateOf(Statement):
     start: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Next(Statement):
     """What a state is after a step of training."""
 
@@ -260,7 +237,6 @@ class Next(Statement):
     value: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Recorded(Tree):
     """One thing that a router records: its name, what it means if its name does not say so, its value if that is of
     another name."""
@@ -270,21 +246,18 @@ class Recorded(Tree):
     value: Expression | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Record(Statement):
     """What a router shows of its decision."""
 
     items: tuple[Recorded, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Require(Statement):
     """What must hold of a definition's parameters."""
 
     condition: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Body(Tree):
     statements: tuple[Statement, ...]
 
@@ -309,7 +282,6 @@ class Body(Tree):
         return tuple(tree for tree in walk(self) if isinstance(tree, Pipeline))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Repeat(Statement):
     name: str
     variable: str
@@ -317,28 +289,24 @@ class Repeat(Statement):
     body: Body
 
 
-@dataclass(frozen=True, kw_only=True)
 class For(Statement):
     variable: str
     domain: Expression
     body: Body
 
 
-@dataclass(frozen=True, kw_only=True)
 class If(Statement):
     condition: Expression
     then: Body
     otherwise: Body | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Carry(Tree):
     name: str
     type: TypeOf
     start: Expression | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Scan(Statement):
     sequence: Expression
     variable: str
@@ -347,7 +315,6 @@ class Scan(Statement):
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class GrowBy(Statement):
     """`grow pool[2]`: the pool has so many modules more than it was declared with."""
 
@@ -355,7 +322,6 @@ class GrowBy(Statement):
     by: Expression
 
 
-@dataclass(frozen=True, kw_only=True)
 class Grow(Statement):
     pool: str
     router: str
@@ -363,12 +329,10 @@ class Grow(Statement):
     where: Expression | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Frozen(Statement):
     body: Body
 
 
-@dataclass(frozen=True, kw_only=True)
 class Yield(Statement):
     value: Expression
 
@@ -376,20 +340,17 @@ class Yield(Statement):
 # ---------------------------------------------------------------- definitions
 
 
-@dataclass(frozen=True, kw_only=True)
 class Parameter(Tree):
     name: str
     default: Expression | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Import(Tree):
     names: tuple[str, ...]
     path: str
     path_span: Span = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Definition(Tree):
     """A model (built whole), a block (used inside models), or a router, for pools that its body has names for."""
 
@@ -412,7 +373,6 @@ class Definition(Tree):
         return frozenset(_axis_words(self.body))
 
 
-@dataclass(frozen=True, kw_only=True)
 class File(Tree):
     imports: tuple[Import, ...]
     definitions: tuple[Definition, ...]

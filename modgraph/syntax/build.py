@@ -5,7 +5,8 @@ Every method receives the children of its grammar rule: tokens and finished tree
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from modgraph.diagnostics import Diagnostic, Span
@@ -56,8 +57,28 @@ def words(children: Children) -> list[str]:
     return [str(child) for child in children if getattr(child, "type", None) == "NAME"]
 
 
+def node(kind: type[T], **places: int | type[ast.Tree]) -> Callable[[Any, Children], T]:
+    """A rule whose tree has some children as its fields, by place; None where an optional one is left out. A kind of
+    tree stands for all members of that kind."""
+
+    def field(children: Children, at: int | type[ast.Tree]) -> Any:
+        if not isinstance(at, int):
+            return items(children, at)
+        child = children[at] if at < len(children) else None
+        return str(child) if isinstance(child, str) else child
+
+    def build(builder: Any, children: Children) -> T:
+        return make(kind, children, **{name: field(children, at) for name, at in places.items()})
+
+    return build
+
+
 def text_of(token: Any) -> str:
     return str(token)[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+
+
+class _Parameters(ast.Tree):
+    items: tuple[ast.Parameter, ...]
 
 
 class Builder:
@@ -91,32 +112,23 @@ class Builder:
     def router_type(self, children: Children) -> ast.Definition:
         return replace(self.model(children), pools=tuple(words(children)[1:]))
 
-    def parameters(self, children: Children) -> _Parameters:
-        return make(_Parameters, children, items=items(children, ast.Parameter))
-
-    def parameter(self, children: Children) -> ast.Parameter:
-        return make(ast.Parameter, children, name=str(children[0]), default=children[2] if len(children) > 1 else None)
+    parameters = node(_Parameters, items=ast.Parameter)
+    parameter = node(ast.Parameter, name=0, default=2)
 
     def body(self, children: Children) -> ast.Body:
         return make(ast.Body, children, statements=trees(children, ast.Statement))
 
     # ------------------------------------------------------------ statements
 
-    def input(self, children: Children) -> ast.Input:
-        return make(ast.Input, children, reference=children[1], type=children[3])
-
-    def target(self, children: Children) -> ast.Target:
-        return make(ast.Target, children, reference=children[1], type=children[3])
-
-    def module(self, children: Children) -> ast.Module:
-        return make(ast.Module, children, keyword=str(children[0]), name=str(children[1]), value=children[3])
+    input = node(ast.Input, reference=1, type=3)
+    target = node(ast.Target, reference=1, type=3)
+    module = node(ast.Module, keyword=0, name=1, value=3)
 
     def pool(self, children: Children) -> ast.Pool:
         size = children[3] if len(children) == 7 else None
         return make(ast.Pool, children, name=str(children[1]), size=size, value=children[-1])
 
-    def router(self, children: Children) -> ast.Router:
-        return make(ast.Router, children, name=str(children[1]), value=children[-1])
+    router = node(ast.Router, name=1, value=3)
 
     def binding(self, children: Children) -> ast.Binding:
         return make(ast.Binding, children, references=trees(children, ast.Reference), value=children[-1])
@@ -131,8 +143,7 @@ class Builder:
         names = words(children)
         return make(ast.Repeat, children, name=names[0], variable=names[-1], domain=children[-2], body=children[-1])
 
-    def for_(self, children: Children) -> ast.For:
-        return make(ast.For, children, variable=str(children[1]), domain=children[3], body=children[4])
+    for_ = node(ast.For, variable=1, domain=3, body=4)
 
     def if_(self, children: Children) -> ast.If:
         otherwise = children[4] if len(children) == 5 else None
@@ -152,75 +163,44 @@ class Builder:
             names=tuple(words(children[body_at:])),
         )
 
-    def carry(self, children: Children) -> ast.Carry:
-        start = children[4] if len(children) == 5 else None
-        return make(ast.Carry, children, name=str(children[0]), type=children[2], start=start)
-
-    def yield_(self, children: Children) -> ast.Yield:
-        return make(ast.Yield, children, value=children[1])
-
-    def grow(self, children: Children) -> ast.Grow:
-        where = children[7] if len(children) == 8 else None
-        pool, router = words(children)
-        return make(ast.Grow, children, pool=pool, router=router, condition=children[5], where=where)
-
-    def grow_by(self, children: Children) -> ast.GrowBy:
-        return make(ast.GrowBy, children, pool=str(children[1]), by=children[3])
-
-    def frozen(self, children: Children) -> ast.Frozen:
-        return make(ast.Frozen, children, body=children[1])
-
-    def moved(self, children: Children) -> ast.Moved:
-        return make(ast.Moved, children, before=children[1], after=children[3])
-
-    def weight(self, children: Children) -> ast.WeightOf:
-        return make(ast.WeightOf, children, name=str(children[1]), type=children[3], start=children[5])
-
-    def constant(self, children: Children) -> ast.ConstantOf:
-        return make(ast.ConstantOf, children, name=str(children[1]), type=children[3], value=children[5])
-
-    def state(self, children: Children) -> ast.StateOf:
-        return make(ast.StateOf, children, name=str(children[1]), type=children[3], start=children[5])
+    carry = node(ast.Carry, name=0, type=2, start=4)
+    yield_ = node(ast.Yield, value=1)
+    grow = node(ast.Grow, pool=1, router=3, condition=5, where=7)
+    grow_by = node(ast.GrowBy, pool=1, by=3)
+    frozen = node(ast.Frozen, body=1)
+    moved = node(ast.Moved, before=1, after=3)
+    weight = node(ast.WeightOf, name=1, type=3, start=5)
+    constant = node(ast.ConstantOf, name=1, type=3, value=5)
+    state = node(ast.StateOf, name=1, type=3, start=5)
 
     def next_(self, children: Children) -> ast.Next:
         _, name, _, value = children
         return make(ast.Next, children, name=str(name), name_span=name.span, value=value)
 
-    def record(self, children: Children) -> ast.Record:
-        return make(ast.Record, children, items=items(children, ast.Recorded))
+    record = node(ast.Record, items=ast.Recorded)
 
     def recorded(self, children: Children) -> ast.Recorded:
         name, *role = words(children)
         value = children[-1] if isinstance(children[-1], ast.Expression) else None
         return make(ast.Recorded, children, name=name, role=role[0] if role else None, value=value)
 
-    def require(self, children: Children) -> ast.Require:
-        return make(ast.Require, children, condition=children[1])
+    require = node(ast.Require, condition=1)
 
     def path(self, children: Children) -> ast.Path:
         return make(ast.Path, children, name="".join(children))
 
-    def reference(self, children: Children) -> ast.Reference:
-        index = children[2] if len(children) == 4 else None
-        return make(ast.Reference, children, name=str(children[0]), index=index)
+    reference = node(ast.Reference, name=0, index=2)
+    named_axis = node(ast.NamedAxis, name=0, size=2)
 
-    def named_axis(self, children: Children) -> ast.NamedAxis:
-        return make(ast.NamedAxis, children, name=str(children[0]), size=children[2])
-
-    def type(self, children: Children) -> ast.TypeOf:
-        return make(ast.TypeOf, children, dtype=str(children[0]), axes=items(children, ast.Expression))
-
+    type = node(ast.TypeOf, dtype=0, axes=ast.Expression)
     # ------------------------------------------------------------ expressions
 
     def pipeline(self, children: Children) -> ast.Pipeline:
         summed = children[1] if isinstance(children[1], ast.Sent) else None
         return make(ast.Pipeline, children, head=children[0], stages=trees(children, ast.Stage), sent=summed)
 
-    def stage(self, children: Children) -> ast.Stage:
-        return make(ast.Stage, children, term=children[0], sent=children[1] if len(children) > 1 else None)
-
-    def sent(self, children: Children) -> ast.Sent:
-        return make(ast.Sent, children, by=children[1], over=children[3] if len(children) > 2 else None)
+    stage = node(ast.Stage, term=0, sent=1)
+    sent = node(ast.Sent, by=1, over=3)
 
     def sum(self, children: Children) -> ast.Expression:
         """A left-leaning chain of operators of one rank."""
@@ -242,27 +222,18 @@ class Builder:
     def comparator(self, children: Children) -> ast.Name:
         return make(ast.Name, children, name=" ".join(map(str, children)))
 
-    def range(self, children: Children) -> ast.Range:
-        return make(ast.Range, children, start=children[0], stop=children[2])
+    range = node(ast.Range, start=0, stop=2)
+    unary = node(ast.Unary, operator=0, operand=1)
 
-    def unary(self, children: Children) -> ast.Unary:
-        return make(ast.Unary, children, operator=str(children[0]), operand=children[1])
-
-    def call(self, children: Children) -> ast.Call:
-        return make(ast.Call, children, callee=children[0], arguments=items(children, ast.Argument))
-
-    def index(self, children: Children) -> ast.Index:
-        return make(ast.Index, children, target=children[0], index=children[2])
-
-    def attribute(self, children: Children) -> ast.Attribute:
-        return make(ast.Attribute, children, target=children[0], name=str(children[2]))
+    call = node(ast.Call, callee=0, arguments=ast.Argument)
+    index = node(ast.Index, target=0, index=2)
+    attribute = node(ast.Attribute, target=0, name=2)
 
     def argument(self, children: Children) -> ast.Argument:
         name = str(children[0]) if len(children) == 3 else None
         return make(ast.Argument, children, name=name, value=children[-1])
 
-    def name(self, children: Children) -> ast.Name:
-        return make(ast.Name, children, name=str(children[0]))
+    name = node(ast.Name, name=0)
 
     def integer(self, children: Children) -> ast.Literal:
         digits = str(children[0]).lstrip("0")
@@ -282,11 +253,8 @@ class Builder:
     def boolean(self, children: Children) -> ast.Literal:
         return make(ast.Literal, children, value=str(children[0]) == "true")
 
-    def list(self, children: Children) -> ast.ListOf:
-        return make(ast.ListOf, children, items=items(children, ast.Expression))
-
-    def tuple(self, children: Children) -> ast.TupleOf:
-        return make(ast.TupleOf, children, items=items(children, ast.Expression))
+    list = node(ast.ListOf, items=ast.Expression)
+    tuple = node(ast.TupleOf, items=ast.Expression)
 
     def group(self, children: Children) -> ast.Expression:
         inner: ast.Expression = children[1]
@@ -304,8 +272,3 @@ def _left_of_equals(children: Children) -> ast.Reference | None:
             return make(ast.Reference, children[1:2], name=name, index=index)
         case _:
             raise Rejected(NotAName(span=children[1].span, keyword=str(children[0])))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Parameters(ast.Tree):
-    items: tuple[ast.Parameter, ...]
