@@ -38,7 +38,7 @@ def compile_report(graph: Graph, model: Model) -> str:
     for name, loss in computed.losses.items():
         lines.append(f"{name}: {loss.item():.6g}")
     lines += [f"op {image.last.name}: {image.reason}" for image in images(model.graph)]
-    return "\n".join([*lines, *_routes(model.graph)])
+    return "\n".join([*lines, *_routes(model.computed)])
 
 
 def _largest(graph: Graph) -> int:

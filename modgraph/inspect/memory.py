@@ -12,7 +12,7 @@ from typing import Any
 
 from modgraph.inspect.steps import taped
 from modgraph.ir import Graph, GraphWeight, weights_of
-from modgraph.passes import Lower, reassociated
+from modgraph.passes import TRAINING, apply_passes
 from modgraph.tape import moments
 
 MOST = 10**9  # examples of a batch; what fits more is said to fit this many
@@ -59,12 +59,12 @@ def memory_of(graph: Graph, step: TrainingStep, lengths: Mapping[str, int] | Non
 
     Raises `ModgraphError` where a length does not fit.
     """
-    return _memory(reassociated(Lower()(graph)), step, dict(lengths or {}))
+    return _memory(apply_passes(graph, TRAINING), step, dict(lengths or {}))
 
 
 def largest_batch(graph: Graph, step: Callable[[int], TrainingStep], lengths: Mapping[str, int], size: int) -> int:
     """The largest batch whose step holds at most so many bytes at once; 0 where a single example takes more."""
-    lowered = reassociated(Lower()(graph))
+    lowered = apply_passes(graph, TRAINING)
     return last_below(lambda batch: _memory(lowered, step(batch), lengths).peak, size)
 
 

@@ -13,8 +13,8 @@ from modgraph.types import Axis, TensorType, repeated, shown
 
 T = TypeVar("T")
 
-NAME = re.compile(r"\w+(\.\w+)*")
-RELATIVE = re.compile(r"\^*(@\.|\.)?[\w#]+(~\d+)?(\.[\w#]+(~\d+)?)*|\^*@")  # of a definition
+NAME = re.compile(r"\w+(~[a-z_]+)*(\.\w+(~[a-z_]+)*)*")  # passes put words behind "~"
+RELATIVE = re.compile(r"\^*(@\.|\.)?[\w#]+(~\w+)*(\.[\w#]+(~\w+)*)*|\^*@")  # of a definition
 DEEPEST = 100  # lists and objects within each other
 MOST_LETTERS = 80  # of a stored value that a message shows
 LARGEST = sys.float_info.max

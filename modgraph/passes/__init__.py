@@ -7,7 +7,9 @@ from modgraph.passes.lower import Lower, NoSuchLowering, choices, routes_by_path
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 from modgraph.passes.outputs import WithoutOutputs, without_outputs
 from modgraph.passes.pipelines import (
+    BUNDLE,
     INFERENCE,
+    OPTIMISE,
     PIPELINES,
     TRAINING,
     WITH_NOVELTY,
@@ -15,12 +17,15 @@ from modgraph.passes.pipelines import (
     apply_passes,
     export_pipeline,
     pipeline_behind,
+    training_passes,
     up_to,
 )
-from modgraph.passes.reassociate import images, reassociated
+from modgraph.passes.reassociate import Reassociate, images
 
 __all__ = [
+    "BUNDLE",
     "INFERENCE",
+    "OPTIMISE",
     "PIPELINES",
     "TRAINING",
     "WITHOUT_NOVELTY",
@@ -31,6 +36,7 @@ __all__ = [
     "NoSuchLowering",
     "NoveltyAsOutputs",
     "Pass",
+    "Reassociate",
     "WithoutNovelty",
     "WithoutOutputs",
     "apply_passes",
@@ -39,8 +45,8 @@ __all__ = [
     "images",
     "novelties",
     "pipeline_behind",
-    "reassociated",
     "routes_by_path",
+    "training_passes",
     "up_to",
     "without_outputs",
 ]

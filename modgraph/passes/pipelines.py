@@ -1,4 +1,7 @@
-"""The pipelines: what is done to a graph before a model is trained, and before one is exported."""
+"""The pipelines: what is done to a graph before a model is trained, and before one is exported.
+
+`build` runs `TRAINING`. An export stores the graph after `BUNDLE` and computes the graph after `INFERENCE`.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,14 @@ from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 from modgraph.passes.outputs import without_outputs
+from modgraph.passes.reassociate import Reassociate
 
-TRAINING: tuple[Pass, ...] = (Lower(),)
-INFERENCE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
-WITHOUT_NOVELTY: tuple[Pass, ...] = (InferenceOnly(), WithoutNovelty(), *INFERENCE)
-WITH_NOVELTY: tuple[Pass, ...] = (NoveltyAsOutputs(), *INFERENCE)
+OPTIMISE: tuple[Pass, ...] = (Reassociate(),)
+BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
+TRAINING: tuple[Pass, ...] = (Lower(), *OPTIMISE)
+INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE)
+WITHOUT_NOVELTY: tuple[Pass, ...] = (InferenceOnly(), WithoutNovelty(), *BUNDLE)
+WITH_NOVELTY: tuple[Pass, ...] = (NoveltyAsOutputs(), *BUNDLE)
 PIPELINES: Mapping[str, tuple[Pass, ...]] = MappingProxyType({"training": TRAINING, "inference": INFERENCE})
 
 
@@ -25,7 +31,12 @@ def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) 
     what they record, or without it."""
     if novelty:
         return (*without_outputs(left_out), *WITH_NOVELTY)
-    return (*without_outputs(left_out), *(INFERENCE if routing else WITHOUT_NOVELTY))
+    return (*without_outputs(left_out), *(BUNDLE if routing else WITHOUT_NOVELTY))
+
+
+def training_passes(lowering: str | None = None) -> tuple[Pass, ...]:
+    """`TRAINING`, with one form of all routes that may have it."""
+    return tuple(Lower(lowering) if isinstance(each, Lower) else each for each in TRAINING)
 
 
 def pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:

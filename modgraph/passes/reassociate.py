@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, alike, rewritten
 from modgraph.ops import Op
@@ -19,6 +19,7 @@ from modgraph.ops.axes import Transpose
 from modgraph.ops.compared import Maximum
 from modgraph.ops.contraction import Contract
 from modgraph.ops.elementwise import Sqrt
+from modgraph.passes.infrastructure import Pass
 from modgraph.types import Shape
 
 LONG = 64  # what an axis of any length counts as
@@ -50,20 +51,28 @@ class Image:
         return f"never made, since its products are cheaper in another order: {after:,} MACs instead of {before:,}"
 
 
-def reassociated(graph: Graph) -> Graph:
-    """A graph in which products of three are done in the cheaper order; what nothing reads any more is left in it."""
-    found = images(graph)
-    ends = {image.last.name: image for image in found}
-    readers = {product.name: image for image in found for product in image.products}
+@dataclass(frozen=True)
+class Reassociate(Pass):
+    """Compute products of three matrices in the cheaper order. What nothing reads any more is left in the graph."""
 
-    def rule(node: Node, part: Part) -> Change:
-        if part.graph is not graph or not isinstance(node, OpNode):
-            return node
-        if node.name in ends:
-            return Built(((node, graph.inputs(node.name)), *_prepared(ends[node.name])))
-        return Built(tuple(_product(node, readers[node.name], graph))) if node.name in readers else node
+    name: ClassVar[str] = "reassociate"
 
-    return rewritten(graph, rule) if found else graph
+    def __call__(self, graph: Graph) -> Graph:
+        found = images(graph)
+        ends = {image.last.name: image for image in found}
+        readers = {product.name: image for image in found for product in image.products}
+
+        def rule(node: Node, part: Part) -> Change:
+            if part.graph is not graph or not isinstance(node, OpNode):
+                return node
+            if node.name in ends:
+                return Built(((node, graph.inputs(node.name)), *_prepared(ends[node.name])))
+            return Built(tuple(_product(node, readers[node.name], graph))) if node.name in readers else node
+
+        return rewritten(graph, rule) if found else graph
+
+    def ensures(self, graph: Graph) -> bool:
+        return not images(graph)
 
 
 def images(graph: Graph) -> list[Image]:

@@ -29,7 +29,8 @@ from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, Node, OpNode, ScanNode, needed_in, stored_form
 from modgraph.passes import (
-    INFERENCE,
+    BUNDLE,
+    OPTIMISE,
     WITH_NOVELTY,
     WITHOUT_NOVELTY,
     Pass,
@@ -149,17 +150,18 @@ def _write(target: Path, parts: tuple[bytes, ...], manifest: str, check: Callabl
 
 def exportable(model: Model, left_out: Iterable[str] = ()) -> list[Model]:
     """The models for inference, without some outputs, that a bundle may be of, by what it does with novelty."""
-    pipelines = (WITHOUT_NOVELTY, INFERENCE, WITH_NOVELTY) if novelties(model.graph) else (INFERENCE,)
+    pipelines = (WITHOUT_NOVELTY, BUNDLE, WITH_NOVELTY) if novelties(model.graph) else (BUNDLE,)
     first = without_outputs(left_out)
     return [deterministic(model, (*first, *each)) for each in pipelines]
 
 
-def deterministic(model: Model, pipeline: tuple[Pass, ...] = INFERENCE) -> Model:
+def deterministic(model: Model, pipeline: tuple[Pass, ...] = BUNDLE) -> Model:
     """The model for inference: a pure function of one example, with the same weights."""
     if not isinstance(model, Model):
         raise TypeError(f"export takes a model that modgraph built, not {type(model).__name__}")
+    graph = apply_passes(model.graph, pipeline)
     with torch.device("meta"):
-        inference = Model(apply_passes(model.graph, pipeline))
+        inference = Model(graph, apply_passes(graph, OPTIMISE))
     inference.to_empty(device="cpu")
     weights = model.state_dict()
     inference.load_state_dict({name: weights[name] for name in inference.state_dict()})

@@ -21,7 +21,7 @@ from modgraph.backends.torch.run import Step, Values
 from modgraph.backends.torch.states import MovedStates, is_recomputation
 from modgraph.backends.torch.whole_graph import eager, untraced, whole_graph
 from modgraph.ir import Graph, Part, Result, free_draws, padding_of, told, weights_of
-from modgraph.passes import Lower, reassociated
+from modgraph.passes import apply_passes, training_passes
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class Computed:
 class Model(Namespace):
     """A graph compiled to torch: weights under the graph's names, inputs in its order.
 
+    `graph` is the author's, which has the weights and the types of inputs and targets. `computed` is what passes made
+    of it, which has the steps; it keeps the names of weights, outputs, losses, records and draws.
+
     Called with the model's inputs, batch first, positional or by name, it returns its output, or a dictionary of
     outputs if there are several. How long each example is along an axis of any length is an optional input, by default
     called `<axis>_length`, [B].
@@ -50,23 +53,24 @@ class Model(Namespace):
     `torch.utils.checkpoint` repeats moves nothing.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, computed: Graph) -> None:
         super().__init__()
-        self.graph = graph
-        self._computed = reassociated(graph)
+        self.graph, self.computed = graph, computed
         self._plans: dict[bool, dict[tuple[Result, ...], tuple[Plan, tuple[str, ...]]]] = {True: {}, False: {}}
         self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
         self._batch_types = BatchTypes.of(graph, self._told)
-        self.moved_states = MovedStates.of(graph)
+        self.moved_states = MovedStates.of(computed)
         self._pending: dict[str, Tensor] = {}  # values that states take at the next call
         self._inputs, self._targets = graph.input_types, graph.target_types  # a traced call looks into no graph
-        self._groups = {"outputs": graph.outputs, "losses": graph.losses, "routing": graph.records()}
+        self._groups = {"outputs": computed.outputs, "losses": computed.losses, "routing": computed.records()}
         self._padded = _padded_inputs(graph)
         self._labels = labels_of_losses(graph)
         self.steps: list[Step] = []
-        self.steps.extend(Nodes(self).steps(Part(self._computed)))
-        outputs = tuple(graph.outputs.values())
-        for ends, given in ((outputs, self._inputs), ((*outputs, *graph.losses.values()), self._targets)):
+        nodes = Nodes(self)
+        nodes.register(graph, computed)
+        self.steps.extend(nodes.steps(Part(computed)))
+        outputs = tuple(computed.outputs.values())
+        for ends, given in ((outputs, self._inputs), ((*outputs, *computed.losses.values()), self._targets)):
             self.prepare(ends)
             self.prepare((*ends, *self.moved_states.given([*given]).values()))
 
@@ -241,7 +245,7 @@ def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str 
     """
     refuse_large_weights(graph)
     with torch.device("meta"):
-        model = Model(Lower(lowering)(graph))
+        model = Model(graph, apply_passes(graph, training_passes(lowering)))
     weights = weights_of(graph)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
     empty = {name: torch.empty(each.shape, dtype=each.dtype) for name, each in model.state_dict().items()}

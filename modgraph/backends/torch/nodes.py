@@ -24,6 +24,20 @@ class Nodes:
         self.shared = shared
         self.made: dict[str, Any] = {}
 
+    def register(self, graph: Graph, computed: Graph) -> None:
+        """Register what has weights in the order of the author's graph, each as it is computed."""
+        known = {node.name: node for node in computed}
+        for node in graph:
+            match node, known.get(node.name, node):
+                case OpNode(), _ if node.op.all_weights():
+                    self._op(graph, node)
+                case _, PoolNode() as pool:
+                    self._once(pool.name, partial(self._pool, pool))
+                case RouteNode(), _:
+                    self._router(graph, node)
+                case ScanNode(), ScanNode() as scan:
+                    self.register(node.region.graph, scan.region.graph)
+
     def steps(self, part: Part) -> list[Step]:
         """The steps of a graph in order."""
         return plan(part.graph, self.computes(part), alike(part.graph))
@@ -68,7 +82,7 @@ class Nodes:
         tokens = graph.type_of(graph.inputs(node.name)["tokens"])
         single = router.senders and len(tokens.shape) == len(pool.message.shape)
         forms = (*router.lowerings(part.facts_of(node)), router.reference_form)
-        form = next(form for form in forms if form.form == node.lowering)
+        form = next((form for form in forms if form.form == node.lowering), router.reference_form)
         return CompiledRoute(
             form=resolve(form.route)(),
             pool=self.made[pool.name],

@@ -203,7 +203,7 @@ def test_every_form_that_export_may_choose_can_be_exported(name: str, trace_once
     router = graph.router_of(route).router
     forms = router.lowerings(facts_of(graph.pool_of(route)))
     for form in [form for form in forms if form.exportable and form != router.reference_form] or forms:
-        lowered = Model(Lower(form.form)(graph)).eval()
+        lowered = Model(graph, Lower(form.form)(graph)).eval()
         lowered.load_state_dict(inference.state_dict())
         examples = Examples(lowered.graph)
         assert verify(lowered, trace_once(lowered, examples), examples).worst < 1e-5

@@ -62,7 +62,7 @@ def source_of(model: Model) -> str:
     file.by_index |= {route.pool for route in _routes(model.steps) if isinstance(route.form, selected.SelectedGathered)}
     home = Class(file, model)
     lines = _forward(model, home)
-    held_all(home, model._computed, "")
+    held_all(home, model.computed, "")
     home.after += frozen(home)
     text = home.text(_title(model), [lines])
     name = file.add(text, str(model.graph.name))
@@ -144,11 +144,11 @@ def _forward(model: Model, home: Class) -> str:
     whole = needed(model.steps, (*graph.outputs.values(), *graph.losses.values()))
     outputs = needed(model.steps, tuple(graph.outputs.values()))
     read, readers = reads(whole)
-    body = Body(model._computed, read, readers)
+    body = Body(model.computed, read, readers)
     names = {name: body.given(Result(name), called) for name, called in arguments(graph).items()}
     for line in _prepared(model, names, home.file.copied):
         body.line(line)
-    writer = Writer(body, home, model._computed, paths_of(model), RULES)
+    writer = Writer(body, home, model.computed, paths_of(model), RULES)
     first = before_return(whole.steps, {step.node for step in outputs.steps})
     labelled = find_dependents(whole.steps, graph.target_types)
     for item in in_scopes([step for step in whole.steps if step.node in first], model, labelled):
