@@ -10,7 +10,7 @@ from modgraph.ir.flatten import flatten
 from modgraph.ir.graph import Graph, Part, bind_route, facts_of
 from modgraph.ir.grow import class_axes, grow
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
-from modgraph.ir.json_form import flat_to_json
+from modgraph.ir.json_form import flat_to_json, node_with_edges
 from modgraph.ir.json_read import flat_from_json, from_json
 from modgraph.ir.learnt import learnt_weights, moved_states, weights_behind, with_losses
 from modgraph.ir.lengths import Padding, free_length_name, length_name, longest, padded_axes, padding_of
@@ -35,16 +35,19 @@ from modgraph.ir.outline import outline
 from modgraph.ir.program_json import to_json
 from modgraph.ir.read_back import NotReadBack, stored_form
 from modgraph.ir.region import Region
+from modgraph.ir.relative import OUTSIDE, name_in_call, rename_axes
+from modgraph.ir.rename import rename
 from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten
 from modgraph.ir.stored import MOST_MODULES
 from modgraph.ir.targets import paths_from_targets
 from modgraph.ir.text_form import heading, to_text
 from modgraph.ir.tree import in_order
 from modgraph.ir.verify import verify
-from modgraph.ir.weights import GraphWeight, below, weights_of
+from modgraph.ir.weights import GraphWeight, below, node_weights, weights_of
 
 __all__ = [
     "MOST_MODULES",
+    "OUTSIDE",
     "Built",
     "Call",
     "Change",
@@ -107,12 +110,17 @@ __all__ = [
     "longest",
     "module_axes",
     "moved_states",
+    "name_in_call",
     "needed_in",
+    "node_weights",
+    "node_with_edges",
     "outline",
     "padded_axes",
     "padding_of",
     "paths_from_targets",
     "pruned",
+    "rename",
+    "rename_axes",
     "replayed",
     "rewritten",
     "stored_form",

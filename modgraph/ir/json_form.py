@@ -26,23 +26,24 @@ from modgraph.routers import RouterText
 
 def flat_to_json(graph: Graph) -> dict[str, Any]:
     """Every node of a graph, in the order in which noise is drawn, as if its author had written no definition."""
-    nodes = [_node_to_json(graph, node, own_order=True) for node in graph]
+    nodes = [node_with_edges(graph, node, own_order=True) for node in graph]
     inputs = list(graph.input_types)
     return {"name": graph.name, "parameters": plain(graph.parameters), "nodes": nodes, "inputs": inputs}
 
 
 def nodes_to_json(graph: Graph) -> list[Any]:
     """Nodes and edges in canonical order: what makes two graphs the same."""
-    return [_node_to_json(graph, graph[name]) for name in graph.canonical()]
+    return [node_with_edges(graph, graph[name]) for name in graph.canonical()]
 
 
 def _region_to_json(region: Region, own_order: bool) -> dict[str, Any]:
     graph, results = region.graph, [[result.node, result.index] for result in region.results]
-    nodes = [_node_to_json(graph, node, own_order) for node in graph] if own_order else nodes_to_json(graph)
+    nodes = [node_with_edges(graph, node, own_order) for node in graph] if own_order else nodes_to_json(graph)
     return {"arguments": [*region.arguments], "results": results, "nodes": nodes}
 
 
-def _node_to_json(graph: Graph, node: Node, own_order: bool = False) -> dict[str, Any]:
+def node_with_edges(graph: Graph, node: Node, own_order: bool = False) -> dict[str, Any]:
+    """A node with its regions and what it reads."""
     entry = node_to_json(node)
     match node:
         case PoolNode():

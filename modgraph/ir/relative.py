@@ -16,6 +16,7 @@ from modgraph.ir.call import Call
 from modgraph.types import Axis, TensorType
 
 SELF, OUTER, KEY = "@", "^", "#"
+OUTSIDE = OUTER  # for all names that are outside of a call
 TAKEN = "%"  # before the number of a name that a definition takes, while it is drafted
 MARKS = re.compile(r"(?<![^.^])#+(?![^.])")  # a part of a name that stands for a key
 
@@ -101,6 +102,14 @@ class CallLevel(Level):
             if call.kind != "round":
                 return
             yield call, KEY * depth
+
+
+def name_in_call(call: Call | None, name: str) -> str:
+    """What the definition of a call calls a node; `OUTSIDE` for one that stands outside of the call."""
+    if call is None:
+        return name
+    said = CallLevel(call, Level()).node(name)
+    return OUTSIDE if said.startswith(OUTER) and KEY not in said else said
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""All that is told of two architectures beside each other."""
+"""All that two architectures differ in, and what that means."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from modgraph.inspect.diff.bodies import without_bodies
 from modgraph.inspect.diff.compare import compare
 from modgraph.inspect.diff.costs import Costs, costs_of
+from modgraph.inspect.diff.keys import Keys
+from modgraph.inspect.diff.told import without_bodies
 from modgraph.inspect.diff.values import Diff
 from modgraph.inspect.diff.weights import Fate, Weight, weights_after
 from modgraph.ir import Graph
@@ -68,23 +69,18 @@ class Comparison:
         return without_bodies(self.diff, self.before.graph, self.after.graph)
 
     @cached_property
-    def keys(self) -> frozenset[str]:
-        """The words that lists among the parameters of both hold, such as the names of tasks: keys of families."""
-        lists = [value for side in (self.before, self.after) for value in side.graph.parameters.values()]
-        return frozenset(each for value in lists if isinstance(value, list | tuple) for each in value if _is_key(each))
+    def keys(self) -> Keys:
+        """The keys of rounds and modules of both."""
+        return Keys(self.before.graph, self.after.graph)
 
     def fates(self) -> dict[Fate, list[Weight]]:
         """The weights by what becomes of them."""
         return {fate: [weight for weight in self.weights if weight.fate is fate] for fate in Fate}
 
 
-def _is_key(value: object) -> bool:
-    return isinstance(value, str) and value.isidentifier()
-
-
 def without_marks(found: Comparison) -> Comparison:
     """The same without what is only frozen now, or learns again, or counts as added."""
-    changed = tuple(each for each in found.diff.changed if {one.name for one in each.attributes} - MARKS)
+    changed = tuple(each for each in found.diff.changed if each.names - MARKS)
     return replace(found, diff=replace(found.diff, changed=changed))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
-from modgraph.inspect.diff.places import name_in
+from modgraph.inspect.diff.renames import name_in
 from modgraph.inspect.diff.values import Diff
 from modgraph.ir import Graph, OpNode
 

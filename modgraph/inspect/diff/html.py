@@ -9,9 +9,8 @@ from pathlib import PurePath
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.diff.comparison import Comparison, Side
-from modgraph.inspect.diff.folds import moves_of
-from modgraph.inspect.diff.places import AXIS, WEIGHTS
-from modgraph.inspect.diff.text import lines_of, reshaped_axes, summary
+from modgraph.inspect.diff.renames import AXIS, WEIGHTS
+from modgraph.inspect.diff.text import lines_of, moves_in, reshaped_axes, summary
 from modgraph.inspect.diff.weights import Fate, Weight
 from modgraph.inspect.diff.words import details, shown_node, shown_place
 from modgraph.inspect.page import Mark, MarkKind, Pane, Section, Table, Text, page_of
@@ -58,8 +57,8 @@ def _marks(found: Comparison) -> tuple[Marks, Marks]:
     """What became of the boxes of both graphs, types that only follow left out."""
     diff = found.told
     old, new = _ids(found.before.graph), _ids(found.after.graph)
-    before = {old[each.place]: Mark(MarkKind.REMOVED, (shown_node(each.entry),)) for each in diff.removed}
-    after = {new[each.place]: Mark(MarkKind.ADDED, (shown_node(each.entry),)) for each in diff.added}
+    before = {old[each.place]: Mark(MarkKind.REMOVED, (shown_node(each),)) for each in diff.removed}
+    after = {new[each.place]: Mark(MarkKind.ADDED, (shown_node(each),)) for each in diff.added}
     lines: dict[tuple[str, str], tuple[MarkKind, tuple[str, ...]]] = {}
     for move in diff.moved:
         if move.kind not in (WEIGHTS, AXIS):
@@ -101,13 +100,13 @@ def _in_pool(pool: PoolNode) -> Iterator[tuple[str, str]]:
 
 def _sections(found: Comparison, marked: list[str]) -> Iterator[Section]:
     diff = found.told
-    yield Section("In short", [Text(summary(diff)), *(Text(note) for note in found.notes)])
+    yield Section("In short", [Text(summary(found)), *(Text(note) for note in found.notes)])
     if rows := [
-        (line.sign, line.kind, line.place, line.count, _told(line.what, line.details))
-        for line in lines_of(diff, found.keys)
+        (line.sign, line.kind, shown_place(line.place), line.count, _told(line.what, line.details))
+        for line in lines_of(found)
     ]:
         yield Section("What differs", [Table(("", "kind", "where", "×", "what"), rows)], marked)
-    if moves := [(shown_place(each.before), shown_place(each.after), each.count) for each in moves_of(diff.moved)]:
+    if moves := [(shown_place(each.before), shown_place(each.after), each.count) for each in moves_in(found)]:
         yield Section("What has moved", [Table(("from", "to", "nodes"), moves)])
     if diff.doubts:
         told = [(each.kind, each.before, each.after, each.declaration) for each in diff.doubts]

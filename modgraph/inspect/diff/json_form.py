@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from modgraph.declare import Initial, Record
 from modgraph.inspect.diff.comparison import Comparison, Side
-from modgraph.inspect.diff.folds import moves_of
+from modgraph.inspect.diff.keys import moves_of
 from modgraph.inspect.diff.text import reshaped_axes
 from modgraph.inspect.diff.values import Added, Attribute, Removed
 from modgraph.inspect.diff.weights import Fate, Weight
+from modgraph.ir import Region, Result, flat_to_json, node_with_edges
+from modgraph.types import TensorType
 
 FORMAT = 1
 
@@ -22,7 +25,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "after": _side(found.after),
         "different": found.is_different,
         "notes": [*found.notes],
-        "model": [asdict(each) for each in diff.model],
+        "model": [*map(_attribute, diff.model)],
         "added": [_node(each, found) for each in diff.added],
         "removed": [_node(each, found) for each in diff.removed],
         "changed": [
@@ -37,7 +40,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
             for each in diff.changed
         ],
         "moved": [asdict(each) for each in diff.moved],
-        "moves": [asdict(each) for each in moves_of(diff.moved)],
+        "moves": [asdict(each) for each in moves_of(diff.moved, found.keys)],
         "doubts": [{**asdict(each), "declaration": each.declaration} for each in found.told.doubts],
         "costs": {"before": costs.before.counts, "after": costs.after.counts},
         "weights": {fate: _weights(weights) for fate, weights in found.fates().items()},
@@ -56,11 +59,37 @@ def _side(side: Side) -> dict[str, Any]:
 
 
 def _node(each: Added | Removed, found: Comparison) -> dict[str, Any]:
-    return {"kind": each.kind, "place": each.place, "node": dict(each.entry), **_cost_at(each.place, found)}
+    return {
+        "kind": each.kind,
+        "place": each.place,
+        "node": node_with_edges(each.graph, each.node),
+        **_cost_at(each.place, found),
+    }
 
 
 def _attribute(each: Attribute) -> dict[str, Any]:
-    return {"name": each.name, "before": each.before, "after": each.after}
+    return {"name": each.name, "before": _value(each.before), "after": _value(each.after)}
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case TensorType():
+            return value.as_json()
+        case Result():
+            return [value.node, value.index]
+        case Initial():
+            return asdict(value)
+        case Record():
+            return [value.name, value.role.name.lower()]
+        case Region():
+            nodes = {"nodes": flat_to_json(value.graph)["nodes"]} if len(value.graph) else {}
+            return {"arguments": [*value.arguments], "results": [*map(_value, value.results)], **nodes}
+        case range():
+            return {"range": [value.start, value.stop]}
+        case tuple() | list():
+            return [*map(_value, value)]
+        case _:
+            return value
 
 
 def _cost_at(place: str, found: Comparison) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from modgraph.inspect.diff.values import Entry
+from modgraph.inspect.diff.values import regions_of
+from modgraph.ir import Graph, Node, Result, ScanNode
 
 
 @dataclass(frozen=True, order=True)
@@ -20,58 +20,57 @@ class Edge:
     index: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Level:
-    """The nodes of one graph by name, sources first; of a region its arguments and results too."""
+    """The nodes of one graph; of a region its arguments and results too.
 
-    entries: Mapping[str, Entry]
+    `place` is what places of its nodes begin with, `scope` what those of owners of weights do: names in a module of a
+    pool are its own, all others the whole model's.
+    """
+
+    graph: Graph
+    place: str = ""
+    scope: str = ""
     arguments: Sequence[str] = ()
-    results: Sequence[Any] = ()
-    sources: dict[str, list[Edge]] = field(init=False)
+    results: Sequence[Result] = ()
 
-    def __post_init__(self) -> None:
-        found = {name: [*_sources(entry)] for name, entry in self.entries.items()}
-        object.__setattr__(self, "sources", found)
+    def inner(self, node: Node) -> list[Level]:
+        """The regions of a node of this level."""
+        places = [f"{self.place}{node.name}/{at}/" for at in range(len(regions_of(node)))]
+        scopes = [self.scope] if isinstance(node, ScanNode) else places
+        return [
+            Level(region.graph, place, scope, region.arguments, region.results)
+            for region, place, scope in zip(regions_of(node), places, scopes, strict=True)
+        ]
 
-    @classmethod
-    def of(cls, nodes: Sequence[Entry]) -> Level:
-        return cls({entry["name"]: entry for entry in nodes})
+    def walk(self) -> Iterator[Level]:
+        """This level and all below it."""
+        yield self
+        for node in self.graph:
+            for level in self.inner(node):
+                yield from level.walk()
 
-    @classmethod
-    def of_region(cls, region: Mapping[str, Any]) -> Level:
-        nodes = {entry["name"]: entry for entry in region["nodes"]}
-        return cls(nodes, region["arguments"], region["results"])
+    @cached_property
+    def sources(self) -> dict[str, list[Edge]]:
+        """What each node reads, sources first."""
+        return {node.name: [*self._sources(node)] for node in self.graph}
 
     @cached_property
     def users(self) -> dict[str, list[Edge]]:
         """What reads each node: the edges as those of the reader, `node` being the reader."""
-        found: dict[str, list[Edge]] = {name: [] for name in self.entries}
+        found: dict[str, list[Edge]] = {name: [] for name in self.sources}
         for name, edges in self.sources.items():
             for edge in edges:
                 found[edge.node].append(Edge(edge.relation, edge.slot, name, edge.index))
         return found
 
-    @cached_property
-    def users_of_owners(self) -> dict[str, list[str]]:
-        """The ops that use weights, by the name of their owner."""
-        found: dict[str, list[str]] = {}
-        for name, entry in self.entries.items():
-            if entry["kind"] == "op":
-                found.setdefault(str(entry.get("owner", name)), []).append(name)
-        return found
-
-    @property
-    def pools(self) -> list[str]:
-        return [name for name, entry in self.entries.items() if entry["kind"] == "pool"]
-
-
-def _sources(entry: Entry) -> Iterator[Edge]:
-    """Slots of a scan and lengths have names that may change: they are known by their place."""
-    by_place = entry["kind"] == "scan"
-    places = {name: str(at) for at, name in enumerate(entry["region"]["arguments"])} if by_place else {}
-    for slot, node, index in entry.get("inputs", ()):
-        yield Edge("inputs", places.get(slot, slot), node, index)
-    for _, node, index in entry.get("lengths", ()):
-        yield Edge("lengths", "", node, index)
-    for role, node in entry.get("uses", {}).items():
-        yield Edge("uses", role, node)
+    def _sources(self, node: Node) -> Iterator[Edge]:
+        """Slots of a scan and lengths have names that may change: they are known by their place."""
+        arguments = node.region.arguments if isinstance(node, ScanNode) else ()
+        places = {name: str(at) for at, name in enumerate(arguments)}
+        for slot, result in self.graph.inputs(node.name).items():
+            yield Edge("inputs", places.get(slot, slot), result.node, result.index)
+        for result in self.graph.lengths(node.name).values():
+            yield Edge("lengths", "", result.node, result.index)
+        for role, used in self.graph.uses(node.name).items():
+            yield Edge("uses", role, used)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
 
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.cost_text import aligned
 from modgraph.inspect.diff.comparison import Comparison, Trained
-from modgraph.inspect.diff.folds import Line, folded, moves_of, starred_keys
-from modgraph.inspect.diff.values import Changed, Diff
+from modgraph.inspect.diff.keys import Item, Line, Move, Say, fold, moves_of
+from modgraph.inspect.diff.told import whole_calls
+from modgraph.inspect.diff.values import Alone, Changed
 from modgraph.inspect.diff.weights import Fate, Weight
-from modgraph.inspect.diff.words import details, shown_node, shown_place, shown_type
+from modgraph.inspect.diff.words import details, shown_node, shown_place, shown_type, words_of
 
 ADDED, REMOVED, CHANGED, MOVED = "+", "−", "~", "→"
 COLOURS = {ADDED: "32", REMOVED: "31", CHANGED: "33", MOVED: "36"}
@@ -33,14 +32,8 @@ def coloured(text: str, colour: str) -> str:
 
 def text_of(found: Comparison, paint: Paint = plain) -> str:
     """The whole, without a trailing newline."""
-    blocks = [
-        _heading(found, paint),
-        _changes(found.told, found.keys, paint),
-        _following(found.told, found.keys, paint),
-        _doubts(found.told, paint),
-        _costs(found),
-        _weights(found),
-    ]
+    blocks = [_heading(found, paint), _changes(found, paint), _following(found, paint), _doubts(found, paint)]
+    blocks += [_costs(found), _weights(found)]
     return "\n\n".join("\n".join(block) for block in map(list, blocks) if block)
 
 
@@ -48,73 +41,75 @@ def _heading(found: Comparison, paint: Paint) -> Iterator[str]:
     names = [f"{side.path} ({side.kind})" for side in (found.before, found.after)]
     yield paint(f"{names[0]} → {names[1]}", BOLD)
     yield from (f"note: {note}" for note in found.notes)
-    for each in _model_lines(found.diff):
-        yield paint(each, DIM)
-    yield summary(found.told)
+    yield from (paint(f"  {each}", DIM) for each in words_of(found.diff.model))
+    yield summary(found)
 
 
-def summary(diff: Diff) -> str:
+def summary(found: Comparison) -> str:
     """How many things differ, in words."""
-    if not diff:
-        return "the architectures are the same"
-    moves = sum(each.count for each in moves_of(diff.moved))
-    counts = {"added": len(diff.added), "removed": len(diff.removed), "changed": len(diff.changed), "moved": moves}
-    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-
-
-def _model_lines(diff: Diff) -> Iterator[str]:
-    """What is no part of the architecture: the name and the parameters of the model."""
-    changes = Changed("model", "", "", diff.model)
-    yield from (f"  {each}" for each in details(changes))
+    diff = found.told
+    counts = {"added": len(diff.added), "removed": len(diff.removed), "changed": len(diff.changed)}
+    told = [f"{count:,} {what}" for what, count in (counts | {"moved": len(diff.moved)}).items() if count]
+    return ", ".join(told) or "the architectures are the same"
 
 
 # ------------------------------------------------------------ what differs
 
 
-def lines_of(diff: Diff, keys: Collection[str] = ()) -> list[Line]:
-    """A line for each thing that differs but for moves, equal ones folded; `keys` are those of families."""
-    changed = [
-        Line(CHANGED, each.kind, shown_place(each.after), tuple(details(each)))
-        for each in diff.changed
-        if not each.follows
-    ]
-    added = [Line(ADDED, each.kind, shown_place(each.place), what=shown_node(each.entry)) for each in diff.added]
-    removed = [Line(REMOVED, each.kind, shown_place(each.place), what=shown_node(each.entry)) for each in diff.removed]
-    return [*chain.from_iterable(folded(lines, keys) for lines in (changed, added, removed))]
+def lines_of(found: Comparison) -> list[Line]:
+    """A line for each thing that differs but for moves, one for all that is the same but for keys."""
+    diff, graphs = found.told, (found.before.graph, found.after.graph)
+    new_calls, added = whole_calls(ADDED, diff.added, *reversed(graphs))
+    old_calls, removed = whole_calls(REMOVED, diff.removed, *graphs)
+    groups = (
+        [_changed(each) for each in diff.changed if not each.follows],
+        [*new_calls, *(_alone(ADDED, each) for each in added)],
+        [*old_calls, *(_alone(REMOVED, each) for each in removed)],
+    )
+    return [line for items in groups for line in fold(items, found.keys)]
 
 
-def _changes(diff: Diff, keys: Collection[str], paint: Paint) -> Iterator[str]:
-    for line in lines_of(diff, keys):
-        yield from _told(line, paint)
-    for move in moves_of(diff.moved):
+def _changed(change: Changed) -> Item:
+    return Item(CHANGED, change.kind, change.after, lambda say: ("", tuple(details(change, say))))
+
+
+def _alone(sign: str, each: Alone) -> Item:
+    return Item(sign, each.kind, each.place, lambda say: (shown_node(each, say), ()))
+
+
+def moves_in(found: Comparison) -> list[Move]:
+    """What has moved, by what it lies below."""
+    return moves_of(found.told.moved, found.keys)
+
+
+def _changes(found: Comparison, paint: Paint) -> Iterator[str]:
+    for line in lines_of(found):
+        what = f"  {line.what}" if line.what else ""
+        place = f"{line.sign} {line.kind} {shown_place(line.place)}{_times(line.count)}"
+        yield paint(place, COLOURS[line.sign]) + paint(what, DIM)
+        yield from (f"    {each}" for each in line.details)
+    for move in moves_in(found):
         many = f" ({_counted(move.count, 'node')})" if move.count > 1 else ""
         yield paint(f"{MOVED} {shown_place(move.before)} → {shown_place(move.after)}{many}", COLOURS[MOVED])
 
 
-def _told(line: Line, paint: Paint) -> Iterator[str]:
-    what = f"  {line.what}" if line.what else ""
-    yield paint(f"{line.sign} {line.kind} {line.place}{_times(line.count)}", COLOURS[line.sign]) + paint(what, DIM)
-    yield from (f"    {each}" for each in line.details)
-
-
-def _following(diff: Diff, keys: Collection[str], paint: Paint) -> Iterator[str]:
-    """Types that are others since what flows in is, alike but for numbers of repeats and keys told once."""
-    changes = Counter(starred_keys(_first_type(each), keys) for each in diff.changed if each.follows)
+def _following(found: Comparison, paint: Paint) -> Iterator[str]:
+    """Types that are others since what flows in is, told once where they are the same but for keys."""
+    changes = Counter(_first_type(each, found.keys.star) for each in found.told.changed if each.follows)
     if changes:
         yield paint(f"types that follow from these ({sum(changes.values()):,}):", DIM)
         yield from _listed(f"  {change}{_times(count)}" for change, count in changes.most_common())
 
 
-def _first_type(change: Changed) -> str:
+def _first_type(change: Changed, say: Say) -> str:
     first = change.attributes[0]
-    types = [shown_type(type_) if type_ is not None else "none" for type_ in (first.before, first.after)]
-    return re.sub(r"(?<=\w)\.\d+(?=\.)", ".*", " → ".join(types))
+    return " → ".join(shown_type(each, say) if each is not None else "none" for each in (first.before, first.after))
 
 
-def _doubts(diff: Diff, paint: Paint) -> Iterator[str]:
-    if diff.doubts:
+def _doubts(found: Comparison, paint: Paint) -> Iterator[str]:
+    if doubts := found.told.doubts:
         yield "removed and added may be the same under another name; if so, say in the model that comes after:"
-        yield from _listed(f"  {each.declaration}" for each in diff.doubts)
+        yield from _listed(f"  {each.declaration}" for each in doubts)
 
 
 def _listed(lines: Iterable[str]) -> Iterator[str]:
@@ -151,7 +146,8 @@ def _weights(found: Comparison) -> Iterator[str]:
     told = [_fate(fate, weights) for fate, weights in fates.items() if weights]
     if found.diff:
         yield f"trained weights: {', '.join(told) or 'there are none'}"
-        yield from _listed(map(_reshaped, folded(map(_line_of, fates[Fate.RESHAPED]), found.keys)))
+        lines = fold(map(_line_of, fates[Fate.RESHAPED]), found.keys)
+        yield from _listed(f"  {line.place}{_times(line.count)}: {line.what}" for line in lines)
     yield from _values(found)
 
 
@@ -159,24 +155,20 @@ def _fate(fate: Fate, weights: list[Weight]) -> str:
     return f"{len(weights):,} {fate} ({_counted(sum(each.count for each in weights), 'value')})"
 
 
-def _line_of(weight: Weight) -> Line:
-    return Line(CHANGED, "weight", weight.name, (", ".join(reshaped_axes(weight)),))
-
-
-def _reshaped(line: Line) -> str:
-    return f"  {line.place}{_times(line.count)}: {', '.join(line.details)}"
+def _line_of(weight: Weight) -> Item:
+    return Item(CHANGED, "weight", weight.name, lambda say: (", ".join(reshaped_axes(weight, say)), ()))
 
 
 def _times(count: int) -> str:
     return f" (× {count})" if count > 1 else ""
 
 
-def reshaped_axes(weight: Weight) -> Iterator[str]:
+def reshaped_axes(weight: Weight, say: Say = str) -> Iterator[str]:
     """The axes that have another length: `expert 6→8`; one without a name by its place, from 0."""
     assert weight.before is not None and weight.after is not None
     for at, (old, new) in enumerate(zip(weight.before.axes, weight.after.axes, strict=True)):
         if old.size != new.size:
-            yield f"{new.name or f'axis {at}'} {old.size}→{new.size}"
+            yield f"{say(new.name) or f'axis {at}'} {old.size}→{new.size}"
 
 
 def _values(found: Comparison) -> Iterator[str]:

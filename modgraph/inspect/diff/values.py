@@ -1,21 +1,29 @@
 """What two graphs differ in, as frozen values.
 
 A place is the name of a node; of one in a region the place of the node that has it, the region's number and the name:
-`expert/0/fc1`. Names that messages show are those after the change, wherever a thing is known by two.
+`expert/0/fc1`. Names are those after the change, wherever a thing is known by two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-Entry = Mapping[str, Any]  # a node as JSON, its edges and regions included
+from modgraph.declare import Declaration
+from modgraph.ir import DecisionNode, Graph, Node, OpNode, OutputNode, PoolNode, Region, RouterNode, ScanNode
+from modgraph.routers import RouterFacts, RouterText
+
+Facts = dict[str, Any]
+
+PLAIN = ("initial", "frozen", "size", "grown", "shares", "inside", "lowering", "carried", "records")
+OUTPUT = "output."  # what the name of an output begins with in a spec; its label follows
+EMPTY = Graph("")
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """One fact of a node before and after, as JSON values; None where there is none."""
+    """One fact of a node before and after; None where there is none."""
 
     name: str
     before: Any
@@ -24,14 +32,18 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Alone:
-    """A node that one of the graphs has and the other has not."""
+    """A node that one of the graphs has and the other has not, and the graph that it stands in."""
 
     place: str
-    entry: Entry
+    graph: Graph
+
+    @property
+    def node(self) -> Node:
+        return self.graph[self.place.rpartition("/")[2]]
 
     @property
     def kind(self) -> str:
-        return str(self.entry["kind"])
+        return self.node.kind
 
 
 class Added(Alone):
@@ -53,18 +65,25 @@ class Moved:
 
 @dataclass(frozen=True)
 class Changed:
-    """A node that is there before and after, and what is not the same of it."""
+    """A node that is there before and after, and what is not the same of it; `graph` is the one that it stands in
+    after."""
 
     kind: str
     before: str
     after: str
     attributes: tuple[Attribute, ...]
+    graph: Graph
+
+    @cached_property
+    def names(self) -> set[str]:
+        """The names of what differs."""
+        return {each.name for each in self.attributes}
 
     @property
     def follows(self) -> bool:
         """Whether its types alone are others: they follow from what flows in."""
         made = self.kind in ("op", "route", "scan") or (self.kind == "input" and "/" in self.after)
-        return made and all(each.name.startswith("types.") for each in self.attributes)
+        return made and all(name.startswith("types.") for name in self.names)
 
 
 @dataclass(frozen=True)
@@ -101,3 +120,75 @@ class Diff:
     def __bool__(self) -> bool:
         """Whether the graphs are different."""
         return bool(self.added or self.removed or self.moved or self.changed)
+
+
+# ------------------------------------------------------------ facts
+
+
+def facts_of(graph: Graph, name: str, shared: int) -> Facts:
+    """What can be compared of a node, by dotted names; settings at their defaults too. Of its regions the first
+    `shared` are compared by themselves: their nodes are left out."""
+    node = graph[name]
+    facts = _declared(node) | {
+        key: value for key in PLAIN if (value := getattr(node, key, None)) or (key == "carried" and hasattr(node, key))
+    }
+    facts |= {f"types.{at}": type_ for at, type_ in enumerate(node.types)}
+    facts |= {f"settings.{key}": value for key, value in _settings(node).items()}
+    if isinstance(node, DecisionNode):
+        default = vars(RouterFacts())
+        facts |= {f"facts.{key}": value for key, value in vars(node.facts).items() if value != default[key]}
+        facts |= {"rounds": node.rounds} if node.rounds > 1 else {}
+    facts |= {"owner": node.owner} if isinstance(node, OpNode) else {}
+    facts |= {"label": node.label} if isinstance(node, OutputNode) and node.name != OUTPUT + node.label else {}
+    for relation, edges in (("inputs", graph.inputs(name)), ("lengths", graph.lengths(name))):
+        facts |= {relation: tuple(edges)} if edges else {}
+        facts |= {f"{relation}.{slot}": source for slot, source in edges.items()}
+    facts |= {f"uses.{role}": used for role, used in graph.uses(name).items()}
+    for at, region in enumerate(regions_of(node)):
+        facts[f"regions.{at}"] = region if at >= shared else replace(region, graph=EMPTY)
+    return facts
+
+
+def differences(before: Facts, after: Facts) -> tuple[Attribute, ...]:
+    """The facts that are not the same."""
+    pairs = ((name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after]))
+    return tuple(
+        Attribute(name, old, new)
+        for name, old, new in pairs
+        if old != new or type(old) is not type(new)  # 0 equals 0.0 and false
+    )
+
+
+def declaration_of(node: Node) -> Declaration | RouterText | None:
+    """The op or router of a node."""
+    return node.op if isinstance(node, OpNode) else node.router if isinstance(node, RouterNode) else None
+
+
+def _declared(node: Node) -> Facts:
+    declared = declaration_of(node)
+    if isinstance(declared, RouterText):
+        texts = {"text": declared.name, "given": declared.given, "defaults": declared.defaults}
+        return {name: value for name, value in texts.items() if value}
+    return {} if declared is None else {"is": declared.name}
+
+
+def _settings(node: Node) -> Facts:
+    declared = declaration_of(node)
+    names = declared.settings() if isinstance(declared, Declaration) else ()
+    return {name: getattr(declared, name) for name in names}
+
+
+def regions_of(node: Node) -> tuple[Region, ...]:
+    return node.regions if isinstance(node, PoolNode) else (node.region,) if isinstance(node, ScanNode) else ()
+
+
+def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
+    if isinstance(node, PoolNode):
+        return replace(node, regions=regions)
+    return replace(node, region=regions[0]) if isinstance(node, ScanNode) else node
+
+
+def model_of(graph: Graph) -> Facts:
+    """What is no part of a graph's identity."""
+    parameters = {f"parameters.{name}": value for name, value in graph.parameters.items()}
+    return {"name": graph.name, **parameters, "inputs": (*graph.input_types,)}

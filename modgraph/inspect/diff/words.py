@@ -1,18 +1,22 @@
-"""The facts of nodes in words."""
+"""The facts of nodes in words. `say` says how a name is written: as it is, or with a star for a key."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from modgraph.declare import Initial, shown_value
-from modgraph.inspect.diff.values import Attribute, Changed, Entry
-from modgraph.ir.stored import type_of
+from modgraph.declare import Declaration, Record, shown_value
+from modgraph.inspect.diff.keys import Say
+from modgraph.inspect.diff.values import Alone, Attribute, Changed, declaration_of
+from modgraph.ir import Node, OpNode, PoolNode, Region, Result, rename_axes
+from modgraph.routers import RouterText
+from modgraph.types import TensorType
 
 NOTHING = "none"
 WRITTEN = {"text", "given", "defaults"}  # of a router that is written in the language
 DIGITS = 6  # of a number that a line shows
 NAMES = {"owner": "weights", "is": "is", "initial": "start", "shares": "axis of"}
+LISTS = {"inputs": "order of what it reads", "lengths": "order of lengths"}
 
 
 def shown_place(place: str) -> str:
@@ -25,47 +29,47 @@ def shown_place(place: str) -> str:
     return "".join(told) + name
 
 
-def shown_node(entry: Entry) -> str:
+def shown_node(each: Alone, say: Say = str) -> str:
     """What an added or removed node is: its op or router with settings, how many modules, its type."""
-    types = [shown_type(type_) for type_ in entry["types"][:1]]
-    return f"{_content(entry)}{': ' * bool(types)}{', '.join(types)}"
+    types = [shown_type(type_, say) for type_ in each.node.types[:1]]
+    return f"{_content(each.node, each.graph.uses(each.node.name), say)}{': ' * bool(types)}{', '.join(types)}"
 
 
-def _content(entry: Entry) -> str:
-    match entry["kind"]:
-        case "op" | "router":
-            return shown_declaration(entry)
-        case "pool":
-            inside = [f"{each['is']}" for each in entry["regions"][0]["nodes"] if "is" in each]
-            return f"{entry['size']} modules of {' → '.join(inside) or 'nothing'}"
-        case "route" | "decision" | "growth":
-            return f"{entry['uses']['pool']} by {entry['uses']['router']}"
-        case _:
-            return ""
+def _content(node: Node, uses: Mapping[str, str], say: Say) -> str:
+    declared = declaration_of(node)
+    if isinstance(declared, RouterText):
+        return _use(declared.name, dict(declared.given), {})
+    if isinstance(declared, Declaration):
+        given = ", ".join(f"{name}={_constant(value, say)}" for name, value in declared.values().items())
+        return f"{declared.name}({given})" if given else declared.name
+    if isinstance(node, PoolNode):
+        inside = [each.op.name for each in node.region(0).graph.of_kind(OpNode)]
+        return f"{node.size} modules of {' → '.join(inside) or 'nothing'}"
+    return f"{say(uses['pool'])} by {say(uses['router'])}" if uses else ""
 
 
-def shown_declaration(entry: Entry) -> str:
-    if "text" in entry:
-        return _use(entry["text"], dict(entry.get("given", ())), {})
-    given = ", ".join(f"{name}={_constant(value)}" for name, value in entry["settings"].items())
-    return f"{entry['is']}({given})" if given else str(entry["is"])
+def details(change: Changed, say: Say = str) -> Iterator[str]:
+    """What differs of a node, a line for each."""
+    return words_of(change.attributes, say)
 
 
-def details(change: Changed) -> Iterator[str]:
-    """The attributes of a change, one a line. Where what it is has changed, settings that only one of both has are
-    told with it; the order of slots only where nothing else tells it."""
-    names = {each.name for each in change.attributes}
+def words_of(attributes: tuple[Attribute, ...], say: Say = str) -> Iterator[str]:
+    """Attributes, one a line. Where what it is has changed, settings that only one of both has are told with it; the
+    order of slots only where nothing else tells it."""
+    names = {each.name for each in attributes}
     if names & WRITTEN:
-        yield from _of_definition({each.name: each for each in change.attributes})
-    for each in change.attributes:
+        yield from _of_definition({each.name: each for each in attributes})
+    for each in attributes:
         if each.name in WRITTEN:
             continue
-        if each.name in ("inputs", "lengths") and any(name.startswith(f"{each.name}.") for name in names):
+        if each.name in LISTS and any(name.startswith(f"{each.name}.") for name in names):
             continue
         if each.name == "is":
-            yield f"{_declaration(change, each.before, 'before')} → {_declaration(change, each.after, 'after')}"
+            sides = (_declaration(attributes, getattr(each, side), side, say) for side in ("before", "after"))
+            yield " → ".join(sides)
         elif not ("is" in names and each.name.startswith("settings.") and None in (each.before, each.after)):
-            yield f"{_name(each.name)}: {_value(each.name, each.before)} → {_value(each.name, each.after)}"
+            values = (_value(each.name, value, say) for value in (each.before, each.after))
+            yield f"{_name(each.name)}: {' → '.join(values)}"
 
 
 def _of_definition(attributes: Mapping[str, Attribute]) -> Iterator[str]:
@@ -92,16 +96,16 @@ def _use(definition: str, own: Mapping[str, str], others: Mapping[str, str]) -> 
 def _number(written: str) -> str:
     """An argument, a number to a few digits."""
     try:
-        return _constant(float(written)) if "." in written else written
+        return _constant(float(written), str) if "." in written else written
     except ValueError:
         return written
 
 
-def _declaration(change: Changed, declared: str, side: str) -> str:
+def _declaration(attributes: tuple[Attribute, ...], declared: str, side: str, say: Say) -> str:
     """An op or router with the settings that only it has."""
-    settings = [each for each in change.attributes if each.name.startswith("settings.")]
+    settings = [each for each in attributes if each.name.startswith("settings.")]
     own = [each for each in settings if None in (each.before, each.after) and getattr(each, side) is not None]
-    given = ", ".join(f"{_name(each.name)}={_constant(getattr(each, side))}" for each in own)
+    given = ", ".join(f"{_name(each.name)}={_constant(getattr(each, side), say)}" for each in own)
     return f"{declared}({given})" if given else declared
 
 
@@ -112,55 +116,51 @@ def _name(name: str) -> str:
             return "type" if rest == "0" else f"type of result {rest}"
         case "settings" | "uses" | "parameters" | "facts":
             return rest
-        case "inputs":
-            return f"reads {rest}" if rest else "order of what it reads"
-        case "lengths":
-            return f"told the length of {rest}" if rest else "order of lengths"
+        case "inputs" | "lengths":
+            return LISTS[head] if not rest else f"reads {rest}" if head == "inputs" else f"told the length of {rest}"
         case "regions":
             return f"module {rest}"
         case _:
             return NAMES.get(name, name)
 
 
-def _value(name: str, value: Any) -> str:
-    head, _, rest = name.partition(".")
-    match head:
-        case "frozen":
+def _value(name: str, value: Any, say: Say) -> str:
+    match value:
+        case _ if name == "frozen":
             return "yes" if value else "no"
-        case _ if value is None:
+        case None:
             return NOTHING
-        case "types":
-            return shown_type(value)
-        case "inputs" | "lengths" if rest:
-            return shown_source(value)
-        case "initial":
-            return str(Initial(value["kind"], value["scale"]))
-        case "regions":
-            return f"{', '.join(value['arguments'])} → {', '.join(map(shown_source, value['results']))}"
-        case "settings" | "parameters" | "facts":
-            return _constant(value)
-        case "records":
-            return ", ".join(f"{name}: {role}" for name, role in value)
-        case "inputs" | "lengths":
+        case TensorType():
+            return shown_type(value, say)
+        case Result():
+            return shown_source(value, say)
+        case Region():
+            results = ", ".join(shown_source(each, say) for each in value.results)
+            return f"{', '.join(value.arguments)} → {results}"
+        case (Record(), *_):
+            return ", ".join(f"{each.name}: {each.role.name.lower()}" for each in value)
+        case _ if name in LISTS:
             return ", ".join(value)
+        case str() if not name.startswith(("settings", "parameters", "facts")):
+            return say(value)
+        case int() | float() | str() | tuple() | list() | range():
+            return _constant(value, say)
         case _:
             return str(value)
 
 
-def shown_type(type_: Any) -> str:
-    return str(type_of(type_))
+def shown_type(type_: TensorType, say: Say = str) -> str:
+    return str(rename_axes(type_, say))
 
 
-def shown_source(source: Any) -> str:
+def shown_source(source: Result, say: Say) -> str:
     """What is read: a node, and which of its results where that is not its value."""
-    name, index = source
-    return f"{name}:{index}" if index else str(name)
+    return str(Result(say(source.node), source.index))
 
 
-def _constant(value: Any) -> str:
-    if isinstance(value, Mapping):
-        start, stop = value["range"]
-        return f"{start}..{stop}"
+def _constant(value: Any, say: Say) -> str:
     if isinstance(value, float):
         return repr(value) if float(f"{value:.{DIGITS}g}") == value else f"≈{value:.{DIGITS}g}"
-    return f"[{', '.join(map(_constant, value))}]" if isinstance(value, list) else shown_value(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_constant(each, say) for each in value)}]"
+    return shown_value(say(value) if isinstance(value, str) else value)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.inspect.diff import Fate, applied, compare, weights_after
-from modgraph.inspect.diff.bodies import without_bodies
-from modgraph.inspect.diff.folds import Line, Move, folded, moves_of
+from modgraph.inspect.diff.keys import Item, Keys, Move, fold, moves_of
+from modgraph.inspect.diff.told import without_bodies
 from modgraph.inspect.diff.words import details
 from modgraph.ir import Graph, from_json, to_json, weights_of
 from modgraph.program import loads
@@ -135,9 +135,10 @@ def test_names_that_go_round_are_moves() -> None:
 
 def test_a_repeat_that_begins_later_is_one_move() -> None:
     text = "y = x repeat blocks[i] in {} {{ y = y + (y -> linear(4) -> relu) }}"
-    diff = compare(spec(text.format("0..6")), spec(text.format("1..7")))
+    graphs = spec(text.format("0..6")), spec(text.format("1..7"))
+    diff = compare(*graphs)
     assert not (diff.added or diff.removed or diff.changed)
-    assert moves_of(diff.moved) == [Move("blocks.0-5", "blocks.1-6", 18)]
+    assert moves_of(diff.moved, Keys(*graphs)) == [Move("blocks.0-5", "blocks.1-6", 18)]
 
 
 def test_a_renamed_pool_is_one_move_with_its_router_changed() -> None:
@@ -198,12 +199,29 @@ def test_a_declared_move_of_a_module_goes_for_its_weights() -> None:
     assert {each.fate for each in weights_after(diff, before, after)} == {Fate.RESHAPED}
 
 
-def test_keys_of_a_family_are_told_as_one() -> None:
-    places = [(f"{name}.{at}.{key}.linear", f"reads {name}.{key}") for key in "ab" for name in "xy" for at in (0, 1)]
-    lines = [Line("+", "op", place, (read,)) for place, read in places]
-    told = folded(lines, ["a", "b"])
-    assert [(line.place, line.count, line.details) for line in told] == [
-        ("x.{0, 1}.{a, b}.linear", 4, ("reads x.*",)),
-        ("y.{0, 1}.{a, b}.linear", 4, ("reads y.*",)),
+def test_a_block_is_found_again_by_its_definition() -> None:
+    text = "block {0}(d) {{ input x: float[d] y = x -> linear(8) -> relu -> linear(d) -> {2} output y }} model m() {{ "
+    text += "input x: float[4] y = x {1} y = y -> {0}(4) -> {0}(4) output y }}"
+    before = loads(text.format("ffn", "-> linear(4)", "tanh")).ir
+    renamed = compare(before, loads(text.format("mlp", "-> relu", "tanh")).ir)
+    assert ("y2.ffn.y.linear", "y2.mlp.y.linear") in pairs(renamed.moved), "equal content, elsewhere"
+    similar = compare(before, after := loads(text.format("mlp", "-> linear(4)", "gelu")).ir)
+    assert ("y2.ffn.y.linear2", "y2.mlp.y.linear2") in pairs(similar.moved), "most of the content"
+    assert not any(each.kind == "op" and "linear" in each.place for each in (*similar.added, *similar.removed))
+    assert applied(similar, before).hash() == after.hash()
+
+
+def test_what_is_the_same_but_for_keys_is_told_once() -> None:
+    loops = 'repeat t in ["a", "b"] { h[t] = x repeat i in 0..3 { h[t] = h[t] -> linear(4) } }'
+    graph = spec(f'{loops} y = h["a"] + h["b"]')
+    places = [node.name for node in graph if node.kind == "op" and "linear" in node.name]
+    read = {place: graph.inputs(place)["x"].node for place in places}
+
+    def item(place: str) -> Item:
+        return Item("+", "op", place, lambda say: (say(read[place]), ()))
+
+    lines = fold(map(item, places), Keys(graph))
+    assert [(line.place, line.count, line.what) for line in lines] == [
+        ("t.{a, b}.i.0.h.*.linear", 2, "x"),
+        ("t.{a, b}.i.{1, 2}.h.*.linear", 4, "t.*.i[-1].h.*.linear"),
     ]
-    assert len(folded(lines)) == 4
