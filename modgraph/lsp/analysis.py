@@ -7,8 +7,8 @@ from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Report, Source, Span
 from modgraph.elaboration import elaborate, elaborate_blocks
-from modgraph.syntax import ast, parse
-from modgraph.syntax.tokens import PlacedToken, tokens
+from modgraph.syntax import ast, parse, words_of
+from modgraph.syntax.tokens import PlacedToken
 
 
 @dataclass(frozen=True)
@@ -45,5 +45,5 @@ def analyse(source: Source) -> Analysis:
         elaborate(file, {}, report, observe)
     elif file is not None:
         elaborate_blocks(file, report, observe)
-    found = tuple(tokens(source, Report()))
+    found = tuple(words_of(source))
     return Analysis(source, found, file, tuple(report.in_order()), tuple(values))

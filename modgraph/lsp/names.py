@@ -7,8 +7,8 @@ from pathlib import Path
 
 from modgraph.diagnostics import Report, Source
 from modgraph.elaboration import resolved
-from modgraph.syntax import read
-from modgraph.syntax.tokens import PlacedToken, tokens
+from modgraph.syntax import read, words_of
+from modgraph.syntax.tokens import PlacedToken
 
 CALLABLE = ("MODULE", "TOKENIZER", "POOL", "BLOCK")
 DECLARING = (*CALLABLE, "ROUTER", "INPUT", "TARGET")
@@ -73,6 +73,6 @@ def _imported(name: str, source: Source, found: Sequence[PlacedToken]) -> Iterat
             names = []
         if token.type == "STRING" and name in names:
             other = read(resolved(Path(source.name).parent / str(token)[1:-1]), Report())
-            yield () if other is None else tuple(tokens(other, Report()))
+            yield () if other is None else tuple(words_of(other))
             return
         names.append(str(token))

@@ -1,6 +1,6 @@
 """From text to syntax tree."""
 
 from modgraph.syntax import ast
-from modgraph.syntax.parse import keywords, parse, read
+from modgraph.syntax.parse import keywords, parse, read, words_of
 
-__all__ = ["ast", "keywords", "parse", "read"]
+__all__ = ["ast", "keywords", "parse", "read", "words_of"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from modgraph.diagnostics import Report, Source
 from modgraph.syntax import ast
-from modgraph.syntax.parse import parse
-from modgraph.syntax.tokens import PlacedToken, tokens
+from modgraph.syntax.parse import parse, words_of
+from modgraph.syntax.tokens import PlacedToken
 
 WIDTH = 110
 INDENT = 2
@@ -33,8 +33,7 @@ def format_source(source: Source, report: Report) -> str | None:
     file = parse(source, report)
     if file is None:
         return None
-    stream = list(tokens(source, Report()))
-    return "\n".join(_Layout(source.text, stream, _starts(file)).lines()) + "\n"
+    return "\n".join(_Layout(source.text, words_of(source), _starts(file)).lines()) + "\n"
 
 
 def _starts(file: ast.File) -> set[int]:

@@ -62,6 +62,13 @@ def parse(source: Source, report: Report) -> ast.File | None:
     return file
 
 
+def words_of(source: Source) -> list[PlacedToken]:
+    """The tokens of a text, mistakes in it or not."""
+    stream = list(tokens(source, Report()))
+    Recovery(source, Report()).run(stream)
+    return stream
+
+
 def _bounded(source: Source, report: Report) -> list[PlacedToken] | None:
     """The tokens of a text, or None where there are too many or brackets are nested too deep, which is told."""
     stream: list[PlacedToken] = []

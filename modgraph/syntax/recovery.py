@@ -20,11 +20,12 @@ from modgraph.syntax.errors import StrayCharacter, TooDeep, UnexpectedText
 from modgraph.syntax.expected import DEFINITION_KEYWORDS, STATEMENT_KEYWORDS, expected
 from modgraph.syntax.limits import PARSER_STACK, REPORTED_SYNTAX_ERRORS, TREE_DEPTH
 from modgraph.syntax.tables import language
-from modgraph.syntax.tokens import PlacedToken
+from modgraph.syntax.tokens import SOFT, PlacedToken
 
 NAME_FOLLOWS = frozenset("INPUT TARGET TOKENIZER MODULE POOL ROUTER MODEL BLOCK REPEAT FOR BY AS DOT".split())
 FOLLOWS_NAME = frozenset("EQUAL COLON ARROW COMMA RPAR RSQB LSQB".split())
 KEYWORDS = STATEMENT_KEYWORDS | DEFINITION_KEYWORDS
+PATH = frozenset(("MOVED", "ARROW", "DOT"))  # in a path, a keyword is part of a name
 NEIGHBOURS = 6  # tokens before a mistake that say what was meant
 
 
@@ -43,10 +44,15 @@ class Recovery:
         self.strays = [span.start for span in strays if span is not None and span.source is source]
 
     def run(self, stream: list[PlacedToken]) -> ast.File | None:
+        """The tree of some tokens, which learn on the way which of them are names."""
         self.stream, at = stream, 0
         while at < len(stream):
-            token, self.at = stream[at], at
-            before = self._stacks() if token.type in KEYWORDS else self.checkpoints[-1]
+            self.at = at
+            if stream[at].type in SOFT and not self._is_keyword(at):
+                stream[at] = stream[at].as_name()
+            token = stream[at]
+            begins = token.type in KEYWORDS and self.last not in PATH
+            before = self._stacks() if begins else self.checkpoints[-1]
             if len(before[0]) > PARSER_STACK:
                 self.report.add(TooDeep(span=token.span, what="this is", limit=TREE_DEPTH))
                 return None
@@ -68,6 +74,10 @@ class Recovery:
     def before(self) -> tuple[PlacedToken, ...]:
         """What stands before the token at hand."""
         return tuple(self.stream[max(0, self.at - NEIGHBOURS) : self.at])
+
+    @property
+    def last(self) -> str:
+        return self.stream[self.at - 1].type if self.at else ""
 
     @property
     def after(self) -> PlacedToken | None:
@@ -94,11 +104,17 @@ class Recovery:
 
     def _is_misused_word(self, token: PlacedToken) -> bool:
         """A reserved word where a name must stand, and no statement's beginning: read it as that name and go on."""
-        last = self.before[-1].type if self.before else ""
         following = self.after.type if self.after is not None else ""
         begins = token.type in STATEMENT_KEYWORDS and following == "NAME"
-        as_name = (last in NAME_FOLLOWS and not begins) or following in FOLLOWS_NAME
+        as_name = (self.last in NAME_FOLLOWS and not begins) or following in FOLLOWS_NAME
         return as_name and token.isalpha() and token.type != "NAME" and self._accepts("NAME")
+
+    def _is_keyword(self, at: int) -> bool:
+        """Whether a word that may be a name is none: no name can stand here, or none before the next token."""
+        kinds = [each.type for each in self.stream[at : at + 2]]
+        following = [kinds[1:], ["NAME"]] if kinds[-1] in SOFT else [kinds[1:]]
+        goes_on = any(self._accepts(kinds[0], *each) and not self._accepts("NAME", *each) for each in following)
+        return goes_on or not self._accepts("NAME")
 
     def _resume(self, stream: list[PlacedToken], at: int) -> int:
         """Go back to the last checkpoint, and on in the text to where it can continue."""
@@ -110,7 +126,7 @@ class Recovery:
             if kind in DEFINITION_KEYWORDS or (kind in STATEMENT_KEYWORDS and opened <= 0) or opened < 0:
                 if kind not in DEFINITION_KEYWORDS and self._accepts("$END"):
                     continue
-                if self._accepts(kind):
+                if self._is_keyword(later) if kind in SOFT else self._accepts(kind):
                     return later
         return len(stream)
 
@@ -134,16 +150,20 @@ class Recovery:
     def _restore(self, stacks: tuple[list[Any], list[Any]]) -> None:
         self.parser.state_stack[:], self.parser.value_stack[:] = stacks
 
-    def _accepts(self, kind: str) -> bool:
-        """Whether the parser would go on at such a token: it ends with a shift, whatever is reduced before."""
+    def _accepts(self, *kinds: str) -> bool:
+        """Whether the parser would go on at such tokens: each ends with a shift, whatever is reduced before."""
         conf = self.parser.parse_conf
-        states, last = conf.states, list(self.parser.state_stack)
-        while last[-1] != conf.end_state:
-            action, argument = states[last[-1]].get(kind, (None, None))
-            if action is None or action is Shift:
-                return action is Shift
-            del last[len(last) - len(argument.expansion) :]
-            last.append(states[last[-1]][argument.origin.name][1])
+        states, stack = conf.states, list(self.parser.state_stack)
+        for kind in kinds:
+            while stack[-1] != conf.end_state:
+                action, argument = states[stack[-1]].get(kind, (None, None))
+                if action is None:
+                    return False
+                if action is Shift:
+                    stack.append(argument)
+                    break
+                del stack[len(stack) - len(argument.expansion) :]
+                stack.append(states[stack[-1]][argument.origin.name][1])
         return True
 
     def _end(self) -> PlacedToken:

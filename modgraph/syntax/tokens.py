@@ -33,58 +33,11 @@ class PlacedToken(str):
         return PlacedToken.of("NAME", str(self), self.span)
 
 
-ENDS = frozenset("NAME INTEGER DECIMAL STRING TRUE FALSE RPAR RSQB LBRACE RBRACE".split())  # what a statement follows
-COMPLETE = frozenset("NAME RPAR RSQB".split())  # what a value ends with
-WORDS = frozenset(
-    "CONSTANT NEXT RECORD REQUIRE STATE WEIGHT".split()
-)  # what a statement may begin with, and a name may be
-NAMES = WORDS | frozenset("NAME MOVED OVER WHERE".split())  # a name, or a word that may be one
-AXIS = NAMES | frozenset("STRING MINUS INTEGER DECIMAL".split())  # what the name of an axis begins with
-IN_PATH = frozenset("MOVED NAME DOT INTEGER DECIMAL ARROW".split())
-HEADS = frozenset(("OUTPUT", "LOSS"))  # what names of nodes may begin with, though they are reserved
+SOFT = frozenset("CONSTANT MOVED NEXT OVER RECORD REQUIRE STATE WEIGHT WHERE".split())  # names where one may stand
 
 
 def tokens(source: Source, report: Report) -> Iterator[PlacedToken]:
-    """The tokens of a text, stray characters reported; it ends where there are too many of them.
-
-    `moved`, `record`, `require`, `weight`, `constant`, `state` and `next` are keywords where a statement may begin and
-    a name follows, as in no other one (or `not` behind `require`); `over` behind something complete, with an axis
-    behind it, which no name could stand between; `where` behind the condition of `grow … when`.
-    """
-    before, declares, grows = "", False, False
-    for token, following in _with_next(_cut(source, report)):
-        match token.type:
-            case "MOVED":
-                keyword = before in ENDS and (following in NAMES or following in HEADS)
-            case kind if kind in WORDS:
-                keyword = before in ENDS and (following in NAMES or (kind, following) == ("REQUIRE", "NOT"))
-            case "OVER":
-                keyword = before in COMPLETE and following in AXIS
-            case "WHERE":
-                keyword = grows and before in ENDS
-            case "OUTPUT" | "LOSS":
-                keyword = not (declares and following == "DOT")
-            case _:
-                keyword = True
-        token = token if keyword else token.as_name()
-        grows = token.type == "WHEN" or (grows and token.type != "WHERE")
-        declares = token.type == "MOVED" or (declares and token.type in IN_PATH)
-        before = token.type
-        yield token
-
-
-def _with_next(found: Iterator[PlacedToken]) -> Iterator[tuple[PlacedToken, str]]:
-    """Tokens, each with the kind of the next."""
-    last = next(found, None)
-    for token in found:
-        assert last is not None
-        yield last, token.type
-        last = token
-    if last is not None:
-        yield last, ""
-
-
-def _cut(source: Source, report: Report) -> Iterator[PlacedToken]:
+    """The tokens of a text, stray characters reported; it ends where there are too many of them."""
     pattern, words, ignored = _terminals()
     text = source.text
     at = strays = 0
