@@ -125,13 +125,3 @@ class Report:
     @property
     def warnings(self) -> list[Diagnostic]:
         return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "warning"]
-
-
-class ModgraphError(Exception):
-    """Raised by the Python interface when the input is at fault; carries every message of the run."""
-
-    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
-        from modgraph.diagnostics.render import render_all
-
-        self.diagnostics = tuple(diagnostics)
-        super().__init__("\n" + render_all(self.diagnostics))

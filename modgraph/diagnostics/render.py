@@ -34,6 +34,14 @@ def render_all(diagnostics: Iterable[Diagnostic]) -> str:
     return "\n\n".join([*map(render, found), ", ".join(counts)])
 
 
+class ModgraphError(Exception):
+    """Raised by the Python interface when the input is at fault; carries every message of the run."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n" + render_all(self.diagnostics))
+
+
 def _counts(errors: int, warnings: int) -> list[tuple[int, str]]:
     return [(n, word) for n, word in ((errors, "error"), (warnings, "warning")) if n]
 

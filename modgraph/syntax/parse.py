@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from modgraph.diagnostics import Report, Source, Span
+from modgraph.diagnostics import Report, Source, Span, closest, listed
 from modgraph.files import open_file, reason_of
 from modgraph.syntax import ast
 from modgraph.syntax.errors import (
@@ -105,8 +105,6 @@ def _unreadable(content: bytes) -> str | None:
 
 def _neighbours(path: Path) -> str:
     """Specs that a misspelt path, or a folder, may have meant."""
-    from modgraph.diagnostics import closest, listed
-
     try:
         if path.is_dir():
             names = sorted(str(entry) for entry in path.glob("*.mod"))
