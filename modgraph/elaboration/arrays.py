@@ -15,6 +15,7 @@ from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, OpNode, Result
+from modgraph.ir.learnt import ruled_states
 from modgraph.ops.array import Constant, NextState, State
 from modgraph.ops.parameter import Parameter
 from modgraph.syntax import ast
@@ -83,7 +84,7 @@ def elaborate_next(statement: ast.Next, site: Site) -> None:
         found = "not declared" if state is None else described(state)
         site.tell(errors.NoState(span=statement.name_span, name=statement.name, found=found))
         return
-    if owner in _moved(site.graph):
+    if owner in {state.owner for _, state in ruled_states(site.graph)}:
         site.tell(errors.TwoNexts(span=statement.span, name=owner))
         return
     apply_op(OpUse(NextState()), (state, value), statement.span, inside)
@@ -141,10 +142,4 @@ def _flat(value: Any) -> list[Any]:
 def _owner(value: Any, graph: Graph) -> str | None:
     """What the weight of a state is called after, if a value is one."""
     node = graph[value.result.node] if isinstance(value, Tensor) and value.result.node in graph else None
-    return node.owner if isinstance(node, OpNode) and node.op.remembers else None
-
-
-def _moved(graph: Graph) -> set[str]:
-    """The states that have a rule."""
-    sources = [graph.inputs(node.name)["state"] for node in graph.of_kind(OpNode) if node.op.moves_state]
-    return {node.owner for source in sources if isinstance(node := graph[source.node], OpNode)}
+    return node.owner if isinstance(node, OpNode) and isinstance(node.op, State) else None

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from modgraph.diagnostics import Note, Report
 from modgraph.elaboration import errors
 from modgraph.ir import Graph, OpNode, PoolNode, Result
+from modgraph.ops.activation import Sigmoid
+from modgraph.ops.along_axis import Softmax
+from modgraph.ops.choice import MaskedSoftmax
 from modgraph.ops.zeros import ANYWHERE
 from modgraph.routers.prelude import is_prelude
 from modgraph.types import Axis
+
+NORMALISE = Softmax | MaskedSoftmax
 
 
 def find_probabilities(graph: Graph, report: Report) -> None:
@@ -20,7 +25,7 @@ def find_probabilities(graph: Graph, report: Report) -> None:
             made = _find_bounded(node, each)
             if made is not None and not (node.span is not None and is_prelude(node.span.source)):
                 notes = (Note(text="made here", span=made.span),)
-                way_out = f"leave {made.op.name} out" + (", or write log_softmax" if made.op.normalises else "")
+                way_out = f"leave {made.op.name} out" + ", or write log_softmax" * isinstance(made.op, NORMALISE)
                 facts = {"op": node.op.name, "made": made.op.name, "way_out": way_out}
                 report.add(errors.NoLogits(span=node.span, notes=notes, **facts))
 
@@ -43,7 +48,7 @@ def _find_bounded(node: OpNode, graph: Graph) -> OpNode | None:
     made = _find_source(result, graph)
     if made is None:
         return None
-    if made.op.normalises:
+    if isinstance(made.op, NORMALISE):
         return made if graph.type_of(Result(made.name)).shape[_position(made, graph)] == axis else None
     return made if node.op.objective else None
 
@@ -58,7 +63,7 @@ def _position(node: OpNode, graph: Graph) -> int:
 def _find_source(result: Result, graph: Graph) -> OpNode | None:
     """The op that bounds or normalises a value, behind ops that only move axes or drop numbers."""
     node = graph[result.node]
-    while isinstance(node, OpNode) and not (node.op.normalises or node.op.squashes):
+    while isinstance(node, OpNode) and not isinstance(node.op, NORMALISE | Sigmoid):
         inputs = [*graph.inputs(node.name).values()]
         moves = len(inputs) == 1 and node.op.propagate_choices(graph.signature(node), (ANYWHERE,)) is not None
         if not (moves or node.op.narrows or node.op.name in ("identity", "dropout")):

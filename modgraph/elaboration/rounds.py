@@ -19,6 +19,7 @@ from modgraph.elaboration.sparsity import support_of
 from modgraph.ir import Call, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
 from modgraph.ir.relative import Naming, rename_axes
 from modgraph.ir.rename import rename
+from modgraph.ops.array import NextState, State
 from modgraph.syntax import ast
 
 SIMPLE = (ast.Binding, ast.If, ast.Frozen, ast.Module, ast.Pool, ast.Router, ast.Loss, ast.WeightOf, ast.ConstantOf)
@@ -142,7 +143,7 @@ def _stands_in(node: Node, call: Call) -> bool:
 
 
 def _can_be_copied(node: Node) -> bool:
-    return isinstance(node, KINDS) and not (isinstance(node, OpNode) and (node.op.moves_state or node.op.remembers))
+    return isinstance(node, KINDS) and not (isinstance(node, OpNode) and isinstance(node.op, State | NextState))
 
 
 def _reads_known(found: Round, site: Site) -> bool:

@@ -12,6 +12,7 @@ from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
 from modgraph.ops.arithmetic import Subtract
+from modgraph.ops.choice import StraightThrough
 from modgraph.ops.zeros import ANYWHERE, Bound, move_bound
 from modgraph.types import Axis, TensorType, laid
 
@@ -211,7 +212,7 @@ class _Use:
             if support is None or self.index:
                 continue
             narrows = bool(op.narrows) and slots[place] == op.narrows
-            more, straight = support.narrowed + narrows, support.straight or op.straight
+            more, straight = support.narrowed + narrows, support.straight or isinstance(op, StraightThrough)
             found = replace(support, pure=support.pure and narrows, narrowed=more, straight=straight)
             yield from self._broadcast(found, place)
 

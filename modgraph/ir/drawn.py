@@ -29,7 +29,7 @@ def drawn_by(choice: Result, graph: Graph) -> OpNode | None:
 
 def is_free_draw(node: Node, graph: Graph) -> bool:
     """Whether a node draws, and nothing that flows into it tells it what to take."""
-    return isinstance(node, OpNode) and node.op.draws and node.op.told not in graph.inputs(node.name)
+    return isinstance(node, OpNode) and node.op.draws and "told" not in graph.inputs(node.name)
 
 
 def free_draws(graph: Graph) -> list[OpNode]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from modgraph.ir.graph import Graph, Part
 from modgraph.ir.module_axes import module_axes
 from modgraph.ir.node import LossNode, Node, OpNode, Result, ScanNode
 from modgraph.ir.rewrite import rewritten
 from modgraph.ir.weights import below, node_weights, weights_of
+from modgraph.ops.array import NextState, State
+from modgraph.ops.situation import StopGradient
 
 
 def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
@@ -36,10 +38,9 @@ def moved_states(graph: Graph) -> dict[str, Result]:
 
     A frozen one moves where it has grown, and only in the places that are new.
     """
-    rules = [node for node in graph.of_kind(OpNode) if node.op.moves_state]
-    states = [_state_of(rule, graph) for rule in rules]
-    axes, found = module_axes(graph) if any(state.frozen for state in states) else {}, {}
-    for rule, state in zip(rules, states, strict=True):
+    rules = [*ruled_states(graph)]
+    axes, found = module_axes(graph) if any(state.frozen for _, state in rules) else {}, {}
+    for rule, state in rules:
         (weight,) = state.op.all_weights()
         name = below(state.owner, weight.name)
         if not state.frozen or (name in axes and axes[name].grown):
@@ -47,10 +48,13 @@ def moved_states(graph: Graph) -> dict[str, Result]:
     return found
 
 
-def _state_of(rule: OpNode, graph: Graph) -> OpNode:
-    state = graph[graph.inputs(rule.name)["state"].node]
-    assert isinstance(state, OpNode) and state.op.remembers, f"{rule.name} moves what is no state"
-    return state
+def ruled_states(graph: Graph) -> Iterator[tuple[OpNode, OpNode]]:
+    """The rules that move states of this very graph, each with its state."""
+    for rule in graph.of_kind(OpNode):
+        if isinstance(rule.op, NextState):
+            state = graph[graph.inputs(rule.name)["state"].node]
+            assert isinstance(state, OpNode) and isinstance(state.op, State), f"{rule.name} moves what is no state"
+            yield rule, state
 
 
 def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
@@ -63,7 +67,7 @@ def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
     def kept(node: Node, part: Part) -> Node | None:
         if isinstance(node, LossNode):
             return node if node.name in losses else None
-        if isinstance(node, OpNode) and node.op.moves_state:
+        if isinstance(node, OpNode) and isinstance(node.op, NextState):
             read = weights_behind(graph, [graph.inputs(node.name)["value"]])
             return node if not read or read & behind else None
         return node
@@ -86,6 +90,6 @@ def _behind(graph: Graph, results: Iterable[Result]) -> set[str]:
 
 
 def _read(graph: Graph, node: Node) -> Iterable[Result]:
-    if isinstance(node, OpNode) and (node.op.stops_gradient or node.op.is_array or node.op.remembers):
+    if isinstance(node, OpNode) and (node.op.is_array or isinstance(node.op, StopGradient | State)):
         return ()
     return graph.inputs(node.name).values()

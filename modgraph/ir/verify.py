@@ -25,6 +25,7 @@ from modgraph.ir.verify_growths import verify_growths
 from modgraph.ir.verify_names import verify_names
 from modgraph.ir.verify_regions import verify_lengths, verify_pool, verify_scan
 from modgraph.ops import Op
+from modgraph.ops.array import NextState, State
 from modgraph.routers import Router, RouterText
 from modgraph.types import Misfit, TensorType
 
@@ -172,10 +173,10 @@ def _start(node: OpNode) -> None:
 
 def _moves(part: Part, node: OpNode) -> None:
     """The rule of a state is told the state, outside of any step of a scan."""
-    if node.op.moves_state:
+    if isinstance(node.op, NextState):
         ask(part.scan is None, "a state moves outside of scans", node.name, "kind")
         state = part.graph[part.graph.inputs(node.name)["state"].node]
-        ask(isinstance(state, OpNode) and state.op.remembers, f"{state.name} is no state", node.name, "inputs")
+        ask(isinstance(state, OpNode) and isinstance(state.op, State), f"{state.name} is no state", node.name, "inputs")
 
 
 def _lowering(part: Part, route: RouteNode) -> None:

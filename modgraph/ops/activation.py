@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Signature, TorchModule, Use, setting
+from modgraph.declare import TorchModule, Use, setting
 from modgraph.ops.compared import LessEqual
 from modgraph.ops.op import Op
 from modgraph.tape import Value
@@ -83,7 +83,6 @@ class Sigmoid(Op):
     """1 / (1 + exp(−x))."""
 
     name = "sigmoid"
-    squashes = True
     example = "input x: float[5, 6] y = x -> sigmoid output y"
     module = TorchModule("torch.nn.Sigmoid")
     keeps = "result"
@@ -101,6 +100,3 @@ class Identity(Op):
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.view(x),)
-
-    def keeps_largest(self, signature: Signature) -> bool:
-        return True

@@ -37,16 +37,12 @@ class _Normalisation(AlongAxis):
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.cleared(use.tape.function(use.cleared(x), self.keeps)),)
 
-    def keeps_largest(self, signature: Signature) -> bool:
-        return bool(signature.axes["position"] == -1)
-
 
 class Softmax(_Normalisation):
     """exp(x) / Σ exp(x) along an axis; zero in padding."""
 
     name = "softmax"
     takes_logits = "x"
-    normalises = True
     example = "input x: float[5, 6] y = x -> softmax output y"
     module = TorchModule("modgraph.nn.Softmax", "position")
 

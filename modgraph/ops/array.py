@@ -88,7 +88,6 @@ class State(Array):
     example = "input x: float[5, 6] state s: float[6] = zeros y = x + s output y"
     weights = (Weight("value", "...", buffer=True),)
     module = TorchModule("modgraph.nn.State", "sizes")
-    remembers = True
 
     def result(self, shape: Shape) -> TensorType:
         return TensorType("float", shape, per="batch")
@@ -109,7 +108,6 @@ class NextState(Op):
       y = x + s output y"""
     operands = (Operand("state", "..."), Operand("value", "..."))
     module = TorchModule("modgraph.nn.NextState")
-    moves_state = True
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if len(found) == 2 and found[1].per != "batch":

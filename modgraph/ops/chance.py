@@ -96,7 +96,6 @@ class Draw(Op):
     masks_each = True
     keeps = "nothing"
     draws = True
-    told = "told"
 
     axis: int | str = axis_setting(-1)
 

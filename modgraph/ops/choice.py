@@ -52,7 +52,6 @@ class MaskedSoftmax(AlongAxis):
     synonyms = ("sparse_softmax", "softmax_among")
     nondifferentiable = ("choice",)
     takes_logits = "x"
-    normalises = True
     example = "input x: float[5, 6] y = (x, x -> top_k(2)) -> masked_softmax output y"
     operands = (Operand("x", "..."), Operand("choice", "..."))
     module = TorchModule("modgraph.nn.MaskedSoftmax", "position")
@@ -224,7 +223,6 @@ class StraightThrough(Op):
     module = TorchModule("modgraph.nn.StraightThrough")
     outside_training = "hard"
     narrows = "hard"
-    straight = True
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         check_one_kind(found)

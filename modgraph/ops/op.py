@@ -26,17 +26,12 @@ class Op(Declaration):
     `grouped` says that many modules' weights are one on rows sorted by module, as those of one that `gathers` are.
     `outside_training` is the operand, by its name, that it is outside training, if it is one of them.
     `zero_outside_training` says that it is noise: what is added to another value in training.
-    `draws` says that it chooses by chance in training; `told` is the operand, by its name, that says what instead.
-    `remembers` says that it is a state, which its only weight is; `moves_state` that it says what the state that is its
-    first operand becomes.
+    `draws` says that it chooses by chance in training, unless an operand `told` says what.
     `narrows` is the operand, by its name, of which it leaves a part, or all, as it is.
     `keeps_zeros` says that it is a function of each number, and zero at zero.
     `nondifferentiable` names the operands that no gradient of its result reaches, such as the choice of a route.
-    `takes_logits` names the operand to which it applies a softmax; `normalises` says that its result is that softmax,
-    and `squashes` that each number of its result is between zero and one.
+    `takes_logits` names the operand to which it applies a softmax.
     `taken_as_is` has the operands, by place, that `propagate_choices` does not replace by choices.
-    `straight` says that its gradient is not that of its value, and reaches what is zero.
-    `stops_gradient` says that no gradient flows to what it is made of.
     `unchanged_by_zero` are the operands, by name, that as zeros leave the other one as it is.
     `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
     `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
@@ -56,18 +51,11 @@ class Op(Declaration):
     outside_training: ClassVar[str] = ""
     zero_outside_training: ClassVar[bool] = False
     draws: ClassVar[bool] = False
-    told: ClassVar[str] = ""
-    remembers: ClassVar[bool] = False
-    moves_state: ClassVar[bool] = False
     narrows: ClassVar[str] = ""
     keeps_zeros: ClassVar[bool] = False
     taken_as_is: ClassVar[tuple[int, ...]] = ()
     nondifferentiable: ClassVar[tuple[str, ...]] = ()
     takes_logits: ClassVar[str] = ""
-    normalises: ClassVar[bool] = False
-    squashes: ClassVar[bool] = False
-    straight: ClassVar[bool] = False
-    stops_gradient: ClassVar[bool] = False
     unchanged_by_zero: ClassVar[tuple[str, ...]] = ()
     masks_each: ClassVar[bool] = False
     likelihood: ClassVar[bool] = False
@@ -77,7 +65,6 @@ class Op(Declaration):
     objective: ClassVar[bool] = False
     keeps: ClassVar[Literal["operand", "result", "nothing"]] = "operand"
     constant_for: ClassVar[tuple[str, ...]] = ()
-    in_front: ClassVar[int] = 0  # tokens that it puts in front of those it takes
     broadcasts: ClassVar[bool] = False  # an operand that is the same for all examples may stand for one alone
     is_array: ClassVar[bool] = False  # one for all examples: its operand only tells how many there are
     reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router that stands for its operand: the first it records
@@ -95,10 +82,6 @@ class Op(Declaration):
         sources = (*operands, *use.weights.values())
         stays = self.keeps == "result"
         return tuple(use.tape.make(count, *sources, keeps=kept, keeps_result=stays) for count in use.results)
-
-    def keeps_largest(self, signature: Signature) -> bool:
-        """Whether along the last axis the largest value stays where it is: what it gives are still logits."""
-        return False
 
     def without_chance(self) -> Op:
         """What takes its place in inference; it may take fewer of the operands."""

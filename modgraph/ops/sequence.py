@@ -52,7 +52,6 @@ class ClassToken(Op):
     results = ("... one_more D",)
     weights = (Weight("weight", "D", normal(0.02)),)
     module = TorchModule("modgraph.nn.ClassToken", "D")
-    in_front = 1
     tokenizes = True
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
@@ -60,7 +59,7 @@ class ClassToken(Op):
 
     @derived
     def one_more(self, N: int) -> int:
-        return N + self.in_front
+        return N + 1
 
 
 class Position(Op):
@@ -81,10 +80,6 @@ class Position(Op):
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.tape.add(x.count, x, *use.weights.values()),)
 
-    @derived
-    def positions(self, N: Axis) -> Axis:
-        return N if self.length is None else Axis(self.length)
-
     def longest(self, signature: Signature) -> dict[str, int]:
         tokens = signature.axes["N"]
         return {tokens.name: self.length} if tokens.is_padded and self.length is not None else {}
@@ -95,6 +90,7 @@ class Position(Op):
             raise Misfit(f'the axis "{axes["N"]}" has no fixed length', "say how many positions: position(length=512)")
         if tokens is not None and self.length is not None and self.length < tokens:
             raise Misfit(f"{tokens} tokens do not fit {self.length} positions", "raise length")
+        axes.bound["positions"] = axes["N"] if self.length is None else Axis(self.length)
 
 
 class Select(Op):

@@ -19,9 +19,7 @@ class StopGradient(Op):
     example = "input x: float[5, 6] y = x * (x -> stop_gradient) output y"
     module = TorchModule("modgraph.nn.StopGradient")
     keeps_zeros = True
-
     narrows = "x"
-    stops_gradient = True
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (replace(x, learns=False, is_weight=False),)

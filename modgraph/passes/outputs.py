@@ -21,6 +21,7 @@ from modgraph.ir import (
     needed_in,
     rewritten,
 )
+from modgraph.ops.array import State
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 
@@ -68,7 +69,7 @@ def _arrays_like_what_is_read(graph: Graph) -> Graph:
 
 
 def _counts_examples(node: Node) -> bool:
-    return isinstance(node, OpNode) and (node.op.is_array or node.op.remembers)
+    return isinstance(node, OpNode) and (node.op.is_array or isinstance(node.op, State))
 
 
 def _read_inputs(graph: Graph) -> list[str]:

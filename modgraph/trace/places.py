@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from modgraph.ir import Graph, InputNode, Node, OpNode, RouteNode
+from modgraph.ops.sequence import ClassToken
 
 IMAGE_RANK = 3  # channels, height, width
 
@@ -58,7 +59,7 @@ def _kept(graph: Graph, node: Node, found: dict[str, Places]) -> Places | None:
     """The places of an operand whose axis of tokens the node keeps, or lengthens by tokens in front."""
     if not isinstance(node, OpNode | RouteNode) or not _yields_tokens(graph, node):
         return None
-    in_front = node.op.in_front if isinstance(node, OpNode) else 0
+    in_front = int(isinstance(node, OpNode) and isinstance(node.op, ClassToken))
     for source in graph.inputs(node.name).values():
         if source.node in found:
             places = found[source.node].behind(in_front)

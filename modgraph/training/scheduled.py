@@ -11,6 +11,8 @@ import torch
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ir import Graph, OpNode, PoolNode, below
+from modgraph.ir.learnt import ruled_states
+from modgraph.ops.array import State
 from modgraph.recipes.optimizers import Schedule
 from modgraph.training.errors import NoSuchState, StateIsNoNumber, StateWithRule
 
@@ -50,7 +52,7 @@ def scheduled(graph: Graph, schedules: Mapping[str, Schedule]) -> dict[str, Sche
 
 def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
     """Patterns that name no state, or one that has a rule of its own or is no number."""
-    states, ruled = _states(graph), _with_rules(graph)
+    states, ruled = _states(graph), {state.owner for _, state in ruled_states(graph)}
     for pattern in schedules:
         named = [name for name in states if fnmatchcase(name, pattern)]
         if not named:
@@ -80,10 +82,4 @@ def _of_modules(pool: PoolNode) -> Iterator[tuple[str, OpNode]]:
 
 
 def _in(graph: Graph) -> list[OpNode]:
-    return [node for node in graph.of_kind(OpNode) if node.op.remembers]
-
-
-def _with_rules(graph: Graph) -> set[str]:
-    """The states that a rule of the spec moves."""
-    sources = (graph[graph.inputs(node.name)["state"].node] for node in graph.of_kind(OpNode) if node.op.moves_state)
-    return {state.owner for state in sources if isinstance(state, OpNode)}
+    return [node for node in graph.of_kind(OpNode) if isinstance(node.op, State)]

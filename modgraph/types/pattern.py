@@ -90,12 +90,9 @@ class Axes:
         return value.size
 
     def call(self, method: Callable[..., Any]) -> Any:
-        """A method of the declaration, its parameters filled with the axes and settings they name.
-
-        A parameter annotated `Axis` is given the axis itself, any other its length.
-        """
+        """A method of the declaration, its parameters filled with the settings, and lengths of axes, that they name."""
         needs = _needs(method.__func__ if inspect.ismethod(method) else method)
-        return method(**{name: self[name] if whole else self.fixed(name) for name, whole in needs.items()})
+        return method(**{name: self.fixed(name) for name in needs})
 
     def shape(self, pattern: str) -> Shape:
         """The shape that a pattern stands for here. Raises `Misfit` where an axis would occur twice."""
@@ -126,12 +123,8 @@ def once_each(shape: Shape) -> Shape:
 
 
 @cache
-def _needs(function: Callable[..., Any]) -> dict[str, bool]:
-    """The names a method takes, and whether each is to be an `Axis` rather than a length."""
+def _needs(function: Callable[..., Any]) -> list[str]:
+    """The names a method takes."""
     parameters = inspect.signature(function).parameters
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {
-        name: "Axis" in str(parameter.annotation)
-        for name, parameter in parameters.items()
-        if name != "self" and parameter.kind not in variable
-    }
+    return [name for name, each in parameters.items() if name != "self" and each.kind not in variable]

@@ -6,11 +6,13 @@ import pytest
 import torch
 
 from modgraph.ops import Op
+from modgraph.ops.array import State
 from modgraph.ops.op import Op as Base
+from modgraph.ops.situation import StopGradient
 from tests.ops.test_zeros import USES, dense, results_of, sparse
 
 OF_OPERANDS = [
-    name for name, (node, _) in USES.items() if not node.op.remembers and str(node.op) != "multiply(left=0.0)"
+    name for name, (node, _) in USES.items() if not isinstance(node.op, State) and str(node.op) != "multiply(left=0.0)"
 ]
 
 
@@ -26,7 +28,7 @@ def test_a_gradient_reaches_the_operands_that_a_declaration_does_not_except(use:
     results = [each for each in results_of(signature, operands, training=True) if each.requires_grad]
     total = sum(each.pow(2).sum() for each in results)
     for slot, operand in zip(slots, operands, strict=True):
-        none = chosen or slot in node.op.nondifferentiable or node.op.stops_gradient
+        none = chosen or slot in node.op.nondifferentiable or isinstance(node.op, StopGradient)
         found = None
         if isinstance(total, torch.Tensor):
             (found,) = torch.autograd.grad(total, [operand], retain_graph=True, allow_unused=True)

@@ -14,6 +14,7 @@ from modgraph.backends.torch.construct import resolve
 from modgraph.declare import Signature
 from modgraph.ir import OpNode
 from modgraph.ops import Op
+from modgraph.ops.array import State
 from modgraph.ops.compared import COMPARISONS
 from modgraph.ops.zeros import ANYWHERE, Bound
 from modgraph.types import TensorType
@@ -157,7 +158,7 @@ def test_where_an_op_makes_zeros_neither_it_nor_its_gradient_is_anything_else(us
 def test_an_op_that_keeps_zeros_says_so(use: str) -> None:
     """What is zero exactly where an operand is, and elsewhere not, follows from the declaration."""
     node, signature = USES[use]
-    declared = bool(node.op.zero_with()) or node.op.chosen(signature) is not None or node.op.remembers
+    declared = bool(node.op.zero_with()) or node.op.chosen(signature) is not None or isinstance(node.op, State)
     known = (ANYWHERE,) * len(signature.operands)
     if declared or any(each.dtype != "float" for each in signature.results):
         return

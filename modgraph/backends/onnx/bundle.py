@@ -28,6 +28,7 @@ from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import CannotWrite, files_of_bundle, refuse_foreign, replacing, writing
 from modgraph.ir import Graph, Node, OpNode, ScanNode, needed_in, stored_form
+from modgraph.ops.array import State
 from modgraph.passes import (
     BUNDLE,
     OPTIMISE,
@@ -215,7 +216,7 @@ def _over_batch(node: Node, graph: Graph) -> bool:
     """Whether a node, or one inside a scan, makes a statistic of the batch; a state is none, nor what is made of it."""
     if isinstance(node, ScanNode):
         return any(_over_batch(each, node.region.graph) for each in node.region.graph)
-    if not isinstance(node, OpNode) or node.op.remembers:
+    if not isinstance(node, OpNode) or isinstance(node.op, State):
         return False
     of_examples = any(graph.type_of(each).per == "example" for each in graph.inputs(node.name).values())
     return of_examples and any(type_.per == "batch" for type_ in node.types)

@@ -15,6 +15,8 @@ from modgraph.backends.onnx.trace import Traced
 from modgraph.backends.onnx.verify import TOLERANCE, Verified
 from modgraph.backends.torch import Model
 from modgraph.ir import Graph, Node, OpNode, PoolNode, Result, comparisons, longest, padded_axes, to_json
+from modgraph.ops.activation import Identity
+from modgraph.ops.along_axis import LogSoftmax, Softmax
 from modgraph.ops.comparison import ACCURACY
 from modgraph.store.records import json_text
 from modgraph.store.weight_values import hash_of_values
@@ -128,7 +130,10 @@ def _logits(graph: Graph, result: Result, compared: Mapping[Result, str]) -> Res
 
 
 def _keeps_largest(graph: Graph, node: Node) -> bool:
-    return isinstance(node, OpNode) and node.op.keeps_largest(graph.signature(node))
+    """Whether the largest value along the last axis stays where it is."""
+    if not isinstance(node, OpNode) or not isinstance(node.op, Softmax | LogSoftmax | Identity):
+        return False
+    return isinstance(node.op, Identity) or bool(graph.signature(node).axes["position"] == -1)
 
 
 def _port(name: str, type_: TensorType, tensor: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from modgraph.ir import RouteNode, flat_to_json
+from modgraph.ops.choice import StraightThrough
+from modgraph.ops.situation import StopGradient
 from tests.assault.coverage import graphs_in
 from tests.assault.differential.case import Case, Unlike, in_64_bits, op_nodes
 from tests.reference import interpret
@@ -47,7 +49,7 @@ def hold_gradients(case: Case, counts: Counter[str]) -> None:
 def _is_derivative(case: Case) -> bool:
     """Whether gradients are those of the values, everywhere: none is stopped or sent elsewhere."""
     routes = (graph.router_of(route).router for graph in graphs_in(case.graph) for route in graph.of_kind(RouteNode))
-    stopped = any(node.op.stops_gradient or node.op.straight for node in op_nodes(case.graph))
+    stopped = any(isinstance(node.op, StopGradient | StraightThrough) for node in op_nodes(case.graph))
     return not stopped and not any(getattr(router, "straight", False) for router in routes)
 
 
