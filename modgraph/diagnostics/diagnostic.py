@@ -60,6 +60,9 @@ class Diagnostic:
             assert cls.__doc__, f"{cls.code} needs a docstring: it is what `explain` prints"
             Diagnostic.catalogue[cls.code] = cls
 
+    def __repr__(self) -> str:
+        return f"<{self.code}: {self.text()}>"
+
     def text(self) -> str:
         return self.message.format_map(_Facts(self))
 
