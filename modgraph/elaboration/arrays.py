@@ -15,7 +15,7 @@ from modgraph.elaboration.scans import stands_in_scan
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import Graph, InputNode, OpNode, Result
-from modgraph.ir.learnt import ruled_states
+from modgraph.ir.analysis.learnt import ruled_states
 from modgraph.ops.array import Constant, NextState, State
 from modgraph.ops.parameter import Parameter
 from modgraph.syntax import ast

@@ -17,8 +17,8 @@ from modgraph.elaboration.scope import Scope, join
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
 from modgraph.ir import Call, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
-from modgraph.ir.relative import Naming, rename_axes
-from modgraph.ir.rename import rename
+from modgraph.ir.program.relative import Naming, rename_axes
+from modgraph.ir.program.rename import rename
 from modgraph.ops.array import NextState, State
 from modgraph.syntax import ast
 

@@ -1,21 +1,19 @@
 """The one typed graph that every stage after the parser reads."""
 
-from modgraph.ir.alike import alike
+from modgraph.ir.analysis.batch_invariant import alike
+from modgraph.ir.analysis.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
+from modgraph.ir.analysis.draws import drawn_by, free_draws, is_free_draw, told
+from modgraph.ir.analysis.learnt import learnt_weights, moved_states, weights_behind, with_losses
+from modgraph.ir.analysis.lengths import Padding, free_length_name, length_name, longest, padded_axes, padding_of
+from modgraph.ir.analysis.module_axes import ModuleAxis, module_axes
+from modgraph.ir.analysis.needed import Needed, decisions_by_result, needed_in
+from modgraph.ir.analysis.targets import paths_from_targets
 from modgraph.ir.call import Call
-from modgraph.ir.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
 from modgraph.ir.decision import Decision
-from modgraph.ir.drawn import drawn_by, free_draws, is_free_draw, told
-from modgraph.ir.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
-from modgraph.ir.flatten import flatten
-from modgraph.ir.graph import Graph, Part, bind_route, facts_of
-from modgraph.ir.grow import class_axes, grow
+from modgraph.ir.edits.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
+from modgraph.ir.edits.grow import class_axes, grow
+from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
-from modgraph.ir.json_form import flat_to_json, node_with_edges
-from modgraph.ir.json_read import flat_from_json, from_json
-from modgraph.ir.learnt import learnt_weights, moved_states, weights_behind, with_losses
-from modgraph.ir.lengths import Padding, free_length_name, length_name, longest, padded_axes, padding_of
-from modgraph.ir.module_axes import ModuleAxis, module_axes
-from modgraph.ir.needed import Needed, decisions_by_result, needed_in
 from modgraph.ir.node import (
     DecisionNode,
     GrowthNode,
@@ -31,29 +29,36 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ir.outline import outline
-from modgraph.ir.program_json import to_json
-from modgraph.ir.read_back import NotReadBack, stored_form
+from modgraph.ir.part import Part, bind_route, facts_of
+from modgraph.ir.program.flatten import flatten
+from modgraph.ir.program.outline import outline
+from modgraph.ir.program.program import CallNode, Definition, Program
+from modgraph.ir.program.relative import OUTSIDE, name_in_call, rename_axes
+from modgraph.ir.program.rename import rename
 from modgraph.ir.region import Region
-from modgraph.ir.relative import OUTSIDE, name_in_call, rename_axes
-from modgraph.ir.rename import rename
 from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten
-from modgraph.ir.stored import MOST_MODULES
-from modgraph.ir.targets import paths_from_targets
-from modgraph.ir.text_form import heading, to_text
-from modgraph.ir.tree import in_order
-from modgraph.ir.verify import verify
+from modgraph.ir.stored.fields import MOST_MODULES
+from modgraph.ir.stored.nodes import flat_to_json, node_with_edges
+from modgraph.ir.stored.read import from_json
+from modgraph.ir.stored.read_back import NotReadBack, stored_form
+from modgraph.ir.stored.write import to_json
+from modgraph.ir.text.write import heading, to_text
+from modgraph.ir.tree import Body, Placed, body_of, in_order
+from modgraph.ir.verify.nodes import verify
 from modgraph.ir.weights import GraphWeight, below, node_weights, weights_of
 
 __all__ = [
     "MOST_MODULES",
     "OUTSIDE",
+    "Body",
     "Built",
     "Call",
+    "CallNode",
     "Change",
     "Compared",
     "Decision",
     "DecisionNode",
+    "Definition",
     "Edit",
     "Expanded",
     "Freeze",
@@ -74,7 +79,9 @@ __all__ = [
     "OutputNode",
     "Padding",
     "Part",
+    "Placed",
     "PoolNode",
+    "Program",
     "Region",
     "Result",
     "RouteNode",
@@ -87,6 +94,7 @@ __all__ = [
     "alike",
     "below",
     "bind_route",
+    "body_of",
     "class_axes",
     "compared_in",
     "comparisons",
@@ -94,7 +102,6 @@ __all__ = [
     "drawn_by",
     "edit_from_json",
     "facts_of",
-    "flat_from_json",
     "flat_to_json",
     "flatten",
     "free_draws",

@@ -11,7 +11,7 @@ from modgraph.routers import RouterFacts
 from modgraph.types import Axis, Shape
 
 if TYPE_CHECKING:
-    from modgraph.ir.graph import Part
+    from modgraph.ir.part import Part
 
 
 @dataclass(frozen=True)

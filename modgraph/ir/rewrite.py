@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from modgraph.ir.graph import Graph, Part
+from modgraph.ir.graph import Graph
 from modgraph.ir.node import DecisionNode, InputNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode
+from modgraph.ir.part import Part
 from modgraph.ir.region import Region, scan_types
 from modgraph.types import TensorType
 

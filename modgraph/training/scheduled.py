@@ -11,7 +11,7 @@ import torch
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, did_you_mean
 from modgraph.ir import Graph, OpNode, PoolNode, below
-from modgraph.ir.learnt import ruled_states
+from modgraph.ir.analysis.learnt import ruled_states
 from modgraph.ops.array import State
 from modgraph.recipes.optimizers import Schedule
 from modgraph.training.errors import NoSuchState, StateIsNoNumber, StateWithRule

@@ -14,7 +14,7 @@ from modgraph.backends.torch import build
 from modgraph.inspect.cost import cost_of
 from modgraph.inspect.memory import TrainingStep, memory_of
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json, weights_of
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.program import loads
 from tests.assault.vocabulary import SMALL
 from tests.examples import GRU, NOVEL, SEQUENCE, TRANSFORMER, TWO_SCANS

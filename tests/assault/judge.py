@@ -8,7 +8,7 @@ from random import Random
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, Span, render
 from modgraph.inspect.cost import cost_of
 from modgraph.ir import Graph, from_json, to_json
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.lsp.analysis import analyse
 from modgraph.lsp.queries import complete, definition, hover
 from modgraph.passes import INFERENCE, apply_passes

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from modgraph.ir import UnreadableGraph, flat_from_json, flat_to_json, from_json, to_json
+from modgraph.ir import UnreadableGraph, flat_to_json, from_json, to_json
 from modgraph.program import loads
 from tests.assault.campaign import campaign
 from tests.assault.graphs import derived, judge, judged
+from tests.ir.flat import flat_from_json
 from tests.nested_pools import TWO_LEVELS
 
 PARTS = 20

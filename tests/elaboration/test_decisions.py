@@ -10,10 +10,11 @@ import pytest
 import torch
 
 import modgraph
-from modgraph.ir import DecisionNode, Graph, OpNode, UnreadableGraph, flat_from_json, flat_to_json
+from modgraph.ir import DecisionNode, Graph, OpNode, UnreadableGraph, flat_to_json
 from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Rename
 from modgraph.passes import INFERENCE, apply_passes
+from tests.ir.flat import flat_from_json
 
 ROUND = """router rounds(n=3) for expert {
   input x: float[tokens, dim]

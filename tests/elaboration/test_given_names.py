@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from modgraph.declare import Declaration, Setting, shown_value
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, from_json, to_json
-from modgraph.ir.text_form import to_text
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
+from modgraph.ir.text.write import to_text
 from modgraph.ops import Op
 from modgraph.program import loads
 from modgraph.routers import Router

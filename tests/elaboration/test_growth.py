@@ -8,11 +8,12 @@ from modgraph.diagnostics import ModgraphError
 from modgraph.inspect.cost import cost_of
 from modgraph.inspect.diff import applied, compare
 from modgraph.inspect.scene import scene_of
-from modgraph.ir import Graph, GrowthNode, UnreadableGraph, flat_from_json, flat_to_json, from_json, to_json
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir import Graph, GrowthNode, UnreadableGraph, flat_to_json, from_json, to_json
+from modgraph.ir.text.parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.program import loads
 from tests.examples import NOVEL
+from tests.ir.flat import flat_from_json
 
 CONDITION = "(r.distance -> batch_mean -> min(axis=-1)) > 2"
 

@@ -11,7 +11,7 @@ from torch import Tensor
 import modgraph
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import RouteNode
-from modgraph.ir.graph import facts_of
+from modgraph.ir.part import facts_of
 from modgraph.program import Program, loads
 from tests.backends.onnx.test_scan import agree, randomised
 

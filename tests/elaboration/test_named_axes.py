@@ -27,7 +27,7 @@ from modgraph.ir import (
     verify,
     weights_of,
 )
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.program import loads
 from modgraph.types import Misfit
 

@@ -15,7 +15,6 @@ from modgraph.ir import (
     Graph,
     Grow,
     UnreadableGraph,
-    flat_from_json,
     flat_to_json,
     from_json,
     grow,
@@ -25,8 +24,9 @@ from modgraph.ir import (
     verify,
     weights_of,
 )
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.program import loads
+from tests.ir.flat import flat_from_json
 from tests.nested_pools import ADAPTERS, MORE, SPECS, THREE_LEVELS, TWO_LEVELS
 
 TASK = "target t: class[3] loss (y -> mean(axis=-2) -> linear(3), t) -> cross_entropy"

@@ -11,7 +11,7 @@ import modgraph
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import from_json, to_json
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.routers.prelude import definitions
 from modgraph.types import shown

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.program import Program, loads
 
 

@@ -10,7 +10,7 @@ import torch
 import modgraph
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import from_json, grow, to_json
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 
 SPEC = """
 model m(width=6) {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from modgraph.ir import Call, Graph, flat_to_json, flatten, from_json, outline, to_json, to_text, weights_of
-from modgraph.ir.program import CallNode, Program
-from modgraph.ir.text_form import WIDTH, print_program
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.program.program import CallNode, Program
+from modgraph.ir.text.parse import parse_text
+from modgraph.ir.text.write import WIDTH, print_program
 
 
 def facts(graph: Graph) -> list[str]:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modgraph.ir import UnreadableGraph, from_json, to_json
-from modgraph.ir.program_json import FORMAT
-from modgraph.ir.text_parse import grammar, parse_text
+from modgraph.ir.stored.write import FORMAT
+from modgraph.ir.text.parse import grammar, parse_text
 from modgraph.passes import INFERENCE, TRAINING, apply_passes
 from modgraph.program import loads
 from tests.examples import GRU, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from modgraph.ir import UnreadableGraph, from_json, to_json
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.program import load, loads
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, SEQUENCE, TRANSFORMER, TWO_SCANS
 

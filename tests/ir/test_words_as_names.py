@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from modgraph.ir import outline
-from modgraph.ir.text_parse import grammar, parse_text
+from modgraph.ir.text.parse import grammar, parse_text
 from modgraph.program import loads
 from modgraph.syntax import keywords
 

@@ -12,7 +12,7 @@ from modgraph_runtime import Bundle
 import modgraph
 from modgraph.diagnostics import ModgraphError, Report, Source
 from modgraph.ir import UnreadableGraph, from_json, grow, moved_states, to_json, weights_of
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.syntax.format import format_source
 

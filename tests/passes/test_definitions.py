@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modgraph.ir import Call, Graph, outline
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.passes import PIPELINES, apply_passes
 from modgraph.program import load, loads
 from tests.examples import NOVEL, TWO_SCANS

@@ -10,7 +10,7 @@ import torch
 
 from modgraph.backends.torch import Model, build
 from modgraph.ir import Graph
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.passes import PIPELINES, Pass
 from modgraph.program import loads
 from modgraph.types import TensorType

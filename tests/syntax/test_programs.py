@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from modgraph.diagnostics import Report, Source
 from modgraph.ir import from_json, to_json
-from modgraph.ir.text_parse import parse_text
+from modgraph.ir.text.parse import parse_text
 from modgraph.program import loads
 from modgraph.syntax.format import format_source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from modgraph.ir import Graph, TargetNode, comparisons
-from modgraph.ir.edit import Edit, Freeze, Grow
+from modgraph.ir.edits.edit import Edit, Freeze, Grow
 from modgraph.training.continual.tasks import Tasks
 
 

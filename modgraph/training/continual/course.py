@@ -9,7 +9,7 @@ from typing import Any
 
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, learnt_weights
-from modgraph.ir.edit import Edit, Freeze, Grow, replayed
+from modgraph.ir.edits.edit import Edit, Freeze, Grow, replayed
 from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import CourseSetup

@@ -1,0 +1,1 @@
+"""Changes of a graph as values."""

@@ -1,0 +1,1 @@
+"""Graphs as their authors wrote them: definitions, and calls of them."""

@@ -1,0 +1,263 @@
+"""From a program to its graph: definitions are put in where they are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from modgraph.ir.call import Call
+from modgraph.ir.graph import Graph
+from modgraph.ir.invalid import ask
+from modgraph.ir.node import (
+    InputNode,
+    Node,
+    OpNode,
+    OutputNode,
+    PoolNode,
+    Result,
+    RouteNode,
+    RouterNode,
+    ScanNode,
+    TargetNode,
+)
+from modgraph.ir.part import bind_route
+from modgraph.ir.program.drafts import marks_of, with_marks
+from modgraph.ir.program.outline import captured_name
+from modgraph.ir.program.program import CallNode, LateNode, PlaceNode, Program
+from modgraph.ir.program.relative import Place, rename_axes
+from modgraph.ir.program.rename import make_absolute
+from modgraph.ir.region import Region
+from modgraph.ir.stored.fields import NAME
+from modgraph.ops import Op
+from modgraph.routers import Router
+from modgraph.types import Misfit, TensorType
+
+CAPTURED = re.compile(r"outer\.\d+(_*)")  # an argument of a scan that is called after the value outside
+DEEPEST_CALL = 100
+MOST_NODES = 200_000  # of a graph, so that a small stored program cannot fill the memory
+
+
+def flatten(program: Program) -> Graph:
+    """The graph of a program. Raises `InvalidGraph` where the program's calls do not fit its definitions."""
+    _check_extent(program)
+    graph, shared = Graph(program.body.name, program.body.parameters), _Shared(program.weights)
+    _Flat(graph, shared).put(program.body, Place(), None, {})
+    for place in program.weights.keys() - shared.marked:
+        ask(False, "no node stands there", place, "weights")
+    return graph
+
+
+def _check_extent(program: Program) -> None:
+    """Refuse a program whose graph would be too large, or whose calls are nested too deep, before it is made."""
+    known: dict[str, tuple[int, int]] = {}
+    for definition in program.definitions:
+        known[definition.name] = size, depth = _extent(definition.graph, known)
+        ask(size <= MOST_NODES, f"its graph has more than {MOST_NODES} nodes", definition.name, "nodes")
+        ask(depth <= DEEPEST_CALL, f"its calls are nested more than {DEEPEST_CALL} deep", definition.name, "nodes")
+    ask(_extent(program.body, known)[0] <= MOST_NODES, f"the graph has more than {MOST_NODES} nodes", field="nodes")
+
+
+def _extent(body: Graph, known: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    """How many nodes a body has with those of its calls and regions, and how deep the calls are nested."""
+    size, depth = len(body), 0
+    for node in body:
+        regions = node.regions if isinstance(node, PoolNode) else (node.region,) if isinstance(node, ScanNode) else ()
+        inner = [_extent(region.graph, known) for region in regions]
+        inner += [known[node.definition.name]] if isinstance(node, CallNode) else []
+        size += sum(each for each, _ in inner)
+        depth = max([depth, *(each + isinstance(node, CallNode) for _, each in inner)])
+    return size, depth
+
+
+@dataclass
+class _Shared:
+    """What all graphs of a program share: what differs from definitions, where that was found, and how many nodes there
+    are."""
+
+    weights: Mapping[str, Mapping[str, Any]]
+    marked: set[str] = field(default_factory=set)
+
+    def mark(self, node: Node, place: str) -> Node:
+        """A node with what a program says otherwise of it."""
+        if place not in self.weights:
+            return node
+        marks = self.weights[place]
+        self.marked.add(place)
+        ask(marks.keys() <= marks_of(node).keys(), f"a {node.kind} has no such marks", place, "weights")
+        ask(marks.get("grown", 0) <= _most_grown(node), f"not so many of {node.name} can be added", place, "weights")
+        return with_marks(node, marks)
+
+
+@dataclass
+class _Flat:
+    """One graph while definitions are put into it: the model's, or that of a region. `pending` are the pools and
+    routers that a call will place, with the bodies that declare them."""
+
+    graph: Graph
+    shared: _Shared
+    pool: str = ""
+    pending: dict[str, Node] = field(default_factory=dict)
+
+    def put(
+        self,
+        body: Graph,
+        place: Place,
+        call: Call | None,
+        given: Mapping[str, Result],
+        captured: Mapping[str, str] | None = None,
+    ) -> dict[Result, Result]:
+        """Add the nodes of a body that stands at a place; what its results are in the graph."""
+        found: dict[Result, Result] = {}
+        late = {node.placed for node in body.of_kind(LateNode)}
+        for node in body:
+            inputs = {slot: found.get(each, each) for slot, each in body.inputs(node.name).items()}
+            match node:
+                case InputNode() if node.name in given:
+                    found[Result(node.name)] = given[node.name]
+                case LateNode():
+                    pass
+                case PlaceNode():
+                    name = place.owner(node.placed)
+                    ask(name in self.graph or name in self.pending, f"{name} is not declared", name, "kind")
+                    declared = self.pending[name] if name in self.pending else self.graph[name]
+                    ask(isinstance(declared, PoolNode | RouterNode), f"{name} is no pool or router", name, "kind")
+                    if name in self.pending:
+                        self._add(self.pending.pop(name), {}, {})
+                case CallNode():
+                    self._call(node, place, call, inputs, found)
+                case _:
+                    added = self._node(node, place, call, inputs, captured or {})
+                    uses = {role: place.owner(name) for role, name in body.uses(node.name).items()}
+                    shared = isinstance(node, PoolNode | RouterNode)
+                    ask(shared or node.name not in late, "only a pool or a router is late", node.name, "late")
+                    if node.name in late and added.name not in self.graph:
+                        self.pending[added.name] = added
+                    elif added.name not in self.graph or not shared:
+                        slots = _slots(node, added, inputs)
+                        self._add(added, slots, uses)
+                    for index in range(len(node.types)):
+                        found[Result(node.name, index)] = Result(added.name, index)
+        for name in late:
+            ask(place.owner(name) not in self.pending, "it is late, and no call places it", name, "late")
+        return found
+
+    def _call(
+        self, node: CallNode, place: Place, call: Call | None, inputs: Mapping[str, Result], found: dict[Result, Result]
+    ) -> None:
+        definition = node.definition
+        path = place.node(node.path)
+        weights = place.owner(node.weights) if node.weights else place.weight(node.path)
+        names = {name: place.owner(here) for name, here in zip(definition.takes, node.names, strict=True)}
+        inside = Place(path, weights, node.key, place, names, definition.axes)
+        for operand, type_ in definition.graph.input_types.items():
+            given = self.graph.type_of(inputs[operand])
+            fits = rename_axes(type_, inside.owner) == given
+            ask(fits, f"{definition.name} takes {operand}: {type_}, and this is {given}", node.name, "inputs")
+        facts: Any = {"key": node.key, "members": definition.members, "span": node.span}
+        inlined = Call(definition.kind, definition.author, path, weights, call, **facts)
+        results = self.put(definition.graph, inside, inlined, inputs)
+        for index, result in enumerate(definition.results):
+            found[Result(node.name, index)] = results[result]
+
+    def _node(
+        self, node: Node, place: Place, call: Call | None, inputs: Mapping[str, Result], captured: Mapping[str, str]
+    ) -> Node:
+        """A node as the graph has it, with its regions."""
+        added = replace(make_absolute(node, place), within=call)
+        if node.name in captured:
+            added = replace(added, name=captured[node.name])
+        added = self.shared.mark(added, self.pool + added.name)
+        match added:
+            case PoolNode():
+                regions = (self._module(added, at, each, place) for at, each in enumerate(added.regions))
+                return replace(added, regions=tuple(regions))
+            case ScanNode():
+                return replace(added, region=self._step(added, place, call, inputs))
+            case _:
+                return added
+
+    def _module(self, pool: PoolNode, at: int, region: Region, place: Place) -> Region:
+        inside = Place("", "", None, place, region=True)
+        flat = _Flat(Graph(pool.name), self.shared, f"{self.pool}{pool.name}/{at}/")
+        found = flat.put(region.graph, inside, None, {})
+        return Region(flat.graph, region.arguments, tuple(found[each] for each in region.results))
+
+    def _step(self, scan: ScanNode, place: Place, call: Call | None, inputs: Mapping[str, Result]) -> Region:
+        region, called = scan.region, {name: CAPTURED.fullmatch(name) for name in scan.captured if name in inputs}
+        captured = {name: captured_name(inputs[name]) + match[1] for name, match in called.items() if match}
+        flat = _Flat(Graph(""), self.shared, self.pool)
+        found = flat.put(region.graph, place, call, {}, captured=captured)
+        arguments = tuple(found[Result(name)].node for name in region.arguments)
+        return Region(flat.graph, arguments, tuple(found[each] for each in region.results))
+
+    def _add(self, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str]) -> None:
+        ask(node.name not in self.graph, "another node is called so", node.name, "name")
+        for name in _names_of(node):
+            ask(not name or NAME.fullmatch(name) is not None, f"{name} is no name", node.name, "name")
+        for name in uses.values():
+            ask(name in self.graph, f"it uses {name}, which is not there before it", node.name, "uses")
+        self.graph.add(node, inputs, uses, self._lengths(node, inputs, uses))
+
+    def _lengths(self, node: Node, inputs: Mapping[str, Result], uses: Mapping[str, str]) -> dict[str, Result]:
+        """What tells a node the lengths of the padded axes that it must leave out."""
+        types = {slot: self.graph.type_of(each) for slot, each in inputs.items()}
+        if not any(type_.padded for type_ in types.values()):
+            return {}
+        known, axes = self.graph.length_inputs(), self._padded(node, types, uses)
+        ask({*axes} <= known.keys(), f"nothing tells the lengths of {', '.join(axes)}", node.name, "inputs")
+        return {axis: Result(known[axis]) for axis in axes}
+
+    def _padded(self, node: Node, types: Mapping[str, TensorType], uses: Mapping[str, str]) -> tuple[str, ...]:
+        """The axes whose padding a node must leave out; none where it is not as its declaration says."""
+        declared: Op | Router | None = node.op if isinstance(node, OpNode) else None
+        pool, router = (self.graph[uses[role]] if role in uses else None for role in ("pool", "router"))
+        if isinstance(node, RouteNode) and isinstance(router, RouterNode) and isinstance(router.router, Router):
+            declared = router.router
+        if isinstance(node, ScanNode):
+            sequence = types.get(node.variable)
+            return sequence.padded[:1] if sequence and sequence.shape[:1] and sequence.shape[0].is_padded else ()
+        if declared is None or (*types,) != declared.slots_of(len(types)):
+            return ()
+        try:
+            if isinstance(declared, Op):
+                return tuple(declared.bind(*types.values()).padded())
+            return tuple(bind_route(declared, pool, *types.values()).padded()) if isinstance(pool, PoolNode) else ()
+        except Misfit:
+            return ()
+
+
+def _most_grown(node: Node) -> int:
+    """How many modules or classes may have been added at most."""
+    match node:
+        case PoolNode():
+            return node.size - 1
+        case TargetNode(types=(type_,)):
+            return (type_.size or 1) - 1 if type_.of else 0
+        case _:
+            return 0
+
+
+def _names_of(node: Node) -> Iterator[str]:
+    """Every name that a node has, of itself, of weights and of axes."""
+    yield node.name
+    for type_ in node.types:
+        yield from (axis.name for axis in type_.shape)
+        yield type_.of
+    match node:
+        case OpNode():
+            yield node.owner
+        case PoolNode():
+            yield from (node.shares, node.inside)
+        case OutputNode():
+            yield node.label
+
+
+def _slots(node: Node, added: Node, inputs: Mapping[str, Result]) -> Mapping[str, Result]:
+    """What flows into a node; a scan's slots are called as its arguments."""
+    if not isinstance(node, ScanNode) or not isinstance(added, ScanNode):
+        return inputs
+    now = dict(zip(node.region.arguments, added.region.arguments, strict=True))
+    ask(inputs.keys() <= now.keys(), "it takes the arguments of its region", added.name, "inputs")
+    return {now[slot]: each for slot, each in inputs.items()}

@@ -1,0 +1,1 @@
+"""Programs and graphs as JSON, and back."""

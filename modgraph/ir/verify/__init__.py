@@ -1,0 +1,1 @@
+"""Holds graphs against their declarations."""
