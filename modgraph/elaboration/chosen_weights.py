@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from modgraph.diagnostics import Note, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.entities import Tensor
-from modgraph.elaboration.senders import for_each_sender
+from modgraph.elaboration.messages import for_each_sender
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import Support, choice_lost_at, support_of
 from modgraph.ir import PoolNode

@@ -15,8 +15,8 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.bodies import Decision
 from modgraph.elaboration.entities import POISON, OpUse, Poison, Tensor, role_of
+from modgraph.elaboration.messages import for_each_sender
 from modgraph.elaboration.scope import join
-from modgraph.elaboration.senders import for_each_sender
 from modgraph.elaboration.site import Site
 from modgraph.ir import drawn_by
 from modgraph.ops.along_axis import Sum

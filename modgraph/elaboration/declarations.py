@@ -24,7 +24,7 @@ from modgraph.elaboration.entities import (
     described,
     is_passed,
 )
-from modgraph.elaboration.prelude import prelude_router
+from modgraph.elaboration.imports import prelude_router
 from modgraph.elaboration.site import Site
 from modgraph.ir import MOST_MODULES
 from modgraph.routers import Router

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from typing import Any
 
-from modgraph.diagnostics import Report, Span
+from modgraph.diagnostics import Note, Report, Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.learning import above, find_unlearned
-from modgraph.elaboration.logits import find_probabilities
-from modgraph.elaboration.needs import needed_by
 from modgraph.ir import (
     Decision,
     DecisionNode,
@@ -17,15 +16,23 @@ from modgraph.ir import (
     Needed,
     Node,
     OpNode,
+    OutputNode,
     Part,
     PoolNode,
     Result,
     RouteNode,
+    ScanNode,
     moved_states,
     needed_in,
+    paths_from_targets,
 )
+from modgraph.ops.activation import Sigmoid
+from modgraph.ops.along_axis import Softmax
+from modgraph.ops.choice import MaskedSoftmax
 from modgraph.ops.padding import MaskPadding
+from modgraph.ops.zeros import ANYWHERE
 from modgraph.routers.prelude import is_prelude
+from modgraph.types import Axis
 
 
 def find_weaknesses(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
@@ -154,3 +161,89 @@ def _balance_for(router: Declared) -> str:
         return f'declare it outside of block "{router.block}", in the body of the scan, where a loss can name it'
     where = "the model" if router.block is None else f'block "{router.block}"'
     return f"add at the end of {where}: loss 0.01 * importance({router.name})"
+
+
+def needed_by(ends: set[Result], graph: Graph) -> list[Needed]:
+    """The dependencies of some results, in the graph and in the regions of its scans."""
+    whole = needed_in(graph, ends)
+    found = [whole]
+    read: dict[str, list[int]] = {}
+    for result in whole.results:
+        read.setdefault(result.node, []).append(result.index)
+    for scan in graph.of_kind(ScanNode):
+        stacked = {scan.stacked[index] for index in read.get(scan.name, ())}
+        found.append(needed_in(scan.region.graph, stacked | set(scan.following) if stacked else set()))
+    return found
+
+
+def find_leaks(graph: Graph, report: Report) -> None:
+    """Report outputs that depend on a target in inference, which has none."""
+    leaks = paths_from_targets(graph)
+    if not leaks:
+        return
+    ops = {node.name: node.op.name for part in graph.parts() for node in part.graph.of_kind(OpNode)}
+    spans = {node.label: node.span for node in graph.of_kind(OutputNode)}
+    for output, path in leaks.items():
+        facts: Any = {"output": output, "target": path[0], "path": " -> ".join(path)}
+        swapped = next((name for name in path if ops.get(name) == "training_or_inference"), None)
+        if swapped is not None:
+            facts["way_out"] = f"in inference {swapped} is its second value: put the target first"
+        report.add(errors.OutputReadsTarget(span=spans[output], **facts))
+
+
+NORMALISE = Softmax | MaskedSoftmax
+
+
+def find_probabilities(graph: Graph, report: Report) -> None:
+    """Warn of ops that apply a softmax to probabilities, and of losses of logits that get numbers between zero and
+    one."""
+    for each in _graphs(graph):
+        for node in each.of_kind(OpNode):
+            made = _find_bounded(node, each)
+            if made is not None and not (node.span is not None and is_prelude(node.span.source)):
+                notes = (Note(text="made here", span=made.span),)
+                way_out = f"leave {made.op.name} out" + ", or write log_softmax" * isinstance(made.op, NORMALISE)
+                facts = {"op": node.op.name, "made": made.op.name, "way_out": way_out}
+                report.add(errors.NoLogits(span=node.span, notes=notes, **facts))
+
+
+def _graphs(graph: Graph) -> Iterator[Graph]:
+    """A graph, and those of its scans and pools."""
+    for part in graph.parts():
+        yield part.graph
+        for pool in part.graph.of_kind(PoolNode):
+            yield from (region.graph for region in pool.regions)
+
+
+def _find_bounded(node: OpNode, graph: Graph) -> OpNode | None:
+    """The op that computes the logits of another op, if it gives probabilities or numbers between zero and one."""
+    inputs = graph.inputs(node.name)
+    if not node.op.takes_logits or node.op.takes_logits not in inputs:
+        return None
+    result = inputs[node.op.takes_logits]
+    axis = graph.type_of(result).shape[_position(node, graph)]
+    made = _find_source(result, graph)
+    if made is None:
+        return None
+    if isinstance(made.op, NORMALISE):
+        return made if graph.type_of(Result(made.name)).shape[_position(made, graph)] == axis else None
+    return made if node.op.objective else None
+
+
+def _position(node: OpNode, graph: Graph) -> int:
+    """The place of the axis of an op's softmax."""
+    bound: dict[str, int | Axis] = graph.signature(node).axes.bound
+    place = bound.get("position", -1)
+    return place if isinstance(place, int) else -1
+
+
+def _find_source(result: Result, graph: Graph) -> OpNode | None:
+    """The op that bounds or normalises a value, behind ops that only move axes or drop numbers."""
+    node = graph[result.node]
+    while isinstance(node, OpNode) and not isinstance(node.op, NORMALISE | Sigmoid):
+        inputs = [*graph.inputs(node.name).values()]
+        moves = len(inputs) == 1 and node.op.propagate_choices(graph.signature(node), (ANYWHERE,)) is not None
+        if not (moves or node.op.narrows or node.op.name in ("identity", "dropout")):
+            return None
+        node = graph[inputs[0].node]
+    return node if isinstance(node, OpNode) else None

@@ -1,18 +1,19 @@
-"""Blocks of a file and of the files it imports."""
+"""Definitions of a file and of the files it imports, and the routers that every spec knows."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from modgraph.diagnostics import Report, Source, did_you_mean
 from modgraph.elaboration import errors
-from modgraph.elaboration.entities import POISON
-from modgraph.elaboration.prelude import declare_definitions
+from modgraph.elaboration.entities import POISON, BlockEntity
 from modgraph.elaboration.scope import Scope
 from modgraph.files import exists
+from modgraph.routers.prelude import definitions
 from modgraph.syntax import ast, parse, read
 from modgraph.syntax.errors import UnreadableFile
 
@@ -129,4 +130,30 @@ def kept_texts(text: str) -> dict[str, str]:
         raise ValueError("it is damaged") from error
     if not (isinstance(found, dict) and all(isinstance(each, str) for each in found.values())):
         raise ValueError("it is damaged")
+    return found
+
+
+def declare_definitions(file: ast.File, scope: Scope, report: Report) -> None:
+    """Put the blocks and the routers of a file into its scope; what is defined twice is told."""
+    for block in file.blocks:
+        if block.name in scope.names:
+            report.add(errors.DuplicateName(span=block.name_span, name=block.name))
+        scope.declare(block.name, BlockEntity(block, scope))
+    for router in file.routers:
+        if router.name in scope.routers:
+            report.add(errors.DuplicateName(span=router.name_span, name=router.name))
+        scope.routers[router.name] = BlockEntity(router, scope)
+
+
+@cache
+def prelude_router(name: str) -> BlockEntity | None:
+    """The definition of a router of the vocabulary, or None."""
+    written = definitions().get(name)
+    if written is None:
+        return None
+    report, scope = Report(), Scope()
+    file = parse(written.source, report)
+    assert file is not None, f"{written.source.name}: {report.diagnostics}"
+    declare_definitions(file, scope, report)
+    found: BlockEntity = scope.routers[name]
     return found

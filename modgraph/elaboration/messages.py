@@ -15,10 +15,10 @@ from modgraph.elaboration.apply import apply_op
 from modgraph.elaboration.entities import POISON, OpUse, Poison, PoolEntity, Tensor, TensorTuple, origins
 from modgraph.elaboration.message_ranks import message_ranks
 from modgraph.elaboration.scope import Naming
-from modgraph.elaboration.senders import for_each_sender
 from modgraph.elaboration.site import Site
+from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum
-from modgraph.ops.axes import Merge, NewAxis, Unmerge
+from modgraph.ops.axes import Expand, Merge, NewAxis, Unmerge
 from modgraph.ops.shape import Concat, Rename, Split
 from modgraph.types import Axis, Shape, TensorType, shown
 
@@ -161,3 +161,22 @@ def _shaped(part: Tensor, shape: Shape, span: Span, site: Site) -> Any:
     if len(shape) < 2:
         op = Rename(names=("-1", shape[0].name)) if shape else Sum(axis=-1)
     return apply_op(OpUse(op), (part,), span, site)
+
+
+def for_each_sender(value: Tensor, rank: int, like: Tensor, senders: Shape, span: Span | None, site: Site) -> Any:
+    """A value whose last axes, so many, are no senders', with the axes of all senders before them, which `like` has.
+
+    It is the same along those that it lacks. None if it has others, or has them in another order.
+    """
+    left = [*value.type.shape[: len(value.type.shape) - rank]]
+    for behind, axis in enumerate(reversed(senders)):
+        if left and left[-1] == axis:
+            left.pop()
+            continue
+        at = -rank - behind - 1
+        fixed = axis.size is not None
+        op: Op = NewAxis(length=axis.size or 1, axis=axis.name, at=at) if fixed else Expand(axis=axis.name, at=at)
+        value = apply_op(OpUse(op), (value,) if fixed else (value, like), span, site)
+        if isinstance(value, Poison):
+            return value
+    return None if left else value

@@ -11,9 +11,9 @@ from modgraph.diagnostics import Report, Source, did_you_mean
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.context import Abandoned, Context
 from modgraph.elaboration.entities import POISON, Poison
-from modgraph.elaboration.language import RULES
 from modgraph.elaboration.scope import Scope
 from modgraph.elaboration.site import Site
+from modgraph.elaboration.statements import RULES
 from modgraph.ir import Graph
 from modgraph.syntax import ast, parse
 

@@ -1,4 +1,4 @@
-"""What each kind of statement does: the table of them, and those by which values enter and leave a body."""
+"""The rules of the language: what each kind of tree means; and how values enter a body."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 from modgraph.elaboration import errors
+from modgraph.elaboration.apply import apply_module, apply_op
 from modgraph.elaboration.arrays import declare_constant, declare_state, declare_weight, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
+from modgraph.elaboration.blocks import apply_block
 from modgraph.elaboration.decisions import bind_input, elaborate_record
 from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router
-from modgraph.elaboration.entities import POISON, Poison, Tensor
+from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, Template, Tensor
+from modgraph.elaboration.expressions import EXPRESSIONS
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
 from modgraph.elaboration.moves import elaborate_moved
-from modgraph.elaboration.operands import take_operand
+from modgraph.elaboration.pipelines import apply_template
 from modgraph.elaboration.requirements import elaborate_require
 from modgraph.elaboration.results import elaborate_loss, elaborate_output
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
-from modgraph.elaboration.site import Site
-from modgraph.elaboration.typing import elaborate_type
+from modgraph.elaboration.site import Rules, Site
+from modgraph.elaboration.terms import callable_of
+from modgraph.elaboration.typing import elaborate_type, take_operand
 from modgraph.ir import InputNode, Result, TargetNode
 from modgraph.syntax import ast
 
@@ -101,3 +105,16 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Record: elaborate_record,
     ast.Require: elaborate_require,
 }
+
+
+RULES = Rules(
+    expressions=EXPRESSIONS,
+    statements=STATEMENTS,
+    applications={
+        OpUse: apply_op,
+        BlockUse: apply_block,
+        Template: apply_template,
+        ModuleEntity: apply_module,
+    },
+    term=callable_of,
+)

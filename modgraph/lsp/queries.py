@@ -22,7 +22,7 @@ from modgraph.elaboration.entities import (
     role_of,
     several,
 )
-from modgraph.elaboration.prelude import prelude_router
+from modgraph.elaboration.imports import prelude_router
 from modgraph.inspect.reference import declaration_page, signature_of
 from modgraph.lsp.analysis import Analysis
 from modgraph.lsp.names import CALLABLE, declared_names, parameters_around, parameters_of
