@@ -70,6 +70,7 @@ class Declaration(_Declared, Registered):
     takes_names: ClassVar[bool] = False  # any name is an argument: the setting `names` has each, and then its value
     results: ClassVar[tuple[str, ...]] = ("...",)
     weights: ClassVar[tuple[Weight, ...]] = ()
+    masks: ClassVar[str] = ""  # the axes whose padding it must be told, by pattern; a place is one of the first operand
     module: ClassVar[TorchModule]
 
     def all_weights(self) -> tuple[Weight, ...]:
@@ -127,7 +128,9 @@ class Declaration(_Declared, Registered):
 
     def masked(self, signature: Signature) -> tuple[Axis, ...]:
         """The axes whose padding must be told to this declaration, if they have any."""
-        return ()
+        lead = (signature.axes.lead or ()) if "..." in self.masks else ()
+        named = [signature.axes[name] for name in self.masks.replace("...", "").split()]
+        return (*lead, *(signature.operands[0].shape[each] if isinstance(each, int) else each for each in named))
 
     def __str__(self) -> str:
         given = [f"{name}={shown_value(value)}" for name, value in self.values().items()]

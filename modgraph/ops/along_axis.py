@@ -8,11 +8,13 @@ from modgraph.declare import Signature, TorchModule, Use, axis_setting, position
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, drop_axis, move_bound
 from modgraph.tape import FLAG, INDEX, Value
-from modgraph.types import Axes, Axis, Misfit, TensorType
+from modgraph.types import Axes, Misfit, TensorType
 
 
 class AlongAxis(Op):
     """Works along one axis, padding left out."""
+
+    masks = "position"
 
     axis: int | str = axis_setting(-1)
 
@@ -24,9 +26,6 @@ class AlongAxis(Op):
     def result(self, x: TensorType, position: int) -> TensorType:
         """The type of the result, by default that of the operand."""
         return x
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return (signature.operands[0].shape[signature.axes["position"]],)
 
 
 class _Normalisation(AlongAxis):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import ONES, ZEROS, Operand, Signature, TorchModule, Use, Weight, normal, setting, tokens, uniform
+from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Use, Weight, normal, setting, tokens, uniform
 from modgraph.ops.normalisation import rms_normalised
 from modgraph.ops.op import Op
 from modgraph.tape import INDEX, Value
-from modgraph.types import Axes, Axis, Misfit, TensorType, derived
+from modgraph.types import Axes, Misfit, TensorType, derived
 
 MEMORY_HELP = "what tokens attend to has the axes number, width; their outer axes are those of the tokens"
 MASK_HELP = "a mask has the axes of the tokens and of those that they attend to, [N, M], or the latter alone, [M]"
@@ -58,6 +58,7 @@ class Attention(Op):
         "head",
         **{name: name for name in ("kv_heads", "bias", "out_bias", "causal", "rotary", "relative", "qk_norm")},
     )
+    masks = "N M"
     masks_each = True
 
     heads: int = setting(min=1, doc="number of heads; divides the width, unless head_width is given")
@@ -120,9 +121,6 @@ class Attention(Op):
             raise Misfit(f"rotary positions turn pairs, and a head has {head} numbers", "make head_width even")
         if self.relative is not None and self.relative % 2 and not self.causal:
             raise Misfit("half of the buckets are for what is later", f"make it even: relative={self.relative + 1}")
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.axes["N"], signature.axes["M"]
 
     def macs(self, N: int, M: int, D: int, E: int) -> int:
         joined = self.joined(D)

@@ -30,7 +30,6 @@ def _places(axes: tuple[str | int, ...], x: TensorType, who: str) -> list[int]:
 class _OfAxes(Op):
     """Base of what works on several axes, which are given one after another."""
 
-    operands = (Operand("x", "..."),)
     affine = True
 
     axes: tuple[str | int, ...] = setting((), max=-1, axis=True, doc=LISTED)
@@ -112,7 +111,6 @@ class Unmerge(Op):
     name = "unmerge"
     synonyms = ("unflatten", "split_axis", "unflatten_axes")
     example = 'input x: float[5, 6] y = x -> unmerge([2, 3], into=["head", ""]) output y'
-    operands = (Operand("x", "..."),)
     module = TorchModule("modgraph.nn.Unmerge", "position", "sizes")
     affine = True
 
@@ -153,7 +151,6 @@ class NewAxis(Op):
 
     name = "new_axis"
     example = 'input x: float[5, 6] y = x -> new_axis(3, axis="copy", at=-2) output y'
-    operands = (Operand("x", "..."),)
     module = TorchModule("modgraph.nn.NewAxis", "place", "length")
     affine = True
 

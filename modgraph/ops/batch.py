@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, position_of, setting
+from modgraph.declare import Operand, TorchModule, Use, position_of, setting
 from modgraph.ops.op import Op
 from modgraph.tape import Value
-from modgraph.types import Axes, Axis, Misfit, TensorType
+from modgraph.types import Axes, Misfit, TensorType
 
 AXES = "axes that are gone over too, by name or counted from the last; by default that of the tokens of [..., N, D]"
 
@@ -16,7 +16,8 @@ AXES = "axes that are gone over too, by name or counted from the last; by defaul
 class _OverBatch(Op):
     """Goes over all examples of a batch, and along axes that are named."""
 
-    operands = (Operand("x", "..."),)
+    masks = "..."
+
     over_batch = True
 
     axes: tuple[str | int, ...] | None = setting(None, max=-1, axis=True, doc=AXES)
@@ -37,9 +38,6 @@ class _OverBatch(Op):
             raise Misfit(reason, f'go over it too: {self.name}("{padded}")')
         axes.bound["positions"] = tuple(positions)
         return (replace(x.with_shape(kept), per="batch"),)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.operands[0].shape
 
 
 class BatchMean(_OverBatch):

@@ -8,7 +8,7 @@ from modgraph.ops.axes import axis_called
 from modgraph.ops.op import Op, check_one_kind
 from modgraph.ops.zeros import Bound
 from modgraph.tape import Value
-from modgraph.types import Axes, Axis, Misfit, TensorType, once_each
+from modgraph.types import Axes, Misfit, TensorType, once_each
 
 
 class TopK(Op):
@@ -22,6 +22,7 @@ class TopK(Op):
     synonyms = ("top_k_mask",)
     example = "input x: float[5, 6] y = x -> top_k(2) output y"
     module = TorchModule("modgraph.nn.TopKMask", "position", "k")
+    masks = "position"
     keeps = "nothing"
 
     k: int = setting(1, min=1, doc="how many are chosen")
@@ -34,9 +35,6 @@ class TopK(Op):
             raise Misfit(f"it chooses k={self.k} of {axis}", f"lower k to {axis} or less")
         axes.bound["position"] = position
         return (found[0],)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return (signature.operands[0].shape[signature.axes["position"]],)
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], self.k)
@@ -85,6 +83,7 @@ class WithinCapacity(Op):
     example = "input x: float[5, 6] y = (x -> softmax, x -> top_k) -> within_capacity(1.25) output y"
     operands = (Operand("scores", "..."), Operand("choice", "..."))
     module = TorchModule("modgraph.nn.WithinCapacity", "position", "share", "k", "priority")
+    masks = "..."
     masks_each = True
     over_batch = True
     outside_training = "choice"
@@ -105,9 +104,6 @@ class WithinCapacity(Op):
             raise Misfit(reason, "name the axis of modules: within_capacity(share, axis=…)", 0)
         return (found[1].with_shape(axes.lead or ()),)
 
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.axes.lead or ()
-
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
 
@@ -125,6 +121,7 @@ class Above(Op):
     synonyms = ("threshold", "larger_than", "heaviside", "step")
     example = "input x: float[5, 6] y = x -> above(0.5) output y"
     module = TorchModule("modgraph.nn.Above", "threshold")
+    masks = "..."
     keeps = "nothing"
 
     threshold: float = setting(0.0, doc="what is not chosen any more")
@@ -133,9 +130,6 @@ class Above(Op):
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         axes.bound["position"] = position_of(self.axis, found[0], self.name)
         return (found[0],)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.axes.lead or ()
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"])
@@ -185,6 +179,7 @@ class Dispatch(Op):
     synonyms = ("compact", "dispatch_mask")
     example = 'input x: float[5] y = x -> top_k(2) -> dispatch(2, into="slot") output y'
     module = TorchModule("modgraph.nn.Dispatch", "position", "slots")
+    masks = "position"
     keeps = "nothing"
 
     slots: int = setting(min=1, doc="how many slots there are")
@@ -197,9 +192,6 @@ class Dispatch(Op):
         shape.insert(len(shape) + position, axis_called(self.slots, self.into))
         axes.bound["position"] = position
         return (found[0].with_shape(once_each(tuple(shape))),)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return (signature.operands[0].shape[signature.axes["position"]],)
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], 1)

@@ -10,7 +10,7 @@ from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting,
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds
 from modgraph.tape import Value
-from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each
+from modgraph.types import Axes, Misfit, TensorType, may_meet, met, once_each
 
 
 class Contract(Op):
@@ -24,6 +24,7 @@ class Contract(Op):
     example = "input q: float[5, 6] input k: float[7, 6] y = (q, k) -> contract output y"
     operands = (Operand("left", "..."), Operand("right", "..."))
     module = TorchModule("modgraph.nn.Contract", "equation")
+    masks = "over"
     masks_each = True
     broadcasts = True
 
@@ -65,9 +66,6 @@ class Contract(Op):
 
     def on_tape(self, use: Use, left: Value, right: Value) -> tuple[Value, ...]:
         return (use.tape.product(use.result, use.cleared(left), use.cleared(right, 1)),)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return (signature.axes["over"],)
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         terms, result = signature.axes["equation"].replace("...", "").split("->")

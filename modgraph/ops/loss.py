@@ -33,10 +33,9 @@ class _Objective(Op):
 class _Likelihood(_Objective):
     """A negative log-likelihood: by which algorithms judge decisions, if a loss is it and nothing else."""
 
-    likelihood = True
+    masks = "..."
 
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.axes.lead or ()
+    likelihood = True
 
 
 def averaged(use: Use, x: Value, mask: float | None = None) -> Value:
@@ -156,15 +155,13 @@ class MSE(_Objective):
     results = ("",)
     compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
     module = TorchModule("modgraph.nn.MSE", missing="missing")
+    masks = "..."
 
     def on_tape(self, use: Use, prediction: Value, target: Value) -> tuple[Value, ...]:
         off = _difference(use, prediction, target, self.missing)
         return (averaged(use, use.tape.function(off), off.count if self.missing else None),)
 
     missing: bool = setting(False, doc=MISSING_NUMBERS)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.axes.lead or ()
 
 
 class Entropy(_Objective):
@@ -176,14 +173,12 @@ class Entropy(_Objective):
     operands = (Operand("logits", "... C"),)
     results = ("",)
     module = TorchModule("modgraph.nn.Entropy")
+    masks = "..."
 
     def on_tape(self, use: Use, logits: Value) -> tuple[Value, ...]:
         log_p = use.tape.function(use.cleared(logits), "result")
         products = use.tape.times(log_p.count, use.tape.function(log_p, "result"), log_p)
         return (averaged(use, use.tape.make(use.lead, products)),)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.axes.lead or ()
 
 
 class _Balance(_Objective):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from modgraph.declare import ONES, ZEROS, Operand, Signature, TorchModule, Use, Weight, setting
+from modgraph.declare import ONES, ZEROS, TorchModule, Use, Weight, setting
 from modgraph.ops.image import IMAGE
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
 from modgraph.tape import INDEX, Tape, Value
-from modgraph.types import Axes, Axis, Misfit
+from modgraph.types import Axes, Misfit
 
 
 def refuse_padding(axes: Axes, *letters: str) -> None:
@@ -76,6 +76,7 @@ class BatchNorm(Op):
         Weight("running_var", "C", ONES, buffer=True),
     )
     module = TorchModule("modgraph.nn.BatchNorm2d", "C", "eps", "momentum")
+    masks = "..."
     over_batch = True
 
     eps: float = setting(1e-5, min=0, doc="added to the variance")
@@ -84,9 +85,6 @@ class BatchNorm(Op):
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         found = normalised(use, use.tape.make(x.count, x, keeps_more=use.mask() * INDEX) if use.mask() else x, 0)
         return (use.tape.make(x.count, found, keeps_more=use.mask() * INDEX) if use.mask() else found,)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.axes.lead or ()
 
     def check(self, axes: Axes) -> None:
         refuse_padding(axes, "C", "H", "W")
@@ -123,8 +121,6 @@ class Dropout(Op):
     name = "dropout"
     synonyms = ("drop",)
     example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
-    operands = (Operand("x", "..."),)
-    results = ("...",)
     module = TorchModule("modgraph.nn.Dropout", "rate")
     keeps_zeros = True
     outside_training = "x"

@@ -11,7 +11,7 @@ from modgraph.ops.arithmetic import Subtract
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Ranking
 from modgraph.tape import FLAG, INDEX, Value
-from modgraph.types import Axes, Axis, Misfit, TensorType, floats
+from modgraph.types import Axes, Misfit, TensorType, floats
 
 
 class CumulativeSum(AlongAxis):
@@ -89,12 +89,10 @@ class Positions(AlongAxis):
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"
     module = TorchModule("modgraph.nn.Positions", "position", "rank")
+    masks = ""
 
     def result(self, x: TensorType, position: int) -> TensorType:
         return replace(floats(x.shape[position]), per=x.per)
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return ()
 
     def ranked(self, signature: Signature) -> Ranking:
         return Ranking(-1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Signature, TorchModule, Use
+from modgraph.declare import TorchModule, Use
 from modgraph.ops.op import Op
 from modgraph.tape import Value
-from modgraph.types import Axis
 
 
 class MaskPadding(Op):
@@ -14,12 +13,10 @@ class MaskPadding(Op):
     name = "mask_padding"
     example = "input x: float[5, 6] y = x -> mask_padding output y"
     module = TorchModule("modgraph.nn.MaskPadding")
+    masks = "..."
     affine = True
     keeps_zeros = True
     narrows = "x"
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return signature.operands[0].shape
 
     def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
         return (use.cleared(x) if use.mask() else use.tape.view(x),)

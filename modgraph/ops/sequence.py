@@ -101,6 +101,7 @@ class Select(Op):
     synonyms = ("index",)
     example = "input x: float[5, 6] y = x -> select(1) output y"
     module = TorchModule("modgraph.nn.Select", "index", "position")
+    masks = "position"
     affine = True
 
     index: int = setting(min=0, doc="the place, from 0")
@@ -125,9 +126,6 @@ class Select(Op):
         if along.size is None and self.index > 0:
             reason = f'the axis "{along}" has no fixed length, so an example may have no place {self.index}'
             raise Misfit(reason, "take the first with select(0) or the last with last, or give the axis a number")
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return (signature.operands[0].shape[signature.axes["position"]],)
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         (bound,), position = known, signature.axes["position"]

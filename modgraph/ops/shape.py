@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, position_of, product, setting
+from modgraph.declare import Signature, TorchModule, Use, position_of, product, setting
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op, check_one_kind
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, either_bound, union_bound
@@ -65,7 +65,6 @@ class Concat(Op):
     name = "concat"
     synonyms = ("cat", "concatenate", "join")
     example = "input x: float[5, 6] y = (x, x) -> concat output y"
-    operands = (Operand("x", "..."),)
     variadic = True
     module = TorchModule("modgraph.nn.Concat")
     affine = True
@@ -114,7 +113,6 @@ class Stack(Op):
     name = "stack"
     synonyms = ("pile",)
     example = "input x: float[5, 6] y = (x, x) -> stack output y"
-    operands = (Operand("x", "..."),)
     variadic = True
     module = TorchModule("modgraph.nn.Stack", "rank")
 
@@ -175,7 +173,6 @@ class Rename(Op):
 
     name = "rename"
     example = 'input x: float[6] pool p[3] = linear(4) y = x -> p -> rename(p="sender") output y'
-    operands = (Operand("x", "..."),)
     module = TorchModule("torch.nn.Identity")
     affine = True
     takes_names = True

@@ -36,6 +36,7 @@ class Chosen(Router):
     )
     operands = (tokens("tokens"), *OF_PAIRS)
     module = TorchModule("modgraph.nn.Chosen", "k", "straight", "message_rank", "shows")
+    masks = "... N"
     reference = SELECTED
     takes_one = True
 
@@ -67,9 +68,6 @@ class Chosen(Router):
         gates = use.tape.make(weights.count, weights, keeps_more=weights.count * FLAG)
         value = chosen(form, use, pool, tokens, gates, senders(use), self.reached(use, pool), self.k)
         return (value, gates, scores, choice)[: len(use.results)]
-
-    def masked(self, signature: Signature) -> tuple[Axis, ...]:
-        return (*(signature.axes.lead or ()), signature.axes["N"])
 
     def active_modules(self, size: int) -> int:
         return self.k
