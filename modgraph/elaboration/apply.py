@@ -22,6 +22,7 @@ def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, s
         return POISON
     site.context.enter(span)
     naming = site.naming.module(module.word, module.path, module.frozen)
+    site.context.shorter[naming.node] = site.naming.shorter(naming.node)
     inside = site.under(naming).within(naming.scope)
     call = Call("module", module.word, naming.node, module.path, site.context.call, span=span)
     with site.context.within(call):

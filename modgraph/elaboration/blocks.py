@@ -126,6 +126,7 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     definition = use.block.definition
     context = site.context
     node, owner = site.naming.next(definition.name, use.label)
+    context.shorter[node] = site.naming.shorter(node)
     scope = Scope(owner, node, use.block.scope, frozen=site.scope.frozen)
     scope.declare_parameters(use.parameters, use.spans)
     call = BlockCall(definition.name, list(tensors), span=span, defining=(*site.defining, id(definition)))

@@ -80,6 +80,7 @@ class Context:
         self.may_grow: set[str] = set()  # the axes of which it is said whether they grow
         self.held: list[tuple[str, Diagnostic]] = []  # what is told unless the modules along an axis may grow
         self.named: dict[str, Node] = {}
+        self.shorter: dict[str, tuple[str, str]] = {}  # by the path of a call or route, names that are perhaps unique
         self.unbound: dict[str, str] = {}  # by the name of a node that names axes of a record, that of the decision
         self.decisions: dict[str, Any] = {}  # what a router decides at a use, by the name of its node
         self.decides: dict[str, Any] = {}  # how a router that is written in the language does at each use, by its path

@@ -16,6 +16,7 @@ from modgraph.elaboration.context import Abandoned, Context, Observer, observe_n
 from modgraph.elaboration.entities import POISON, Family, ModuleEntity, PoolEntity, RouterEntity
 from modgraph.elaboration.findings import find_leaks, find_weaknesses
 from modgraph.elaboration.imports import Imports
+from modgraph.elaboration.labels import label_decisions
 from modgraph.elaboration.moves import check_moves, moves_in
 from modgraph.elaboration.parameters import bind_parameters
 from modgraph.elaboration.scope import Naming, Scope
@@ -100,6 +101,7 @@ def _in_order(graph: Graph, context: Context) -> Graph:
     for name, decision in context.unbound.items():
         if name in graph:
             graph.replace(replace(graph[name], within=graph[decision].within))
+    label_decisions(graph, context.shorter)
     return in_order(graph)
 
 

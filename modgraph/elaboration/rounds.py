@@ -136,6 +136,7 @@ def _tables(site: Site) -> Iterator[tuple[str, dict[Any, Any]]]:
     yield "weights", context.weights
     yield "owners", context.owners.setdefault(site.home, {})
     yield "declared", context.declared
+    yield "shorter", context.shorter
 
 
 def _stands_in(node: Node, call: Call) -> bool:
@@ -278,7 +279,7 @@ class _Copy:
 
     def _fact(self, value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(rename_axes(each, self._name) for each in value)
+            return tuple(self._name(each) if isinstance(each, str) else rename_axes(each, self._name) for each in value)
         return self._name(value) if isinstance(value, str) else value
 
     def _entity(self, value: Any) -> Any:

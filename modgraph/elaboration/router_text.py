@@ -76,6 +76,7 @@ def _inside(
     """Where the body stands: weights are called below the router, nodes below its use."""
     definition = use.block.definition
     node, _ = site.naming.next(pools[0].word)
+    site.context.shorter[node] = site.naming.shorter(node)
     scope = Scope(router.path, node, use.block.scope, frozen=router.frozen or site.scope.frozen)
     scope.declare_parameters(use.parameters, use.spans)
     for name, pool in zip(definition.pools, pools, strict=True):

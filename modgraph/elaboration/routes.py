@@ -144,6 +144,7 @@ def _route(word: str, pool: PoolNode, router: Chooser, values: tuple[Tensor, ...
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
         site.add(RouterNode(name=router.path, router=router.router, **facts), span)
     name, _ = site.naming.next(word)
+    site.context.shorter[name] = site.naming.shorter(name)
     slots = router.router.slots_of(len(values))
     inputs = {slot: value.result for slot, value in zip(slots, values, strict=True)}
     route = RouteNode(name=name, types=signature.results, span=span)

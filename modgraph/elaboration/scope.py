@@ -162,17 +162,22 @@ class Scope:
         numbered = ordinal(name, self.bindings[name])
         local = numbered + self.suffix
         shifting = numbered if numbered != name else None
-        return Naming(join(self.node_path, local), join(self.path, local), self, shifting)
+        plain = join(self.node_path, name + self.suffix)
+        return Naming(join(self.node_path, local), join(self.path, local), self, shifting, plain)
 
 
 class Naming:
     """Names for the nodes of one statement, and for the weights they own.
 
-    `shifting` is the numbered name that a statement inserted before this one would change.
+    `shifting` is the numbered name that a statement inserted before this one would change; `plain` is the path of the
+    nodes without the number.
     """
 
-    def __init__(self, node: str, owner: str, scope: Scope, shifting: str | None = None) -> None:
+    def __init__(
+        self, node: str, owner: str, scope: Scope, shifting: str | None = None, plain: str | None = None
+    ) -> None:
         self.node = node
+        self.plain = node if plain is None else plain
         self.owner = owner
         self.scope = scope
         self.shifting = shifting
@@ -186,6 +191,13 @@ class Naming:
         self.counts[word] = self.counts.get(word, 0) + 1
         local = ordinal(word, self.counts[word])
         return join(self.node, local), join(self.owner, local)
+
+    def shorter(self, name: str) -> tuple[str, str]:
+        """A name of `next` without what the statement binds, and without the number of that."""
+        if not name.startswith(f"{self.node}."):
+            return name, name
+        word = name[len(self.node) + 1 :]
+        return join(self.scope.node_path, word), join(self.plain, word)
 
     def module(self, word: str, path: str, frozen: bool) -> Naming:
         """Names inside a module that this statement uses."""

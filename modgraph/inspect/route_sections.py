@@ -22,7 +22,7 @@ def section_of(name: str, route: Told) -> Section:
     return Section(
         name,
         [*_verdict(route), *_use(route), *_decisions(route), *_choices(route), *_training(route)],
-        nodes=(name, route["pool"]),
+        nodes=(route.get("node", name), route["pool"]),
     )
 
 

@@ -28,8 +28,8 @@ def sections_of(trace: Told, pictures: Mapping[str, bytes] | None = None, stale:
 
 
 def loads_of(trace: Told) -> dict[str, list[float]]:
-    """The share of each module in what every route chose, by the route's name."""
-    return {name: route["rounds"][-1]["use"] for name, route in trace["routes"].items()}
+    """The share of each module in what every route chose, by the route's node."""
+    return {route.get("node", name): route["rounds"][-1]["use"] for name, route in trace["routes"].items()}
 
 
 def _overview(trace: Told, stale: bool) -> Section:

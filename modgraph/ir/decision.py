@@ -26,6 +26,11 @@ class Decision:
         return self.node.name
 
     @property
+    def label(self) -> str:
+        """What users know it by."""
+        return self.node.label or self.node.name
+
+    @property
     def pool(self) -> PoolNode:
         return self.part.graph.pool_of(self.node)
 

@@ -210,8 +210,8 @@ class Graph:
         return [each for part in self.parts() for each in part.decisions(router)]
 
     def records(self) -> dict[str, Result]:
-        """What routers record, by `route.record`; inside a scan, the records of all steps."""
-        return {f"{each.name}.{name}": result for each in self.decisions() for name, result in each.results.items()}
+        """What routers record, by `label.record`; inside a scan, the records of all steps."""
+        return {f"{each.label}.{name}": result for each in self.decisions() for name, result in each.results.items()}
 
     @property
     def input_types(self) -> dict[str, TensorType]:

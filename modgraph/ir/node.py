@@ -144,10 +144,12 @@ class RouterNode(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class RouteNode(Node):
-    """A place where a router sends messages through a pool. `lowering` is the form that is chosen to compute it."""
+    """A place where a router sends messages through a pool. `lowering` is the form that is chosen to compute it,
+    `label` what users know it by, if that is not its name."""
 
     kind = "route"
     lowering: str | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,9 +159,11 @@ class DecisionNode(Node):
 
     `tokens` are what is routed, `value` is what the use yields, and each record has a slot for each of the `rounds`:
     one of its name for the last, those of earlier ones numbered from 1. Axes have the names that the body gives them.
+    `label` is what users know the use by, if that is not its name.
     """
 
     kind = "decision"
+    label: str = ""
     records: tuple[Record, ...] = ()
     rounds: int = 1
     facts: RouterFacts = field(default_factory=RouterFacts)

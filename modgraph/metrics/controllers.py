@@ -95,7 +95,7 @@ class Controller:
 def controllers(graph: Graph) -> list[Controller]:
     """The controllers of a graph, in scans too; of several, names begin with that of the route."""
     chosen = [each for each in graph.decisions() if is_controller(each)]
-    return [_controller(each, f"{each.name}." if len(chosen) > 1 else "") for each in chosen]
+    return [_controller(each, f"{each.label}." if len(chosen) > 1 else "") for each in chosen]
 
 
 def _controller(decision: Decision, prefix: str) -> Controller:
@@ -103,7 +103,7 @@ def _controller(decision: Decision, prefix: str) -> Controller:
     assert distribution is not None and choice is not None, "only controllers are measured"
     wanted = decision.results[distribution], decision.results[choice]
     slotted = decision.record_as(Role.CHOICE) is None
-    return Controller(decision.name, prefix, wanted, slotted, decision.pool.size)
+    return Controller(decision.label, prefix, wanted, slotted, decision.pool.size)
 
 
 def is_controller(decision: Decision) -> bool:

@@ -13,7 +13,7 @@ from modgraph.passes.infrastructure import Pass
 
 @dataclass(frozen=True)
 class NoveltyAsOutputs(Pass):
-    """Make every record of novelty an output, called as it is and after its route: `novelty.blocks.9.x.adapter`."""
+    """Make every record of novelty an output, called as it is and after its route: `novelty.blocks.9.adapter`."""
 
     name: ClassVar[str] = "novelty_as_outputs"
 
@@ -45,9 +45,9 @@ class WithoutNovelty(Pass):
 
 
 def novelties(graph: Graph) -> dict[str, Result]:
-    """The records of novelty, by `record.route`; of a route inside a scan, those of all steps."""
+    """The records of novelty, by `record.label`; of a route inside a scan, those of all steps."""
     decisions = graph.decisions()
-    return {f"{name}.{each.name}": each.results[name] for each in decisions for name in _names(each)}
+    return {f"{name}.{each.label}": each.results[name] for each in decisions for name in _names(each)}
 
 
 def _names(decision: Decision) -> list[str]:

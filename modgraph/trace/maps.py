@@ -46,9 +46,9 @@ def maps_of(trace: Trace) -> list[Maps]:
     known = places_of_tokens(trace.graph)
     found = []
     for route in trace.routes:
-        if route.name not in trace.graph:  # its tokens are of one step of a scan
+        if route.node not in trace.graph:  # its tokens are of one step of a scan
             continue
-        places = known.get(trace.graph.inputs(route.name)["tokens"].node)
+        places = known.get(trace.graph.inputs(route.node)["tokens"].node)
         if places is not None and _covers(places, route.gates):
             found.append(Maps(route, places.image, _laid_out(route.gates, places), _chosen(route, places)))
     if not found:

@@ -120,7 +120,7 @@ def trace_bundle(
 
 def _trace_of(route: Decision, values: Mapping[str, NDArray[Any]]) -> RouteTrace:
     """What a bundle's outputs say of a route."""
-    return joined(route, [{name: values[f"{route.name}.{name}"][None] for name in route.results}])
+    return joined(route, [{name: values[f"{route.label}.{name}"][None] for name in route.results}])
 
 
 def _of_examples(ports: Mapping[str, Port], arrays: Arrays) -> Iterator[Port]:

@@ -38,11 +38,11 @@ def positions_of(trace: Trace) -> dict[str, Positions]:
     found = {}
     for route in trace.routes:
         along = steps[route.name][1] if route.name in steps else None
-        by_step = along is not None and (route.name not in trace.graph or along.senders is not None)
+        by_step = along is not None and (route.node not in trace.graph or along.senders is not None)
         axis = along.at if along is not None and by_step else _axis_of_tokens(route.chosen[-1].shape)
         if route.chosen[-1].shape[axis] > 1:
             use = _use_along(route, axis)
-            places = None if by_step else known.get(trace.graph.inputs(route.name)["tokens"].node)
+            places = None if by_step else known.get(trace.graph.inputs(route.node)["tokens"].node)
             found[route.name] = _positions(use, places, STEP if by_step else TOKEN)
     return found
 

@@ -29,7 +29,7 @@ class RouteTrace:
 
     @property
     def name(self) -> str:
-        return self.decision.name
+        return self.decision.label
 
     @property
     def pool(self) -> str:
@@ -39,6 +39,11 @@ class RouteTrace:
     def router(self) -> str:
         """The router as a spec writes it."""
         return str(self.decision.router.router)
+
+    @property
+    def node(self) -> str:
+        """Its node, which is the graph's or that of a scan."""
+        return self.decision.name
 
     def record_as(self, *roles: Role) -> NDArray[Any] | None:
         """The record in the first of these roles that there is one for."""
@@ -93,12 +98,12 @@ def routes_with_gates(graph: Graph) -> list[Decision]:
 
 def homes_of_routes(graph: Graph) -> dict[str, str]:
     """The node of a graph that has each route with gates: itself, or a scan; by the name of the route."""
-    return {each.name: (each.part.scan or each.node).name for each in routes_with_gates(graph)}
+    return {each.label: (each.part.scan or each.node).name for each in routes_with_gates(graph)}
 
 
 def route_called(graph: Graph, name: str) -> Decision:
     """One of the routes with gates. Raises `ModgraphError`."""
-    routes = {route.name: route for route in routes_with_gates(graph)}
+    routes = {route.label: route for route in routes_with_gates(graph)}
     if name not in routes:
         raise ModgraphError([UnknownRoute(name=name, suggestion=did_you_mean(name, routes))])
     return routes[name]
@@ -109,5 +114,5 @@ def joined(route: Decision, batches: Sequence[Records]) -> RouteTrace:
     records = {name: np.concatenate([batch[name] for batch in batches], axis=1) for name in batches[0]}
     for name, array in records.items():
         if not np.isfinite(array).all():
-            raise ModgraphError([NotFinite(record=name, route=route.name)])
+            raise ModgraphError([NotFinite(record=name, route=route.label)])
     return RouteTrace(route, records)

@@ -83,7 +83,7 @@ def step_axes(trace: Trace) -> dict[str, tuple[RouteTrace, StepAxis]]:
     for route in trace.routes:
         axes = route.decision.senders
         senders = axes[-1].name if len(axes) > 1 and axes[-1].name in trace.graph.pools() else None
-        of_image = route.name in trace.graph and trace.graph.inputs(route.name)["tokens"].node in places
+        of_image = route.node in trace.graph and trace.graph.inputs(route.node)["tokens"].node in places
         at = _steps_among(trace, route, axes)
         if at is not None and not of_image:
             found[route.name] = route, StepAxis(axes[at], at + 1, senders)
@@ -92,7 +92,7 @@ def step_axes(trace: Trace) -> dict[str, tuple[RouteTrace, StepAxis]]:
 
 def _steps_among(trace: Trace, route: RouteTrace, axes: tuple[Axis, ...]) -> int | None:
     """Which of the axes before that of the modules is one of steps."""
-    if route.name not in trace.graph:
+    if route.node not in trace.graph:
         return 0  # what a scan stacks comes first
     padded = [at for at, axis in enumerate(axes) if axis.is_padded]
     pools = trace.graph.pools()

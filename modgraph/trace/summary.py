@@ -97,7 +97,7 @@ def _routes(trace: Trace) -> dict[str, dict[str, Any]]:
     positions, words, steps = positions_of(trace), typical_words(trace), use_by_steps(trace)
     found = {}
     for route, summary in zip(trace.routes, summarise(trace), strict=True):
-        told = asdict(summary) | asdict(statistics_of(route))
+        told = {"node": route.node} | asdict(summary) | asdict(statistics_of(route))
         del told["route"]
         if route.name in positions:
             told["positions"] = asdict(positions[route.name])

@@ -16,12 +16,13 @@ from modgraph.trace.routes import routes_with_gates
 
 @dataclass(frozen=True)
 class ShownRoute:
-    """A route, the bundle's outputs with its gates, and with its choice or its slots where it selects modules.
+    """A route, its node, and the bundle's outputs with its gates, and its choice or slots where it selects modules.
 
     Senders are the `places` of an image, or one for each of the tokens of the input `words`, where they are either.
     """
 
     name: str
+    node: str
     pool: str
     router: str
     decides: str
@@ -46,11 +47,12 @@ def shown_routes(graph: Graph, outputs: Mapping[str, Port]) -> list[ShownRoute]:
 def _describe(route: Decision, graph: Graph, outputs: Mapping[str, Port], places: Mapping[str, Places]) -> ShownRoute:
     def output(role: Role) -> str | None:
         name = route.record_as(role)
-        return None if name is None else f"{route.name}.{name}"
+        return None if name is None else f"{route.label}.{name}"
 
     gates = str(output(Role.GATES))
     senders = outputs[gates].shape[:-1] if gates in outputs else ()
     return ShownRoute(
+        route.label,
         route.name,
         route.pool.name,
         route.router.name,

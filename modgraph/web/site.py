@@ -116,7 +116,7 @@ def _record(bundle: Bundle) -> dict[str, Any]:
 
 def _pane(graph: Graph, routes: list[ShownRoute]) -> dict[str, Any]:
     """The graph, laid out with room for what each route does, and without the places in a spec that is not there."""
-    pane = Pane(scene_of(graph), loads={route.name: [0.0] * route.modules for route in routes}).as_json()
+    pane = Pane(scene_of(graph), loads={route.node: [0.0] * route.modules for route in routes}).as_json()
     for box in pane["scene"]["boxes"]:
         _without_lines(box)
     drawn = next(

@@ -79,7 +79,7 @@ def test_padding_is_masked_where_there_is_any_and_the_numbers_are_zero() -> None
     batch = {"x": torch.full((2, 4, 5), torch.nan), "time_length": torch.tensor([4, 2])}
     batch["x"][0], batch["x"][1, :2] = torch.randn(4, 5), torch.randn(2, 5)
     found = model.compute(batch, routing=True)
-    for value in (found.outputs["y"], found.routing["y.p.gates"]):
+    for value in (found.outputs["y"], found.routing["p.gates"]):
         assert value.isfinite().all() and not value[1, 2:].any() and value[1, :2].any()
 
 

@@ -62,9 +62,10 @@ def test_a_second_yield_renames_no_weight_and_no_result() -> None:
 def test_results_are_what_is_yielded_and_then_what_routes_record() -> None:
     graph = loads(GRU).ir
     scan = scan_of(graph)
-    route = "states.n.transition"
+    route = "states.transition"
     (decision,) = graph.decisions("controller")
-    assert decision.name == route and [*scan.stacked[1:]] == [decision.inside[name] for name in sorted(decision.inside)]
+    assert (decision.name, decision.label) == ("states.n.transition", route)
+    assert [*scan.stacked[1:]] == [decision.inside[name] for name in sorted(decision.inside)]
     assert [type_.dimensions for type_ in scan.types] == [("time", 6), *[("time", 1, 3)] * 4]
     assert graph.records()[f"{route}.gates"] == Result("states", 1)
     assert graph.inputs("loss.importance.importance") == {"0": Result("states", 1)}

@@ -78,7 +78,7 @@ def test_a_traced_run_shows_loads_and_traffic(run: Path, tmp_path: Path, browser
     assert main(["visualize", str(run), "-o", str(path)]) == 0
     assert path.stat().st_size < MOST_BYTES
     trace = json.loads((run / "trace.json").read_text())
-    shares = trace["routes"]["logits.expert"]["rounds"][-1]["use"]
+    shares = trace["routes"]["expert"]["rounds"][-1]["use"]
     with quiet_page(browser, path) as page:
         page.keyboard.press("f")
         for id in ("expert", "logits.expert"):

@@ -11,7 +11,7 @@ from modgraph.cli import main
 from tests.inspect.browser import quiet_page
 from tests.trace.test_trace import TRANSFORMER, trained
 
-ROUTE = "blocks.1.x2.expert"
+ROUTE = "blocks.1.expert"
 
 
 @pytest.fixture(scope="module")

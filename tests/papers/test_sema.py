@@ -123,7 +123,7 @@ def test_the_model_computes_what_numpy_does(settings: dict[str, Any]) -> None:
 def test_in_training_a_mixture_is_random_or_soft_where_it_is_not_in_inference() -> None:
     images = {"image": images_of(2)}
     random = model_of(gating="random").train()
-    gates = [random.compute(images, losses=False, routing=True).routing["blocks.2.x3.adapter.gates"] for _ in range(2)]
+    gates = [random.compute(images, losses=False, routing=True).routing["blocks.2.adapter.gates"] for _ in range(2)]
     assert not torch.equal(*gates) and not torch.equal(gates[0][0], gates[0][1])
     assert torch.equal(gates[0], gates[0][:, :1].expand_as(gates[0]))  # all tokens of an image alike
     soft, hard = (model_of(gating=each) for each in ("soft", "top_1_in_inference"))
@@ -143,7 +143,7 @@ def test_a_record_holds_the_last_errors_and_scores_by_them() -> None:
         for i in TINY["expands"]:
             scores = [[reference.novelty(i, k, error) for k, error in enumerate(each[i])] for each in expected]
             assert (np.array(scores) == 0).all() == (step < 3)  # two values or fewer tell nothing
-            novelty = found[f"blocks.{i}.x3.adapter.novelty"].detach()
+            novelty = found[f"blocks.{i}.adapter.novelty"].detach()
             np.testing.assert_allclose(novelty, scores, rtol=1e-10, atol=1e-10)
             compared += novelty.numel()
         for each in expected:
@@ -240,7 +240,7 @@ def described() -> Model:
 @torch.no_grad()
 def fired(images: Tensor, threshold: float, times: int = 500) -> float:
     """In what share of random batches of 32 the model would grow."""
-    (novelty,) = described().results({"image": images}, (described().routing_results()["blocks.1.x3.adapter.novelty"],))
+    (novelty,) = described().results({"image": images}, (described().routing_results()["blocks.1.adapter.novelty"],))
     draw = np.random.default_rng(0)
     means = [novelty[draw.permutation(len(images))[:32]].mean(0).min().item() for _ in range(times)]
     return float(np.mean(np.array(means) > threshold))
@@ -334,7 +334,7 @@ def test_it_grows_where_a_task_is_shifted_and_tells_so_when_it_is_exported(tmp_p
     assert main(["export", str(run), "-o", str(bundle), "--novelty"]) == 0
     assert main(["diff", str(run), str(bundle)]) == main(["eval", str(run), "--bundle", str(bundle)]) == 0
     images = digits()[:200].float().numpy()
-    name = "novelty.blocks.1.x3.adapter"
+    name = "novelty.blocks.1.adapter"
     known, unknown = (Bundle(bundle).run({"image": each})[name].mean(0) for each in (images, 1 - images))
     assert known[0] < 2 < known[1] and unknown[1] < 2 < unknown[0]
     spec = modgraph.load(SPEC, **{**recipe["model"], "classes": 7, "adapters": [1, 2]})

@@ -128,12 +128,12 @@ def test_the_arrays_are_those_of_algorithm_1_after_each_round(tmp_path: Path, it
         bias = router.get_parameter("bias") if options else None
         keys = torch.nn.functional.linear(tokens, router.get_parameter("weight"), bias).numpy()
     rounds = range(1, iterations + 1) if iterations else [0]
-    assert found["s.p.gates"].shape == found["s.p.scores"].shape == (len(rounds), 5, 24, 3)
+    assert found["p.gates"].shape == found["p.scores"].shape == (len(rounds), 5, 24, 3)
     for at, t in enumerate(rounds):
         for example in range(5):
             _, c, alpha = numpy_agreement(messages[example], keys[example], t)
-            np.testing.assert_allclose(found["s.p.gates"][at, example], c, atol=1e-5)
-            np.testing.assert_allclose(found["s.p.scores"][at, example], alpha, atol=1e-5)
+            np.testing.assert_allclose(found["p.gates"][at, example], c, atol=1e-5)
+            np.testing.assert_allclose(found["p.scores"][at, example], alpha, atol=1e-5)
 
 
 def test_the_last_round_is_what_the_model_does_and_inputs_stand_beside(digits: Path, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_the_last_round_is_what_the_model_does_and_inputs_stand_beside(digits: P
     assert main(["trace", str(digits), "-o", str(tmp_path / "t.npz")]) == 0
     found = np.load(tmp_path / "t.npz")
     data = run.splits()["test"].values
-    assert set(found) == {"image", "label", "s.p.gates", "s.p.scores"}
+    assert set(found) == {"image", "label", "p.gates", "p.scores"}
     for name in ("image", "label"):
         np.testing.assert_array_equal(found[name], data[name][:4])
     routing = run.model().compute({"image": torch.from_numpy(found["image"])}, losses=False, routing=True).routing
@@ -159,7 +159,7 @@ def test_a_shared_router_is_cut_short_on_one_route_alone(sequence: Path) -> None
     batch = {name: torch.from_numpy(array) for name, array in arrays.values.items()}
     routing = model.compute(batch, losses=False, routing=True).routing
     assert len(gates) == 3
-    np.testing.assert_allclose(gates[-1], routing[f"{second.name}.gates"].detach().numpy(), atol=1e-6)
+    np.testing.assert_allclose(gates[-1], routing[f"{second.label}.gates"].detach().numpy(), atol=1e-6)
     entering = model.results(batch, tuple(model.graph.inputs(second.name).values()))[0].detach().double()
     weight = model.get_submodule("r").get_parameter("weight").detach().double()
     experts = [model.double().get_submodule("p").expert(j) for j in range(2)]  # type: ignore[operator]
@@ -195,7 +195,7 @@ def test_the_summary_is_of_the_gates(digits: Path, capsys: pytest.CaptureFixture
     assert main(["trace", str(digits), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["split"], summary["examples"]) == ("test", 40)
-    route = summary["routes"]["s.p"]
+    route = summary["routes"]["p"]
     assert route["pool"] == "p" and route["router"].startswith("agreement")
     gates = trace_run(load_run(digits)).routes[0].gates.astype(np.float64)
     for found, c in zip(route["rounds"], gates, strict=True):
@@ -208,16 +208,16 @@ def test_the_table_has_a_column_for_each_round(digits: Path, capsys: pytest.Capt
     assert main(["trace", str(digits)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "40 examples of test"
-    assert lines[2].startswith("s.p: p by agreement")
+    assert lines[2].startswith("p: p by agreement")
     assert lines[3].split() == ["round", "1", "round", "2", "round", "3", "round", "4"]
     assert [line.split()[0] for line in lines[4:9]] == ["p.0", "p.1", "p.2", "largest", "entropy"]
     assert len({len(line) for line in lines[3:9]}) == 1
 
 
 def test_what_is_selected_counts_as_use(transformer: Path) -> None:
-    trace = trace_run(load_run(transformer), route="blocks.1.x2.expert")
+    trace = trace_run(load_run(transformer), route="blocks.1.expert")
     (route,) = trace.routes
-    (use,) = [each["use"] for each in as_json(trace)["routes"]["blocks.1.x2.expert"]["rounds"]]
+    (use,) = [each["use"] for each in as_json(trace)["routes"]["blocks.1.expert"]["rounds"]]
     np.testing.assert_allclose(use, route.records["selected"].mean((0, 1, 2)) / 2, atol=1e-6)
     assert "round" not in as_table(trace)
 
@@ -344,7 +344,7 @@ MISTAKES = {
     "suffix": (["-o", "trace.gif"], "MG804"),
     "no suffix": (["-o", "trace"], "MG804"),
     "split": (["--split", "tests"], 'did you mean "test"'),
-    "route": (["--route", "s.q"], 'did you mean "s.p"'),
+    "route": (["--route", "s.p"], "known are: p"),
     "key": (["-s", "train.seed=1"], "MG605"),
     "folder": (["-o", "nowhere/t.npz"], "MG113"),
     "rows": (["-o", "t.png", "--examples", "43"], "MG806"),

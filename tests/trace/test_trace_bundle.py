@@ -124,9 +124,9 @@ def test_arrays_from_a_file_do_as_well(bundles: Path, tmp_path: Path, capsys: py
         assert main(["trace", f"{bundles}/transformer.onnx", *options, "--html", f"{tmp_path}/{name}.html"]) == 0
         found[name] = json.loads(capsys.readouterr().out)
         assert found[name]["split"] == f"{name}.npz"
-    routes = {name: told["routes"]["blocks.0.x2.expert"] for name, told in found.items()}
+    routes = {name: told["routes"]["blocks.0.expert"] for name, told in found.items()}
     assert routes["x"]["load"] == routes["labelled"]["load"]
-    assert "blocks.0.x2.expert" in (tmp_path / "x.html").read_text()
+    assert "blocks.0.expert" in (tmp_path / "x.html").read_text()
     assert (list(routes["x"]["by"]), list(routes["labelled"]["by"])) == ([], ["class"])
 
 

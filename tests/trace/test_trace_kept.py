@@ -72,7 +72,7 @@ def test_what_is_there_already_is_not_drawn_again(traced: Path) -> None:
     assert "paths" in kept_in(traced).pictures
 
 
-@pytest.mark.parametrize("options", [["--route", "blocks.1.x2.expert"], ["-s", "data.test=DATA"]])
+@pytest.mark.parametrize("options", [["--route", "blocks.1.expert"], ["-s", "data.test=DATA"]])
 def test_of_other_data_and_of_one_route_nothing_is_left(run: Path, once: Path, options: list[str]) -> None:
     options = [each.replace("DATA", f'"{once.parent}/data.npz"') for each in options]
     assert main(["trace", str(run), *options]) == 0
@@ -172,7 +172,7 @@ def test_numbers_of_the_trace_are_whole(traced: Path) -> None:
         assert len(route["importance"]) == len(route["load"]) == 4
         assert len(route["positions"]["use"]) == 7
         assert shape_of(route["together"]) == (4, 4)
-    assert [each["routes"] for each in content["coactivation"]] == [["blocks.0.x2.expert", "blocks.1.x2.expert"]]
+    assert [each["routes"] for each in content["coactivation"]] == [["blocks.0.expert", "blocks.1.expert"]]
 
 
 def shape_of(rows: list[list[float]]) -> tuple[int, int]:

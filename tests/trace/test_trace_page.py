@@ -22,7 +22,7 @@ from tests.trace.test_trace import SPEC, TRANSFORMER, trained
 from tests.trace.test_trace_statistics import TASKS, B, M, N, routed, traced
 
 LARGEST = 10_000_000
-ROUTE = "blocks.0.x2.expert"
+ROUTE = "blocks.0.expert"
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,11 @@ def test_the_page_has_the_graph_and_what_was_traced(run: Path) -> None:
     assert page.stat().st_size < LARGEST
     data, told = data_of(page), told_of(run)
     (pane,) = data["panes"]
-    assert pane["loads"] == {name: route["rounds"][-1]["use"] for name, route in told["routes"].items()}
+    assert pane["loads"] == {route["node"]: route["rounds"][-1]["use"] for route in told["routes"].values()}
     sections = {section["title"]: section for section in data["sections"]}
     assert list(sections) == ["Routes", *told["routes"], "Co-activation between layers", "Paths", "Pictures"]
     for name, route in told["routes"].items():
-        assert sections[name]["nodes"] == [name, route["pool"]]
+        assert sections[name]["nodes"] == [route["node"], route["pool"]]
         bars = {each["title"]: each["values"] for each in sections[name]["content"] if each["kind"] == "bars"}
         assert bars == {"load: times chosen": route["load"], "importance: sum of gates": route["importance"]}
     (joint,) = [each for each in sections["Co-activation between layers"]["content"] if each["kind"] == "heatmap"]
@@ -96,14 +96,14 @@ def test_rounds_and_tasks_have_their_place(tmp_path: Path) -> None:
     assert main(["trace", str(run), "-o", str(tmp_path / "page.html")]) == 0
     (_, section, *_) = data_of(tmp_path / "page.html")["sections"]
     (rounds,) = [each for each in section["content"] if each.get("title") == "share of modules by round"]
-    assert rounds["values"] == [each["use"] for each in told_of(run)["routes"]["s.p"]["rounds"]]
+    assert rounds["values"] == [each["use"] for each in told_of(run)["routes"]["p"]["rounds"]]
     graph = loads(TASKS).ir
     predictions = {each.target: each.prediction for each in comparisons(graph)}
     told = as_json(traced(graph, [routed((B, N)), routed((B, N))], predictions=predictions))
     tasks = sections_of(told)[-1].as_json()
     assert tasks["title"] == "Tasks"
     assert tasks["content"][1]["values"] == list(told["by_task"]["expert"].values())
-    assert loads_of(told).keys() == told["routes"].keys()
+    assert [*loads_of(told)] == [route["node"] for route in told["routes"].values()]
 
 
 def test_pictures_that_the_page_cannot_hold_are_named(run: Path) -> None:

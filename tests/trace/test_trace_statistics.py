@@ -152,7 +152,7 @@ def test_two_routes_meet_as_often_as_counted(graph: Graph) -> None:
                         expected[i, j] += 1 / len(first) / len(second)
     assert found.decisions == decisions
     np.testing.assert_allclose(found.joint, expected / decisions)
-    assert found.routes == ("blocks.0.x2.expert", "blocks.1.x2.expert")
+    assert found.routes == ("blocks.0.expert", "blocks.1.expert")
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=40))
@@ -194,7 +194,7 @@ def test_routes_of_unlike_axes_decide_for_unlike_tokens() -> None:
 
 def test_choice_by_position_is_counted(graph: Graph) -> None:
     trace = traced(graph, [routed((B, N), 2, 0.4), routed((B, N))])
-    found = positions_of(trace)["blocks.0.x2.expert"]
+    found = positions_of(trace)["blocks.0.expert"]
     chosen = trace.routes[0].chosen[0]
     for n in range(N):
         np.testing.assert_allclose(found.use[n], chosen[:, n].sum(0) / max(1, chosen[:, n].sum()))

@@ -25,6 +25,7 @@ from modgraph.trace.history import history_of
 from modgraph.trace.maps import maps_of
 from modgraph.trace.of_run import trace_run
 from modgraph.trace.picture import picture_of
+from modgraph.trace.routes import route_called
 from modgraph.trace.sections import LEFT, ROUTE, TOP
 from modgraph.trace.shares_picture import groups_picture, training_picture
 from modgraph.trace.sheet import CELL
@@ -37,7 +38,7 @@ from tests.nn.gmoe_in_numpy import cosine_logits
 
 SPEC = "specs/gmoe_digits.mod"
 SMALL = {"data.images": 240, "train.epochs": 2, "train.batch": 8, "dim": 8, "experts": 5, "width": 4}
-ROUTES = ("blocks.1.x2.expert", "blocks.3.x2.expert")
+ROUTES = ("blocks.1.expert", "blocks.3.expert")
 
 
 def trained(out: Path, **options: Any) -> Path:
@@ -68,8 +69,8 @@ def logits_of(run: Path, trace: Trace, route: str) -> NDArray[np.float64]:
     model = load_run(run).model()
     batch = {"image": torch.from_numpy(trace.arrays.values["image"])}
     with torch.no_grad():
-        tokens = model.results(batch, (model.graph.inputs(route)["tokens"],))[0].double().numpy()
-    gate = model.get_submodule(route.replace("x2.expert", "gate"))
+        tokens = model.results(batch, (route_called(model.graph, route).tokens,))[0].double().numpy()
+    gate = model.get_submodule(route.replace("expert", "gate"))
     W, b, keys, s = (gate.get_parameter(name).detach().double().numpy() for name in ("weight", "bias", "keys", "scale"))
     return np.stack([cosine_logits(x, W, b, keys, float(s)) for x in tokens])
 

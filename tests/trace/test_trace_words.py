@@ -61,7 +61,7 @@ model layers(slots=2) {
   loss cross_entropy(logits, label)
 }
 """
-ROUTE = "states.n.transition"
+ROUTE = "states.transition"
 
 
 def trained(folder: Path, text: str, data: str, algorithm: str = "em") -> Path:
@@ -228,7 +228,7 @@ def test_paths_are_counted_right(layers: Path, capsys: pytest.CaptureFixture[str
         for example in range(len(trace))
     )
     (found,) = paths_of(trace)
-    assert found.routes == [f"layer.{i}.x.expert" for i in range(3)]
+    assert found.routes == [f"layer.{i}.expert" for i in range(3)]
     assert (found.decisions, found.different) == (len(trace), len(taken))
     for path in found.paths:
         assert path.share == pytest.approx(taken[tuple(map(tuple, path.modules))] / len(trace))

@@ -169,7 +169,7 @@ def test_words_are_typed_and_strange_ones_named(phone: Page, words: Path) -> Non
 def test_each_word_has_its_module_and_what_comes_next(phone: Page, words: Path) -> None:
     shown = phone.locator(".word").all_inner_texts()
     outputs = last(phone, "outputs")
-    modules = outputs["logits.expert.selected"][0].argmax(-1)
+    modules = outputs["expert.selected"][0].argmax(-1)
     assert [text[-1] for text in shown] == [*map(str, modules)]
     phone.locator(".word").nth(1).click()
     listed = Bundle(words / "model.onnx").manifest["classes"]["logits"]
@@ -185,7 +185,7 @@ def test_probabilities_and_shares_are_those_of_the_numbers(digits: Page) -> None
     powers = np.exp(outputs["logits"][0] - outputs["logits"][0].max())
     shown = [float(text.rstrip(" %")) for text in digits.locator(".bars td.numeric").all_inner_texts()]
     assert shown == pytest.approx(100 * powers / powers.sum(), abs=0.51)
-    choice = outputs["y.expert.selected"][0]
+    choice = outputs["expert.selected"][0]
     route = digits.locator(".route").first
     shares = [float(text.rstrip(" %")) for text in route.locator(".module .numeric").all_inner_texts()]
     assert shares == pytest.approx(100 * choice.sum(0) / choice.sum(), abs=0.51)
@@ -193,7 +193,7 @@ def test_probabilities_and_shares_are_those_of_the_numbers(digits: Page) -> None
 
 def test_a_place_has_the_colour_of_its_module(digits: Page) -> None:
     """The last patch, below right; the class token in front has no place."""
-    choice = last(digits, "outputs")["y.expert.selected"][0]
+    choice = last(digits, "outputs")["expert.selected"][0]
     module = int(choice[-1].argmax())
     colour = digits.evaluate(
         """() => {

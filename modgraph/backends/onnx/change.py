@@ -95,7 +95,7 @@ class _Tally:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.choices = {decision.name: choice for choice, decision in choices_of(graph).items()}
+        self.choices = {decision.label: choice for choice, decision in choices_of(graph).items()}
         self.counts = {name: np.zeros(2, int) for name in self.choices}
         self.outputs = dict.fromkeys(graph.outputs, 0.0)
         self.alone = 0.0

@@ -32,7 +32,7 @@ def choices_of(graph: Graph) -> dict[str, Decision]:
     """The routes, those inside scans included, whose routers choose: by the full name of the record of what was
     chosen."""
     choosing = (each for each in graph.decisions() if each.facts.chooses_along is not None)
-    return {f"{each.name}.{name}": each for each in choosing if (name := each.record_as(*CHOSEN)) is not None}
+    return {f"{each.label}.{name}": each for each in choosing if (name := each.record_as(*CHOSEN)) is not None}
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Decisions:
         """Which examples have a close call: [B]."""
         routing = computed.routing
         ranked = [
-            (choice, f"{each.name}.{ranking}", each.facts.chooses_along or "modules")
+            (choice, f"{each.label}.{ranking}", each.facts.chooses_along or "modules")
             for choice, each in self.choices.items()
             if (ranking := each.record_as(*RANKING)) is not None
         ]

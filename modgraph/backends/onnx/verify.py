@@ -228,7 +228,7 @@ def _otherwise(decisions: Decisions, expected: Values, found: Values, batch: int
         theirs, ours = (values[choice].reshape(batch, -1) != 0 for values in (expected, found))
         count = int((theirs != ours).any(1).sum())
         if count:
-            wrong.append(SelectsOtherwise(route=route.name, count=count, batch=batch))
+            wrong.append(SelectsOtherwise(route=route.label, count=count, batch=batch))
     return wrong
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from modgraph.declare import Declaration
-from modgraph.ir import DecisionNode, Graph, Node, OpNode, OutputNode, PoolNode, Region, RouterNode, ScanNode
+from modgraph.ir import DecisionNode, Graph, Node, OpNode, PoolNode, Region, RouterNode, ScanNode
 from modgraph.routers import RouterFacts, RouterText
 
 Facts = dict[str, Any]
@@ -139,7 +139,8 @@ def facts_of(graph: Graph, name: str, shared: int) -> Facts:
         facts |= {f"facts.{key}": value for key, value in vars(node.facts).items() if value != default[key]}
         facts |= {"rounds": node.rounds} if node.rounds > 1 else {}
     facts |= {"owner": node.owner} if isinstance(node, OpNode) else {}
-    facts |= {"label": node.label} if isinstance(node, OutputNode) and node.name != OUTPUT + node.label else {}
+    label = getattr(node, "label", "")
+    facts |= {"label": label} if label and node.name != OUTPUT + label else {}
     for relation, edges in (("inputs", graph.inputs(name)), ("lengths", graph.lengths(name))):
         facts |= {relation: tuple(edges)} if edges else {}
         facts |= {f"{relation}.{slot}": source for slot, source in edges.items()}

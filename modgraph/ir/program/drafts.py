@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modgraph.ir.call import Call
-from modgraph.ir.node import Node, OpNode, PoolNode, Result, RouterNode, TargetNode
+from modgraph.ir.node import DecisionNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode, TargetNode
 from modgraph.ir.program.relative import CallLevel
 from modgraph.ir.stored.nodes import node_to_json
 from modgraph.types import TensorType
 
 VALUE = "$"  # before the number of a value that a definition takes
 
-Marks = dict[str, Any]  # what of a node is no part of its definition: frozen, initial, grown
+Marks = dict[str, Any]  # what of a node is no part of its definition: frozen, initial, grown, label
 
 
 @dataclass(frozen=True)
@@ -116,16 +116,18 @@ def marks_of(node: Node) -> Marks:
             return {"frozen": node.frozen}
         case PoolNode() | TargetNode():
             return {"grown": node.grown}
+        case RouteNode() | DecisionNode():
+            return {"label": node.label or node.name}
         case _:
             return {}
 
 
-UNMARKED: Marks = {"frozen": False, "initial": None, "grown": 0}
+UNMARKED: Marks = {"frozen": False, "initial": None, "grown": 0, "label": ""}
 
 
 def with_marks(node: Node, marks: Mapping[str, Any]) -> Node:
-    """A node with other marks."""
-    facts: Any = marks
+    """A node with other marks. A label that is the node's name is none."""
+    facts: Any = {name: "" if (name, value) == ("label", node.name) else value for name, value in marks.items()}
     return replace(node, **facts) if marks else node
 
 

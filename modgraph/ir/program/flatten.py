@@ -11,6 +11,7 @@ from modgraph.ir.call import Call
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import ask
 from modgraph.ir.node import (
+    DecisionNode,
     InputNode,
     Node,
     OpNode,
@@ -165,10 +166,9 @@ class _Flat:
         self, node: Node, place: Place, call: Call | None, inputs: Mapping[str, Result], captured: Mapping[str, str]
     ) -> Node:
         """A node as the graph has it, with its regions."""
-        added = replace(make_absolute(node, place), within=call)
-        if node.name in captured:
-            added = replace(added, name=captured[node.name])
-        added = self.shared.mark(added, self.pool + added.name)
+        name = captured.get(node.name) or make_absolute(node, place).name
+        added = make_absolute(self.shared.mark(node, self.pool + name), place)
+        added = replace(added, name=name, within=call)
         match added:
             case PoolNode():
                 regions = (self._module(added, at, each, place) for at, each in enumerate(added.regions))
@@ -250,7 +250,7 @@ def _names_of(node: Node) -> Iterator[str]:
             yield node.owner
         case PoolNode():
             yield from (node.shares, node.inside)
-        case OutputNode():
+        case OutputNode() | RouteNode() | DecisionNode():
             yield node.label
 
 

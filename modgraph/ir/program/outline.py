@@ -118,7 +118,8 @@ class Outline:
         return Lines(tuple(lines), placed, tuple(map(level.owner, body.late)))
 
     def _line(self, node: Node, body: Body, level: Level, operands: Operands, captured: dict[str, str]) -> Line:
-        said = make_relative(without_marks(node), level)
+        marked = make_relative(node, level)
+        said = without_marks(marked)
         if node.name in captured:
             said = replace(said, name=captured[node.name])
         inputs = {slot: self._read(each, body, operands) for slot, each in self.graph.inputs(node.name).items()}
@@ -131,7 +132,7 @@ class Outline:
             regions = (scanned.region(node.region, inner),)
             inputs = {inner.get(slot) or level.node(slot): each for slot, each in inputs.items()}
         uses = {role: level.owner(name) for role, name in self.graph.uses(node.name).items()}
-        return Line(said, inputs, uses, regions, self.pool + node.name, marks_of(node))
+        return Line(said, inputs, uses, regions, self.pool + node.name, marks_of(marked))
 
     def _module(self, pool: PoolNode, at: int, level: Level) -> Lines:
         region, inside = pool.regions[at], RegionLevel(level, self.drafts.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from modgraph.ir.node import GrowthNode, Node, OpNode, OutputNode, PoolNode, RouterNode
+from modgraph.ir.node import DecisionNode, GrowthNode, Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode
 from modgraph.ir.program.relative import OUTER, Level, Naming, Place, rename_axes
 from modgraph.routers import Router
 
@@ -50,6 +50,8 @@ def make_relative(node: Node, level: Level) -> Node:
             return replace(rename(node, output_name(label), level.owner), label=label)
         case GrowthNode() if node.name.endswith(GROWTH):
             return rename(node, level.owner(node.name.removesuffix(GROWTH)) + GROWTH, level.owner)
+        case RouteNode() | DecisionNode() if node.label:
+            return replace(rename(node, level.node(node.name), level.owner), label=level.node(node.label))
         case _:
             return rename(node, level.node(node.name), level.owner)
 
@@ -73,6 +75,8 @@ def make_absolute(node: Node, place: Place) -> Node:
             return replace(rename(node, output_name(label), place.owner), label=label)
         case GrowthNode() if node.name.endswith(GROWTH):
             return rename(node, place.owner(node.name.removesuffix(GROWTH)) + GROWTH, place.owner)
+        case RouteNode() | DecisionNode() if node.label:
+            return replace(rename(node, place.node(node.name), place.owner), label=place.node(node.label))
         case _:
             return rename(node, place.node(node.name), place.owner)
 

@@ -9,7 +9,7 @@ from typing import Any
 from modgraph.declare import ROLES, Record
 from modgraph.ir.invalid import ask
 from modgraph.ir.node import DecisionNode
-from modgraph.ir.stored.fields import Fields, constants_of, list_of, name_of, whole_of
+from modgraph.ir.stored.fields import Fields, constants_of, list_of, name_of, relative_name_of, whole_of
 from modgraph.routers import RouterFacts, RouterText
 
 MOST_ROUNDS = 1_000_000
@@ -30,6 +30,7 @@ def text_to_json(router: RouterText) -> dict[str, Any]:
 def decision_to_json(node: DecisionNode) -> dict[str, Any]:
     """Facts at their default are left out."""
     entry: dict[str, Any] = {"rounds": node.rounds} if node.rounds > 1 else {}
+    entry |= {"label": node.label} if node.label else {}
     if node.records:
         entry["records"] = [[each.name, each.role.name.lower()] for each in node.records]
     defaults = asdict(RouterFacts())
@@ -45,7 +46,8 @@ def read_text(fields: Fields) -> RouterText:
 def read_decision(fields: Fields, common: Mapping[str, Any]) -> DecisionNode:
     rounds = fields.read("rounds", whole_of(1, MOST_ROUNDS), 1)
     records, facts = fields.read("records", _records, ()), fields.read("facts", _facts, RouterFacts())
-    return DecisionNode(**common, records=records, rounds=rounds, facts=facts)
+    label = fields.read("label", relative_name_of, "")
+    return DecisionNode(**common, label=label, records=records, rounds=rounds, facts=facts)
 
 
 def _written(value: Any) -> tuple[tuple[str, str], ...]:

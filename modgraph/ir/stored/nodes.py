@@ -83,6 +83,7 @@ def node_to_json(node: Node) -> dict[str, Any]:
             entry |= {"grown": node.grown} if node.grown else {}
         case RouteNode():
             entry |= {"lowering": node.lowering} if node.lowering is not None else {}
+            entry |= {"label": node.label} if node.label else {}
         case OutputNode():
             entry |= {"label": node.label}
         case ScanNode():

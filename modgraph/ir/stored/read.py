@@ -18,6 +18,7 @@ from modgraph.ir.stored.fields import (
     list_of,
     name_of,
     one_of,
+    relative_name_of,
     relative_names_of,
     whole_of,
 )
@@ -86,6 +87,7 @@ def _weights(value: Any) -> dict[str, dict[str, Any]]:
 def _marks(place: str, value: Any) -> dict[str, Any]:
     fields = Fields(value, place)
     readers: dict[str, Any] = {"frozen": flag_of, "initial": _initial_or_none, "grown": whole_of(0, MOST_PLACES)}
+    readers["label"] = relative_name_of
     found = {name: fields.read(name, reader) for name, reader in readers.items() if name in value}
     fields.close()
     return found

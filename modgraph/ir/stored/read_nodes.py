@@ -160,7 +160,8 @@ def _node(fields: Fields, known: Definitions) -> Node:
             inside = fields.read("inside", relative_name_of, "")
             return PoolNode(**common, size=size, regions=regions, grown=grown, shares=shares, inside=inside)
         case "route":
-            return RouteNode(**common, lowering=fields.read("lowering", name_of, None))
+            label = fields.read("label", relative_name_of, "")
+            return RouteNode(**common, lowering=fields.read("lowering", name_of, None), label=label)
         case "scan":
             region = fields.read("region", lambda each: _region(fields.node, each, known))
             return ScanNode(**common, region=region, carried=fields.read("carried", whole_of(0, MOST_PLACES)))

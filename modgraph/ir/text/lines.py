@@ -79,7 +79,8 @@ class BodyLines:
             case RouterNode(router=RouterText() as text):
                 return f"text {_router_text(text)}{' frozen' * node.frozen}"
             case DecisionNode():
-                return f"decision {uses['pool']} by {uses['router']}{self._decision(node)}"
+                label = say_marks({"label": node.label})
+                return f"decision {uses['pool']} by {uses['router']}{self._decision(node)}{label}"
             case RouterNode():
                 return f"router {node.router}{' frozen' * node.frozen}"
             case PoolNode():
@@ -91,7 +92,7 @@ class BodyLines:
                 given = f"{self._slots(node)}{lowering}"
                 if node.name in self._own:
                     given = f" = {self._own[node.name].router}{operands}{lowering}"
-                return f"route {uses['pool']} by {uses['router']}{given}"
+                return f"route {uses['pool']} by {uses['router']}{given}{say_marks({'label': node.label})}"
             case TargetNode():
                 return f"target{say_marks({'grown': node.grown})}"
             case GrowthNode():
@@ -150,8 +151,8 @@ class BodyLines:
 
 
 def say_marks(marks: Mapping[str, Any]) -> str:
-    """What of a node is no part of its definition: ` frozen`, ` init zeros(1.0)`, ` grown 2`."""
-    words = {"initial": " init {}", "frozen": " frozen", "grown": " grown {}"}
+    """What of a node is no part of its definition: ` frozen`, ` init zeros(1.0)`, ` grown 2`, ` as ^expert`."""
+    words = {"initial": " init {}", "frozen": " frozen", "grown": " grown {}", "label": " as {}"}
     return "".join(words[name].format(value) for name, value in marks.items() if value)
 
 

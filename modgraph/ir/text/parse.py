@@ -161,9 +161,9 @@ class _Records(Transformer[Token, Any]):
     def facts(self, values: Any) -> Any:
         return values
 
-    def decision(self, pool: Token, router: Token, references: Any, records: Any, facts: Any) -> list[Any]:
+    def decision(self, pool: Token, router: Token, references: Any, records: Any, facts: Any, label: Any) -> list[Any]:
         node = {"kind": "decision", "uses": _uses(pool, router), "inputs": references, "given": records or []}
-        return [node | ({"facts": facts} if facts else {})]
+        return [node | ({"facts": facts} if facts else {}) | (label or {})]
 
     def records(self, *records: Any) -> list[Any]:
         return [*records]
@@ -189,11 +189,11 @@ class _Records(Transformer[Token, Any]):
         call = {"name": str(definition), "kind": "call", "is": str(definition), "inputs": [name], **bound}
         return {"arguments": [name], "results": results, "nodes": [given, call | (called or {})]}
 
-    def route(self, pool: Token, router: Token, slots: Any, lowering: Any) -> list[Any]:
-        return [{"kind": "route", "uses": _uses(pool, router), "inputs": slots, **(lowering or {})}]
+    def route(self, pool: Token, router: Token, slots: Any, *marks: Any) -> list[Any]:
+        return [{"kind": "route", "uses": _uses(pool, router), "inputs": slots, **self.tail(*marks)}]
 
-    def own_route(self, pool: Token, router: Token, own: Any, references: Any, lowering: Any) -> list[Any]:
-        return [{"name": str(router), "kind": "router", **own}, *self.route(pool, router, references, lowering)]
+    def own_route(self, pool: Token, router: Token, own: Any, references: Any, *marks: Any) -> list[Any]:
+        return [{"name": str(router), "kind": "router", **own}, *self.route(pool, router, references, *marks)]
 
     def growth(self, pool: Token, router: Token, references: Any) -> list[Any]:
         return [{"kind": "growth", "uses": _uses(pool, router), "inputs": references}]
@@ -253,6 +253,9 @@ class _Records(Transformer[Token, Any]):
 
     def lowering(self, form: Token) -> Any:
         return {"lowering": str(form)}
+
+    def label(self, name: Token) -> Any:
+        return {"label": str(name)}
 
     def region(self, arguments: list[str], results: list[Any], nodes: list[Any]) -> Any:
         return {"arguments": arguments, "results": results, "nodes": nodes}

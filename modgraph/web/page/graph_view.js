@@ -63,8 +63,8 @@ export class GraphView {
   }
   select(route) {
     this.quiet = true;
-    const shown = [route.name, route.pool].filter((id) => this.pane.laid.boxes[id]);
-    return this.pane.select(shown.length ? shown : [route.name], { reveal: true }).finally(() => (this.quiet = false));
+    const shown = [route.node, route.pool].filter((id) => this.pane.laid.boxes[id]);
+    return this.pane.select(shown.length ? shown : [route.node], { reveal: true }).finally(() => (this.quiet = false));
   }
   // ------------------------------------------------------------ what a pane asks of its page
   selected(pane, ids) {

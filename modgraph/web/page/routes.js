@@ -22,17 +22,17 @@ export class Routes {
   get isMany() {
     return this.routes.length > ALL_SHOWN;
   }
-  // The share of each module by the name of the route, for the graph.
+  // The share of each module by the node of the route, for the graph.
   show(last) {
     this.last = last;
     const decisions = this.routes.map((route) => decisionsOf(route, last.outputs));
     this.decisions = new Map(this.routes.map((route, at) => [route.name, decisions[at]]));
     this.draw();
-    return Object.fromEntries(this.routes.map((route, at) => [route.name, decisions[at].use]));
+    return Object.fromEntries(this.routes.map((route, at) => [route.node, decisions[at].use]));
   }
   // Select what a box of the graph stands for: a route, or a pool whose first route that is, and perhaps a module.
   select(names, module) {
-    const route = this.routes.find((each) => names.some((name) => [each.name, each.pool, each.router].includes(name)));
+    const route = this.routes.find((each) => names.some((name) => [each.node, each.pool, each.router].includes(name)));
     this.selected = route ? route.name : null;
     this.module = route ? module : null;
     if (route) this.choose.value = route.name;

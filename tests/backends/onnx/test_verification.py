@@ -171,9 +171,9 @@ def test_records_are_outputs_only_when_asked_for(tmp_path: Path) -> None:
     modgraph.export(routed(), tmp_path / "routing.onnx", routing=True)
     assert [each.name for each in onnx.load(tmp_path / "plain.onnx").graph.output] == ["y"]
     routing = Bundle(tmp_path / "routing.onnx")
-    assert list(routing.routing) == ["y.p.selected", "y.p.scores"]
+    assert list(routing.routing) == ["p.selected", "p.scores"]
     x = np.random.default_rng(0).normal(size=(2, 5, 4))
-    assert routing.run({"x": x}, routing=True)["y.p.selected"].sum() == 10
+    assert routing.run({"x": x}, routing=True)["p.selected"].sum() == 10
     np.testing.assert_allclose(routing.run({"x": x})["y"], Bundle(tmp_path / "plain.onnx").run({"x": x})["y"])
 
 

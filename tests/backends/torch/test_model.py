@@ -82,7 +82,7 @@ def test_losses_are_numbers_and_give_every_weight_a_gradient() -> None:
     model = transformer().build()
     computed = model.compute({"image": torch.randn(4, 3, 8, 8), "label": torch.tensor([0, 1, 2, 3])}, routing=True)
     assert set(computed.losses) == {"loss.cross_entropy", "loss.importance"}
-    assert computed.routing["blocks.1.x2.expert.gates"].shape == (4, 5, 3)
+    assert computed.routing["blocks.1.expert.gates"].shape == (4, 5, 3)
     computed.loss.backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
 

@@ -73,7 +73,7 @@ def test_a_gru_with_a_routed_candidate_is_that_of_the_equations(k: int, lowering
     computed = model.compute(batch, routing=True)
     logits = states @ weights["logits.linear.weight"].T + weights["logits.linear.bias"]
     np.testing.assert_allclose(computed.outputs["logits"].detach().numpy(), logits, atol=1e-12)
-    found = computed.routing["states.n.transition.gates"].detach().numpy()
+    found = computed.routing["states.transition.gates"].detach().numpy()
     np.testing.assert_allclose(found[:, :, 0], gates, atol=1e-12)
     used = gates.sum((0, 1))
     np.testing.assert_allclose(
