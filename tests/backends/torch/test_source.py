@@ -1,4 +1,4 @@
-"""Models as PyTorch source: files that need torch alone and compute the same, bit for bit."""
+"""Models as PyTorch source: files that need torch alone and compute the same."""
 
 from __future__ import annotations
 
@@ -72,17 +72,28 @@ def computed(
     if isinstance(total, Tensor) and total.requires_grad:
         total.backward()
     return {**dict(enumerate(outputs.values())), **found}, {  # type: ignore[dict-item]
-        name: each.grad for name, each in model.named_parameters() if each.grad is not None
+        name: each.grad for name, each in model.state_dict(keep_vars=True).items() if each.grad is not None
     }
 
 
-def check(model: Model, *, exactly: bool = True) -> str:
+def same(found: Tensor, expected: Tensor, close: float, name: object) -> None:
+    """Two ways to add up the same numbers differ in the last digits of the largest."""
+    size = max(1.0, expected.nan_to_num(0, 0, 0).abs().max().item()) if expected.numel() else 1.0
+    torch.testing.assert_close(
+        found, expected, rtol=0, atol=close * size, equal_nan=True, msg=lambda text: f"{name}: {text}"
+    )
+
+
+def check(model: Model) -> str:
     """A model and its file side by side, in inference and in training, with full examples and shorter ones."""
     source = verified_source(model, random_batch(model))
     other = made_of(source)
-    assert list(other.state_dict()) == list(model.state_dict())
+    assert sorted(other.state_dict()) == sorted(model.state_dict())
     other.load_state_dict(model.state_dict())
-    assert [each.requires_grad for each in other.parameters()] == [each.requires_grad for each in model.parameters()]
+    learnt = [
+        {name: each.requires_grad for name, each in of.state_dict(keep_vars=True).items()} for of in (other, model)
+    ]
+    assert learnt[0] == learnt[1]
     types = model.graph.input_types
     lengths = {name: torch.tensor([3, 1]) for name, type_ in types.items() if type_.dtype == "length"}
     for training in (False, True):
@@ -91,17 +102,19 @@ def check(model: Model, *, exactly: bool = True) -> str:
             found, others = computed(other.train(training), batch)
             assert expected.keys() == found.keys()
             assert gradients.keys() == others.keys()
-            for name, value in (expected | gradients).items():
-                torch.testing.assert_close((found | others)[name], value, rtol=0, atol=0, equal_nan=True)
+            for name, value in expected.items():
+                same(found[name], value, 1e-5, name)
+            for name, gradient in gradients.items():
+                same(others[name], gradient, 1e-4, f"the gradient of {name}")
     without = {name: value for name, value in batch.items() if name in types}
     for name, value in computed(model.eval(), without, losses=False)[0].items():
         found = computed(other.eval(), without, losses=False)[0][name]
-        torch.testing.assert_close(found, value, rtol=0, atol=0, equal_nan=True, msg=f"{name} without targets")
+        same(found, value, 1e-5, f"{name} without targets")
     return source
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_a_spec_as_source_computes_the_same_bit_for_bit(name: str) -> None:
+def test_a_spec_as_source_computes_the_same(name: str) -> None:
     source = check(modgraph.load(f"specs/{name}.mod", **SPECS[name]).build(seed=1))
     assert max(map(len, source.splitlines())) < 200
 
@@ -151,7 +164,7 @@ for path in sorted(Path(sys.argv[1]).glob("*.py")):
     with torch.no_grad():
         found = model.eval()(**kept["inputs"])
     found = found if isinstance(found, dict) else {"": found}
-    assert all(torch.equal(*each) for each in zip(found.values(), kept["outputs"], strict=True)), path
+    assert all(torch.allclose(*each, atol=1e-5) for each in zip(found.values(), kept["outputs"], strict=True)), path
     print(path.stem)
 """
 
@@ -282,13 +295,11 @@ def test_what_needs_more_than_torch_is_no_file_of_its_own(tmp_path: Path, capsys
     assert not any(tmp_path.iterdir())
 
 
-def test_a_draw_in_a_scan_that_nothing_reads_is_refused() -> None:
+def test_a_scan_draws_what_nothing_reads() -> None:
     text = """model m() { input a: float[3, 4] scan a as v with h: float[4] {
       pool p[2] = linear(4) router r = categorical u = v -> p by r
       h = (v, h) -> concat -> dropout(0.5) -> linear(4) yield h } as s output s }"""
-    with pytest.raises(ModgraphError, match="which nothing reads"):
-        source_of(modgraph.loads(text).build())
-    source_of(modgraph.loads(text.replace("yield h }", "yield h + u }")).build())
+    check(modgraph.loads(text).build())
 
 
 def test_a_file_that_its_user_has_changed_is_no_longer_ours(tmp_path: Path) -> None:

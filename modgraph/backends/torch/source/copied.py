@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module, util
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 from modgraph.backends.errors import NoSource
@@ -23,8 +24,8 @@ from modgraph.diagnostics import ModgraphError
 
 REMARK = re.compile(r"\s*# (type: ignore|noqa).*$", re.MULTILINE)
 STANDS_IN = {  # files that know of processes and of exports, and what says the same without
-    f"modgraph.nn.{name}": "modgraph.backends.torch.source.alone"
-    for name in ("device", "shard", "slices", "scan", "pool")
+    f"modgraph.nn.{name}": "modgraph.backends.torch.source.standalone"
+    for name in ("array", "device", "shard", "slices", "scan", "pool")
 }
 Place = tuple[str, str]  # the module of a definition, and its name there
 
@@ -61,6 +62,17 @@ def module(name: str) -> Module:
                 if isinstance(target, ast.Name):
                     defined[target.id] = node
     return Module(name, text, defined, imported, frozenset(tree.cut))
+
+
+@cache
+def definitions() -> frozenset[str]:
+    """The names of all definitions in the files from which the source copies."""
+    import modgraph.nn as library
+
+    names = [f"modgraph.nn.{each.name}" for each in iter_modules(library.__path__) if not each.ispkg]
+    names += ["modgraph.backends.torch.source.standalone", "modgraph.backends.torch.padding"]
+    names.append("modgraph.backends.torch.labelled")
+    return frozenset(name for each in names for name in vars(import_module(each)))
 
 
 class _WithoutExports(ast.NodeTransformer):

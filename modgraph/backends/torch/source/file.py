@@ -1,97 +1,281 @@
-"""A model as one file of PyTorch."""
+"""A model as one file of PyTorch: each definition of its program a class or a function."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import re
 import textwrap
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
 
-from modgraph.backends.torch.construct import paths_of
-from modgraph.backends.torch.labelled import TargetLabels
+from torch import nn
+
+from modgraph.backends.torch.construct import resolve
 from modgraph.backends.torch.model import Model
-from modgraph.backends.torch.plan import needed
-from modgraph.backends.torch.route import CompiledRoute
-from modgraph.backends.torch.run import Step
-from modgraph.backends.torch.scan import CompiledScan
-from modgraph.backends.torch.source.body import Body
-from modgraph.backends.torch.source.classes import LINE, NAME, Class, File, laid_out
+from modgraph.backends.torch.source.calls import Defined, outside, write_definition
 from modgraph.backends.torch.source.copied import Copied
-from modgraph.backends.torch.source.held import held_all
-from modgraph.backends.torch.source.names import arguments
-from modgraph.backends.torch.source.order import before_return, find_dependents
-from modgraph.backends.torch.source.parts import part_of
-from modgraph.backends.torch.source.pools import function
+from modgraph.backends.torch.source.formulas import STANDALONE
+from modgraph.backends.torch.source.function import Lines
+from modgraph.backends.torch.source.layout import Layout
+from modgraph.backends.torch.source.members import LINE, Tree, parameter
+from modgraph.backends.torch.source.model import write_model
+from modgraph.backends.torch.source.names import arguments, class_name, free, reserved
+from modgraph.backends.torch.source.pools import define_pools, pool_of
 from modgraph.backends.torch.source.quote import literal, prose
 from modgraph.backends.torch.source.routes import route_of
 from modgraph.backends.torch.source.scans import scan_of
-from modgraph.backends.torch.source.scopes import Scope, in_scopes
-from modgraph.backends.torch.source.starts import frozen
-from modgraph.backends.torch.source.steps import Rules, Writer, reads
+from modgraph.backends.torch.source.writer import Rules, Writer
 from modgraph.declare import shown_value
-from modgraph.ir import Result, weights_of
-from modgraph.nn import selected
+from modgraph.ir import Body, Graph, OpNode, PoolNode, RouteNode, ScanNode, outline, weights_of
 from modgraph.version import VERSION
 
-RULES: Rules = {CompiledRoute: route_of, CompiledScan: scan_of}
+Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class, or the path of one, and what makes an instance
 HEAD = '''"""{title}
 
-Written by modgraph {version}; torch is all that it needs. Weights have the names that they have in modgraph:
+Written by modgraph {version}; it needs torch alone. Weights have the names that they have in modgraph:
 
     model = {name}()
     model.load_state_dict(safetensors.torch.load_file("weights.safetensors"))
     {call}
 
-B is the batch axis, "..." stands for any axes before those of one message.
+B is the axis of examples, "..." stands for any axes before those of one message.
 """
 
 from __future__ import annotations
 
 '''
-PARTS = "# ---------------------------------------------------------------- {title}"
 
 
 def source_of(model: Model) -> str:
-    """The file: the model's class, those of its parts, and what they need of modgraph's layers.
+    """The file: helpers, the classes of definitions, and last that of the model.
 
     Raises `ModgraphError` for a layer that cannot be copied.
     """
-    file = File(weights={weight.name: weight for weight in weights_of(model.graph)}, rules=RULES, hold=held_all)
-    file.by_index |= {route.pool for route in _routes(model.steps) if isinstance(route.form, selected.SelectedGathered)}
-    home = Class(file, model)
-    lines = _forward(model, home)
-    held_all(home, model.computed, "")
-    home.after += frozen(home)
-    text = home.text(_title(model), [lines])
-    name = file.add(text, str(model.graph.name))
-    classes = [each.replace(NAME, called) for each, called in file.classes.items()]
-    file.copied.calls |= {
-        each.attr for part in classes for each in ast.walk(ast.parse(part)) if isinstance(each, ast.Attribute)
-    }
-    imports, definitions = file.copied.text()
-    graph = model.graph
+    return File(model).text()
+
+
+class File:
+    """A file that is being written: what is copied into it, and its definitions, each after those that it uses."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.copied = Copied()
+        self.rules: Rules = {RouteNode: route_of, ScanNode: scan_of}
+        self.known: dict[Any, Defined] = {}
+        self.texts: dict[str, Callable[[], str]] = {}  # of definitions, by name
+        self.modules: dict[Any, str] = {}  # the classes of modules of pools
+        self.programs: dict[str, PoolNode] = {}  # pools as the program has them
+        self.whole_pools: set[Any] = set()  # pools that need more than a list: of a tree, the path
+
+    def text(self) -> str:
+        graph, name = self.model.computed, class_name(str(self.model.graph.name))
+        layout = Layout(graph, outline(graph).body, [*graph.outputs.values(), *graph.losses.values()])
+        tree = self.tree(graph, layout)
+        self.hold_others(tree)
+        writer = Writer(self, layout, tree, "", Lines(layout.word))
+        lines = write_model(writer, self.model.graph)
+        define_pools(self, tree)
+        own = self.add(name, lambda name: self.class_(name, writer, lines, _title(self.model), [*tree.frozen()]))
+        parts = [each() for each in self.texts.values()]
+        self.copied.calls |= {
+            each.attr for part in parts for each in ast.walk(ast.parse(part)) if isinstance(each, ast.Attribute)
+        }
+        imports, definitions = self.copied.text()
+        parts = [_double_quoted(each) for each in parts]
+        head = _head(self.model.graph, own) + _imports(imports, [*definitions, *parts])
+        return "\n\n\n".join([head, *definitions, *parts]) + "\n"
+
+    # ------------------------------------------------------------ trees
+
+    def tree(self, graph: Graph, layout: Layout, shared: Tree | None = None) -> Tree:
+        """What a model, or the module of a pool, holds; `shared` is what the modules of the pool have in common."""
+        tree = Tree(weight for weight in weights_of(graph) if shared is None or not weight.shared)
+        tree.calls = lambda key: self.known[key].name
+        self._hold(tree, graph, layout, shared)
+        return tree
+
+    def hold_others(self, tree: Tree) -> None:
+        """Let a model hold the weights of what passes took away."""
+        graph = self.model.graph
+        weights = {weight.name: weight for weight in weights_of(graph)}
+        if weights.keys() != tree.weights.keys():
+            tree.weights = weights | tree.weights
+            self._hold(tree, graph, Layout(graph, outline(graph).body, ()))
+
+    def _hold(self, tree: Tree, graph: Graph, layout: Layout, shared: Tree | None = None) -> None:
+        for part in graph.parts():
+            programs = layout.programs
+            if part.scan is not None:
+                scan: Any = layout.programs[part.scan.name]
+                programs = Layout(part.graph, scan.region.graph, part.scan.region.results, part.scan).programs
+            for node in part.graph:
+                if isinstance(node, PoolNode) and node.name not in tree.leaves:
+                    program: Any = programs[node.name]
+                    self.programs.setdefault(node.name, program)
+                    tree.kinds[node.name] = "pool"
+                    tree.pools.append((node, program))
+                    tree.leaves[node.name] = partial(pool_of, self, tree, node, program)
+                elif isinstance(node, RouteNode) and part.graph.router_of(node).weights:
+                    self.leaf(tree, part.graph.router_of(node).name, part.graph.signature(node).constructor())
+                elif isinstance(node, OpNode) and node.op.all_weights():
+                    self._op_leaf(tree, part.graph, node, shared)
+
+    def _op_leaf(self, tree: Tree, graph: Graph, node: OpNode, shared: Tree | None) -> None:
+        path, positional, named = graph.signature(node).constructor()
+        if node.op.is_array:
+            tree.kinds.setdefault(node.owner, nn.Parameter)
+            tree.leaves.setdefault(node.owner, partial(parameter, tree.weights[node.owner]))
+        elif shared is not None and any(weight.shared for weight in node.op.all_weights()):
+            said = ast.parse(shared.at(node.owner, "", "shared"), mode="eval").body
+            width = graph.signature(node).axes["code_width"]
+            self.leaf(tree, node.owner, (resolve(path).Own, [said, width], {}))
+        else:
+            self.leaf(tree, node.owner, (path, positional, named))
+
+    def leaf(self, tree: Tree, path: str, made: Made) -> None:
+        """A layer at a path."""
+        tree.kinds.setdefault(path, resolve(made[0]) if isinstance(made[0], str) else made[0])
+        tree.leaves.setdefault(path, partial(self.made, made))
+
+    # ------------------------------------------------------------ definitions
+
+    def key(self, layout: Layout, tree: Tree, body: Body, inside: bool) -> Any:
+        """What calls have in common that are of one class: the definition, and how it is used."""
+        assert body.call is not None
+        takes = layout.takes(body)
+        guarded = [each.node in layout.optional for each in takes] if layout.guards(body) else []
+        used = (layout.gives[body], tuple(map(layout.is_bare, takes)), tuple(guarded), inside)
+        return layout.definitions[body].name, used, tree.content(body.call.weights)
+
+    def has_class(self, writer: Writer, body: Body) -> bool:
+        """Whether a call is of a class or function; else its lines stand where it is."""
+        assert body.call is not None
+        tree, root, path = writer.tree, writer.root, body.call.weights
+        if path in tree.leaves or path == root or f"{root}.".startswith(f"{path}."):
+            return False
+        if not tree.holds(path):
+            return True
+        key = self.key(writer.layout, tree, body, writer.inside)
+        return bool(tree.instances.setdefault(path, key) == key)
+
+    def define(self, layout: Layout, tree: Tree, body: Body, inside: bool) -> Defined:
+        """The class or function of a call."""
+        assert body.call is not None
+        key, path = self.key(layout, tree, body, inside), body.call.weights
+        if key not in self.known:
+            defined = self.known[key] = Defined(holds=tree.holds(path))
+            writer = Writer(self, layout, tree, path, Lines(layout.word, "..." if inside else "B"), inside)
+            given = write_definition(writer, body)
+            paths = outside(layout, body)
+            defined.borrowed = tuple(map(paths.index, writer.borrowed))
+            given += writer.borrowed.values()
+            words = [body.call.definition]
+            words += [body.call.outer.definition] if body.call.kind == "round" and body.call.outer else []
+            lines = function("forward", ["self", *given], writer.lines.lines)
+            speaks = any(isinstance(each, ast.Name) and each.id == "self" for each in ast.walk(ast.parse(lines)))
+            defined.is_function = not defined.holds and not speaks
+            if defined.is_function:
+                defined.name = free("_".join(reversed(words)), self.texts)
+                self.texts[defined.name] = lambda: function(defined.name, given, writer.lines.lines)
+            else:
+                defined.name = self.add(class_name(words[0]), lambda name: self.class_(name, writer, lines))
+        return self.known[key]
+
+    def add(self, name: str, text: Callable[[str], str]) -> str:
+        """The name of a definition like this one, whose text is made at the end."""
+        known = (f"{name}{at if at > 1 else ''}" for at in count(1))
+        found = next(each for each in known if each not in self.texts and each not in reserved())
+        self.texts[found] = partial(text, found)
+        return found
+
+    def class_(
+        self, name: str, writer: Writer, forward: str, doc: str = "", more: Sequence[str] = (), given: str = ""
+    ) -> str:
+        """The text of a class."""
+        named = partial(self.copied.needed, (STANDALONE, "Named"))
+        kept = partial(self.copied.needed, ("modgraph.nn.names", "keep_names"))
+        tree, root = writer.tree, writer.root
+        init = [*tree.members(root, named, kept), *(f"self.{name} = {made}" for name, made in writer.helpers.items())]
+        init += [*tree.starts(root), *more]
+        head = [f"class {name}(nn.Module):", *(f"    {line}" if line else "" for line in _doc(doc))]
+        if init:
+            head += [
+                f"    def __init__(self{given}):",
+                "        super().__init__()",
+                *(f"        {each}" for each in init),
+                "",
+            ]
+        return "\n".join([*head, *(f"    {line}" if line else "" for line in forward.splitlines())])
+
+    def made(self, made: Made) -> str:
+        """The call that makes a module."""
+        of, positional, named = made
+        of = resolve(of) if isinstance(of, str) else of
+        takes = _takes(of)
+        told = [(each.name, value, each.default) for each, value in zip(takes, positional, strict=False)]
+        others = {each.name: each.default for each in takes}
+        told += [(key, value, others.get(key, inspect.Parameter.empty)) for key, value in named.items()]
+        said, skipped = list[str](), False
+        is_ours = not of.__module__.startswith("torch") and of.__name__ not in PLAIN
+        for key, value, default in told:
+            if default is not inspect.Parameter.empty and default == value and type(default) is type(value):
+                skipped = True
+                continue
+            text = ast.unparse(value) if isinstance(value, ast.expr) else literal(value)
+            by_name = skipped or key in named or (is_ours and len(told) > 1 and key != told[0][0])
+            said.append(f"{key}={text}" if by_name else text)
+        name = (
+            f"nn.{of.__name__}"
+            if of.__module__.startswith("modgraph.") and of.__name__ in PLAIN
+            else self.copied.name_of(of)
+        )
+        return f"{name}({', '.join(said)})"
+
+
+PLAIN = ("Linear", "Conv2d", "GroupNorm")
+
+
+def function(name: str, given: Sequence[str], lines: Sequence[str]) -> str:
+    """A function of these lines."""
+    return "\n".join([f"def {name}({', '.join(given)}):", *(f"    {line}" if line else "" for line in lines)])
+
+
+def _double_quoted(text: str) -> str:
+    """A text of Python whose strings stand in double quotes."""
+    lines = text.splitlines(keepends=True)
+    for token in reversed([*tokenize.generate_tokens(io.StringIO(text).readline)]):
+        if token.type == tokenize.STRING and token.string.startswith("'") and '"' not in token.string:
+            (row, start), (_, end) = token.start, token.end
+            lines[row - 1] = f'{lines[row - 1][:start]}"{token.string[1:-1]}"{lines[row - 1][end:]}'
+    return "".join(lines)
+
+
+def _takes(of: type) -> list[inspect.Parameter]:
+    """What a constructor takes, as the first base says it by name."""
+    signatures = ([*inspect.signature(base).parameters.values()] for base in of.__mro__ if base is not object)
+    return next((each for each in signatures if not any(one.kind is one.VAR_POSITIONAL for one in each)), [])
+
+
+def _doc(text: str) -> list[str]:
+    return [*textwrap.wrap(f'"""{prose(text)}"""', LINE - 4, break_long_words=False), ""] if text else []
+
+
+def _head(graph: Graph, name: str) -> str:
     called = arguments(graph)
     inputs = [called[key] for key, each in graph.input_types.items() if each.dtype != "length"]
     said = ", ".join(f"{key}={shown_value(value)}" for key, value in graph.parameters.items())
-    title = prose(f"{graph.name}({said})")
-    head = HEAD.format(
-        title="\n".join(textwrap.wrap(title, LINE, subsequent_indent="    ", break_long_words=False)),
-        version=VERSION,
-        name=name,
-        call=f"output = model({', '.join(inputs)})",
-    )
-    text = "\n\n\n".join(
-        [
-            head + _imports(imports, [*definitions, *classes]),
-            PARTS.format(title="layers"),
-            *definitions,
-            PARTS.format(title=f"the model, from its parts to {name}"),
-            *(_double_quoted(each) for each in classes),
-        ]
-    )
-    return text + "\n"
+    title = textwrap.wrap(prose(f"{graph.name}({said})"), LINE, subsequent_indent="    ", break_long_words=False)
+    return HEAD.format(title="\n".join(title), version=VERSION, name=name, call=f"output = model({', '.join(inputs)})")
+
+
+def _title(model: Model) -> str:
+    outputs = ", ".join(f"{name}: {model.graph.type_of(result)}" for name, result in model.graph.outputs.items())
+    return f"{', '.join(f'{name}: {type_}' for name, type_ in model.graph.input_types.items())} to {outputs}."
 
 
 def _imports(lines: list[str], texts: list[str]) -> str:
@@ -117,116 +301,3 @@ def _imports(lines: list[str], texts: list[str]) -> str:
 
 def _plain_first(line: str) -> tuple[bool, str]:
     return not line.startswith("import"), line
-
-
-def _double_quoted(text: str) -> str:
-    """A text of Python whose strings stand in double quotes."""
-    lines = text.splitlines(keepends=True)
-    for token in reversed([*tokenize.generate_tokens(io.StringIO(text).readline)]):
-        if token.type == tokenize.STRING and token.string.startswith("'") and '"' not in token.string:
-            (row, start), (_, end) = token.start, token.end
-            line = lines[row - 1]
-            lines[row - 1] = f'{line[:start]}"{token.string[1:-1]}"{line[end:]}'
-    return "".join(lines)
-
-
-def _routes(steps: list[Step]) -> Iterator[CompiledRoute]:
-    for step in steps:
-        if isinstance(step.compute, CompiledRoute):
-            yield step.compute
-        elif isinstance(step.compute, CompiledScan):
-            yield from _routes(step.compute.plan.steps)
-
-
-def _forward(model: Model, home: Class) -> str:
-    """The model's `forward`: its outputs, and its losses where targets are given."""
-    graph = model.graph
-    whole = needed(model.steps, (*graph.outputs.values(), *graph.losses.values()))
-    outputs = needed(model.steps, tuple(graph.outputs.values()))
-    read, readers = reads(whole)
-    body = Body(model.computed, read, readers)
-    names = {name: body.given(Result(name), called) for name, called in arguments(graph).items()}
-    for line in _prepared(model, names, home.file.copied):
-        body.line(line)
-    writer = Writer(body, home, model.computed, paths_of(model), RULES)
-    first = before_return(whole.steps, {step.node for step in outputs.steps})
-    labelled = find_dependents(whole.steps, graph.target_types)
-    for item in in_scopes([step for step in whole.steps if step.node in first], model, labelled):
-        if isinstance(item, Scope):
-            part_of(writer, item, whole)
-        elif item.node in labelled:
-            with body.guard(" and ".join(f"{names[target]} is not None" for target in graph.target_types)):
-                writer.step(item)
-        else:
-            writer.step(item)
-    found = dict(zip(graph.outputs, body.variables(whole.wanted[: len(graph.outputs)], again=True), strict=True))
-    told = ", ".join(f"{literal(name)}: {value}" for name, value in found.items())
-    result = next(iter(found.values())) if len(found) == 1 else f"{{{told}}}"
-    if graph.losses:
-        targets = [names[target] for target in graph.target_types]
-        if targets:
-            body.line(f"if {' or '.join(f'{target} is None' for target in targets)}:")
-            body.line(f"    return {result}")
-        writer.write(step for step in whole.steps if step.node not in first)
-        said = _losses(
-            model, body, writer, names, dict(zip(graph.losses, whole.wanted[len(graph.outputs) :], strict=True))
-        )
-        body.lines += laid_out("losses = ", ("{", [("", each) for each in said], "}"), 0)
-        result = f"{result}, losses"
-    given = [names[name] + ("=None" if type_.dtype == "length" else "") for name, type_ in graph.input_types.items()]
-    given = sorted(given, key=lambda each: "=" in each) + [f"{names[target]}=None" for target in graph.target_types]
-    return function(f"forward({', '.join(['self', *given])})", [*body.folded(), f"return {result}"], _doc(model))
-
-
-def _title(model: Model) -> str:
-    outputs = ", ".join(f"{name}: {model.graph.type_of(result)}" for name, result in model.graph.outputs.items())
-    return f"{', '.join(f'{name}: {type_}' for name, type_ in model.graph.input_types.items())} to {outputs}."
-
-
-def _doc(model: Model) -> str:
-    return "The output, and the losses by name where targets are given." if model.graph.losses else "The output."
-
-
-def _prepared(model: Model, names: dict[str, str], copied: Copied) -> Iterator[str]:
-    """What is done to inputs first: padding refilled while the model learns, lengths that are not given made full."""
-    graph = model.graph
-    lengths = {name: type_ for name, type_ in graph.input_types.items() if type_.dtype == "length"}
-    for name, axis, length in model._padded:
-        filled = copied.needed(("modgraph.backends.torch.padding", "refilled"))
-        yield f"if self.training and {names[length]} is not None:"
-        yield f"    {names[name]} = {filled}({names[name]}, {axis}, {names[length]})"
-    for name, type_ in lengths.items():
-        source, at = next(
-            (source, each.position(type_.of))
-            for source, each in graph.input_types.items()
-            if each.position(type_.of) is not None
-        )
-        x = names[source]
-        yield f"if {names[name]} is None:"
-        yield f"    {names[name]} = torch.full({x}.shape[:1], {x}.shape[{1 + (at or 0)}], device={x}.device)"
-
-
-def _losses(
-    model: Model, body: Body, writer: Writer, names: dict[str, str], losses: dict[str, Result]
-) -> Iterator[str]:
-    """Each loss by its name: the mean over the batch, or over the examples that have labels."""
-    for name, result in losses.items():
-        (value,) = body.variables([result])
-        labels = model._labels.get(name)
-        if not labels:
-            yield f"{literal(name)}: {value}.mean()"
-            continue
-        copied = writer.home.file.copied
-        mean = copied.needed(("modgraph.backends.torch.labelled", "mean_of_loss"))
-        examples = [_examples(each, names, copied) for each in labels]
-        yield f"{literal(name)}: {mean}({value}, {' | '.join(examples)})"
-
-
-def _examples(labels: TargetLabels, names: dict[str, str], copied: Copied) -> str:
-    """Which examples have a label: an expression."""
-    target = names[labels.target]
-    lengths = ", ".join(f"{axis}: {names[name]}" for axis, name in labels.padding)
-    along = copied.needed(("modgraph.nn.padding", "valid_along"))
-    real = f"{along}({target}, {{{lengths}}})" if lengths else "None"
-    function = copied.needed(("modgraph.backends.torch.source.alone", "with_labels"))
-    return f"{function}({target}, {real}, {labels.ignored!r}, {labels.missing!r})"

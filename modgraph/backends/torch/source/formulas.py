@@ -12,23 +12,28 @@ from torch import nn
 from modgraph import nn as library
 from modgraph.backends.torch.source.copied import Copied
 from modgraph.backends.torch.source.quote import literal
-from modgraph.nn import arithmetic, elementwise, loss
+from modgraph.nn import arithmetic, chance, elementwise, loss
 
 Expression = ast.expr
-Said = Callable[[Any, Sequence["Value"], Copied], Expression | None]
+STANDALONE = "modgraph.backends.torch.source.standalone"  # definitions that stand in such files alone
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value: the expression that gives it, whether it is a tensor without axes, whether it is the same for all
-    examples, with an axis of length one in place of that of the batch, and whether it has not even that; `rank` is how
-    many axes an example has."""
+    """A value: the expression that gives it, how many axes an example has, whether it has none of examples, and whether
+    it is away from zero."""
 
     said: Expression
-    is_number: bool = False
-    is_one: bool = False
+    rank: int = 0
     is_bare: bool = False
-    rank: int | None = None
+    is_apart: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        return self.is_bare and not self.rank
+
+
+Said = Callable[[Any, Sequence[Value], Copied], Expression | None]
 
 
 def text(template: str, *values: Expression, **named: Expression) -> Expression:
@@ -51,6 +56,18 @@ def name(of: str) -> Expression:
 def constant(value: Any) -> Expression:
     """A number, a text, a tuple of such: as Python writes it."""
     return name(literal(value))
+
+
+def called(function: str, arguments: Sequence[Expression], **named: Expression | None) -> Expression:
+    """A call; arguments by name that are None are left out."""
+    told = {f"given_{key}": value for key, value in named.items() if value is not None}
+    said = [*(f"_{at}" for at in range(len(arguments))), *(f"{each[6:]}={each}" for each in told)]
+    return text(f"{function}({', '.join(said)})", *arguments, **told)
+
+
+def cleared(value: Expression, real: Expression | None, otherwise: float = 0.0) -> Expression:
+    """A value without what a mask says is padding."""
+    return value if real is None else text(f"_0.masked_fill(~_1, {literal(otherwise)})", value, real)
 
 
 def _called(template: str, *settings: str) -> Said:
@@ -89,11 +106,21 @@ def arithmetic_of(module: arithmetic.Arithmetic, values: Sequence[Value], copied
     if symbol in COMPARED:
         tensor = sides[0] if module.left is None else sides[1]
         return text(f"(_0 {symbol} _1).to(_2.dtype)", *sides, tensor)
-    if symbol == "/" and module.right is None:
+    if symbol == "/" and module.right is None and not values[-1].is_apart:
         return text(f"{copied.name_of(elementwise.divide)}(_0, _1)", *sides)
     if symbol == "**" and (module.right is None or 0 != module.right < 1):
         return text(f"{copied.name_of(elementwise.power)}(_0, _1)", *sides)
     return text(SYMBOLS[symbol], *sides)
+
+
+def is_apart(module: Any, values: Sequence[Value]) -> bool:
+    """Whether what a module gives is away from zero: a bound of its numbers is above zero."""
+    if isinstance(module, library.Clamp):
+        return module.least is not None and module.least > 0
+    if isinstance(module, arithmetic.Arithmetic) and module.function is module.OPERATORS["maximum"]:
+        return isinstance(module.right, float) and module.right > 0
+    functions = (elementwise.FUNCTIONS["sqrt"],)
+    return isinstance(module, elementwise.Elementwise) and module.function in functions and values[0].is_apart
 
 
 def where_of(module: arithmetic.Where, values: Sequence[Value], copied: Copied) -> Expression | None:
@@ -107,13 +134,9 @@ def where_of(module: arithmetic.Where, values: Sequence[Value], copied: Copied) 
 
 def elementwise_of(module: elementwise.Elementwise, values: Sequence[Value], copied: Copied) -> Expression:
     known = next(key for key, each in elementwise.FUNCTIONS.items() if each is module.function)
-    if known in ("log", "sqrt"):
+    if known in ("log", "sqrt") and not values[0].is_apart:
         return text(f"{copied.name_of(module.function)}(_0)", *_said(values))
     return text(f"_0.{known}()", *_said(values))
-
-
-def unit_of(module: library.Unit, values: Sequence[Value], copied: Copied) -> Expression:
-    return text(f"F.normalize(_0, dim={module.axis}, eps=1e-08)", *_said(values))
 
 
 def joined(template: str) -> Said:
@@ -125,34 +148,34 @@ def joined(template: str) -> Said:
     return said
 
 
-def transposed(module: library.Transpose, values: Sequence[Value], copied: Copied) -> Expression | None:
+def transposed(module: library.Transpose, values: Sequence[Value], copied: Copied) -> Expression:
     rank = len(module.order)
-    places = [place + rank for place in module.order]
-    moved = [at for at, place in enumerate(places) if at != place]
+    moved = [at for at, place in enumerate(module.order) if at - rank != place]
     if len(moved) == 2:
         return text(f"_0.transpose({moved[0] - rank}, {moved[1] - rank})", *_said(values))
-    return None
+    return text(f"_0.movedim({tuple(module.order)}, {tuple(range(-rank, 0))})", *_said(values))
 
 
 def flattened(module: library.Flatten, values: Sequence[Value], copied: Copied) -> Expression:
     return text(f"_0.flatten({-module.rank})" if module.rank else "_0.unsqueeze(-1)", *_said(values))
 
 
-def contracted(module: library.Contract, values: Sequence[Value], copied: Copied) -> Expression | None:
-    """A map of vectors by a matrix that is the same for all examples; None for other products."""
-    if module.aligned or not values[1].is_one or module.free[1] != 1:
-        return None
+def contracted(module: library.Contract, values: Sequence[Value], copied: Copied) -> Expression:
+    """A map of vectors by a matrix that is the same for all examples; an equation for other products."""
+    plain = not module.aligned and values[1].is_bare and module.free[1] == 1
+    if not plain:
+        return text("torch.einsum(equation, _0, _1)", *_said(values), equation=constant(module.equation))
     vectors, matrix = (
         value.said if axis == -1 else text(f"_0.movedim({axis}, -1)", value.said)
         for value, axis in zip(values, module.over, strict=True)
     )
-    return text("F.linear(_0, _1)" if values[1].is_bare else "F.linear(_0, _1.flatten(0, -2))", vectors, matrix)
+    return text("F.linear(_0, _1)", vectors, matrix)
 
 
 def cross_entropy_of(module: library.CrossEntropy, values: Sequence[Value], copied: Copied) -> Expression | None:
     """That of one label for each example, all of which count alike; None for others."""
     plain = not module.weights and module.ignore is None and not module.since and not module.missing
-    if not plain or values[1].rank != 0:
+    if not plain or values[1].rank != 0 or values[0].is_bare:
         return None
     return text("F.cross_entropy(_0, _1.long(), reduction='none')", *_said(values))
 
@@ -160,10 +183,47 @@ def cross_entropy_of(module: library.CrossEntropy, values: Sequence[Value], copi
 def importance_of(module: library.Importance, values: Sequence[Value], copied: Copied) -> Expression | None:
     """That of one route, or of two."""
     flat = "flatten(1, -2).sum(1)" if module.over == "example" else "flatten(0, -2).sum(0)"
-    squared = [text(f"{copied.name_of(loss.squared_cv)}(_0.{flat})", value) for value in _said(values)]
-    if len(squared) > 2:
+    if len(values) > 2 or any(value.is_bare for value in values):
         return None
+    squared = [text(f"{copied.name_of(loss.squared_cv)}(_0.{flat})", value) for value in _said(values)]
     return squared[0] if len(squared) == 1 else text("_0 + _1", *squared)
+
+
+def pooled(function: str) -> Said:
+    """Pooling of images [B, C, H, W]; None for those with other axes before."""
+
+    def said(module: Any, values: Sequence[Value], copied: Copied) -> Expression | None:
+        settings = {"size": constant(module.kernel_size), "stride": constant(module.stride)}
+        same = module.kernel_size == module.stride
+        return text(
+            f"F.{function}(_0, size)" if same else f"F.{function}(_0, size, stride)", *_said(values), **settings
+        )
+
+    return said
+
+
+def noise_of(module: chance.NormalNoise, values: Sequence[Value], copied: Copied) -> Expression:
+    """Normal noise of a deviation."""
+    if module.deviation == 0:
+        return text("torch.zeros_like(_0)", *_said(values))
+    drawn = f"{copied.needed((STANDALONE, 'standard_normal'))}(_0)"
+    deviation = values[1].said if module.deviation is None else constant(module.deviation)
+    return text(f"{drawn} * deviation if self.training else torch.zeros_like(_0)", *_said(values), deviation=deviation)
+
+
+def gumbel_of(module: chance.GumbelNoise, values: Sequence[Value], copied: Copied) -> Expression:
+    drawn = f"{copied.needed((STANDALONE, 'standard_gumbel'))}(_0)"
+    return text(f"{drawn} if self.training else torch.zeros_like(_0)", *_said(values))
+
+
+def of_function(function: str, *settings: str) -> Said:
+    """By a function that stands in such files alone."""
+
+    def said(module: Any, values: Sequence[Value], copied: Copied) -> Expression:
+        given = {each: constant(getattr(module, each)) for each in settings}
+        return called(copied.needed((STANDALONE, function)), _said(values), **given)
+
+    return said
 
 
 FORMULAS: Mapping[type, Said] = {
@@ -174,25 +234,22 @@ FORMULAS: Mapping[type, Said] = {
     nn.Sigmoid: _called("torch.sigmoid(_0)"),
     nn.Softplus: _called("F.softplus(_0)"),
     nn.Identity: _called("_0"),
+    nn.ELU: _called("F.elu(_0, alpha)", "alpha"),
+    nn.LeakyReLU: _called("F.leaky_relu(_0, negative_slope)", "negative_slope"),
     library.Arithmetic: arithmetic_of,
     library.Where: where_of,
     library.Elementwise: elementwise_of,
     library.Clamp: _called("_0.clamp(least, largest)", "least", "largest"),
     library.Softmax: _called("_0.softmax(axis)", "axis"),
     library.LogSoftmax: _called("_0.log_softmax(axis)", "axis"),
-    library.Unit: unit_of,
-    library.Sum: _called("_0.sum(axis)", "axis"),
-    library.Mean: _called("_0.mean(axis)", "axis"),
     library.Max: _called("_0.amax(axis)", "axis"),
     library.Min: _called("_0.amin(axis)", "axis"),
+    library.Mean: _called("_0.mean(axis)", "axis"),
     library.Last: _called("_0.select(axis, -1)", "axis"),
-    library.CumulativeSum: _called("_0.cumsum(axis)", "axis"),
-    library.Select: _called("_0.select(axis, index)", "axis", "index"),
     library.Flatten: flattened,
     library.Merge: _called("_0.flatten(first, last)", "first", "last"),
     library.Unmerge: _called("_0.unflatten(axis, sizes)", "axis", "sizes"),
     library.Transpose: transposed,
-    library.Contract: contracted,
     library.CrossEntropy: cross_entropy_of,
     library.Importance: importance_of,
     library.Concat: joined("torch.cat(_0, dim=-1)"),
@@ -202,10 +259,32 @@ FORMULAS: Mapping[type, Said] = {
     library.StopGradient: _called("_0.detach()"),
     library.NextState: _called("_1.detach()"),
     library.TrainingOrInference: _called("_0 if self.training else _1"),
+    library.MaxPool2d: pooled("max_pool2d"),
+    library.AvgPool2d: pooled("avg_pool2d"),
+    library.NormalNoise: noise_of,
+    library.GumbelNoise: gumbel_of,
 }
+OF_CLEARED: Mapping[type, Said] = {  # whose padding is zeros
+    library.Unit: _called("F.normalize(_0, dim=axis, eps=1e-08)", "axis"),
+    library.Sum: _called("_0.sum(axis)", "axis"),
+    library.CumulativeSum: _called("_0.cumsum(axis)", "axis"),
+    library.Select: _called("_0.select(axis, index)", "axis", "index"),
+    library.Contract: contracted,
+    library.MaskPadding: _called("_0"),
+}
+NOT_BARE = (library.CrossEntropy, library.Importance)
 
 
-def formula(module: Any, values: Sequence[Value], copied: Copied) -> Expression | None:
-    """What a module computes of some values, in a line; None where there is no such line."""
+Masks = Sequence[Expression | None]
+
+
+def formula(module: Any, values: Sequence[Value], real: Masks, copied: Copied) -> Expression | None:
+    """What a module computes of some values with masks, in a line; None where there is no such line."""
+    if type(module) in OF_CLEARED:
+        masks = [*real, *[None] * len(values)]
+        values = [
+            Value(cleared(each.said, mask), each.rank, each.is_bare) for each, mask in zip(values, masks, strict=False)
+        ]
+        return OF_CLEARED[type(module)](module, values, copied)
     said = FORMULAS.get(type(module))
-    return None if said is None else said(module, values, copied)
+    return None if said is None or any(real) else said(module, values, copied)

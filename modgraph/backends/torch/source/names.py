@@ -7,40 +7,27 @@ import keyword
 import re
 from collections.abc import Collection, Iterator
 from functools import cache
-from importlib import import_module
-from itertools import count, islice
-from pkgutil import iter_modules
-from typing import Any
+from itertools import count
 
 from torch import nn
 
-from modgraph.backends.torch.construct import child
-from modgraph.ir import Graph, OpNode
-from modgraph.ops.op import Op
+from modgraph.ir import Call, Graph
 
-WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "each", "modules", "module_E", "shared"}  # in lines
-
-
-@cache
-def definitions() -> frozenset[str]:
-    """The names of all definitions in the files from which the source copies."""
-    import modgraph.nn as library
-
-    modules = [import_module(f"modgraph.nn.{each.name}") for each in iter_modules(library.__path__) if not each.ispkg]
-    modules.append(import_module("modgraph.backends.torch.source.alone"))
-    modules.append(import_module("modgraph.backends.torch.padding"))
-    modules.append(import_module("modgraph.backends.torch.labelled"))
-    return frozenset(name for each in modules for name in vars(each))
+WRITTEN = {"self", "torch", "nn", "F", "math", "Tensor", "losses", "module", "row", "shared"}  # in lines
 
 
 @cache
 def reserved() -> frozenset[str]:
     """Names that no variable and no class may have: those in written lines, and definitions that these may call."""
+    from modgraph.backends.torch.source.copied import definitions
+
     return frozenset({*WRITTEN, *dir(builtins), *keyword.kwlist, *definitions()})
 
 
 def argument(name: str) -> str:
     """The argument for an input or a target. It may have the name of a builtin that no line calls."""
+    from modgraph.backends.torch.source.copied import definitions
+
     name = re.sub(r"\W", "_", name)
     name = f"value{name}" if name.startswith("__") else name  # Python mangles such names in a class
     used = {*WRITTEN, *keyword.kwlist, *definitions(), "len", "zip", "range", "super", "float", "__debug__"}
@@ -51,15 +38,8 @@ def arguments(graph: Graph) -> dict[str, str]:
     """The argument of `forward` for each input and target, all different."""
     found: dict[str, str] = {}
     for name in (*graph.input_types, *graph.target_types):
-        found[name] = next(each for each in numbered(argument(name)) if each not in found.values())
+        found[name] = free(argument(name), found.values(), known=True)
     return found
-
-
-def names(name: str) -> Iterator[str]:
-    """Names for variables that are like this one, the best first."""
-    name = name if name.isidentifier() else "value_" + re.sub(r"\W", "_", name)
-    yield f"{name}_" if name in reserved() else name
-    yield from islice(numbered(name), 1, None)
 
 
 def numbered(name: str) -> Iterator[str]:
@@ -68,20 +48,29 @@ def numbered(name: str) -> Iterator[str]:
     yield from (f"{name}_{at}" for at in count(2))
 
 
-def free(name: str, taken: Collection[str]) -> str:
-    """A name for a variable that nothing else has."""
-    return next(each for each in names(name) if each not in taken)
+def free(name: str, taken: Collection[str], known: bool = False) -> str:
+    """A name like this one that nothing else has; one that is `known` to be none of Python's own."""
+    name = name if name.isidentifier() else "value_" + re.sub(r"\W", "_", name)
+    name = f"{name}_" if name in reserved() and not known else name
+    return next(each for each in numbered(name) if each not in taken)
 
 
-def variable(node: str, of: Any) -> str:
-    """What a node's result is called by those who wrote it: the name that it is bound to, or its own."""
-    path, _, helper = node.partition("~")
-    *scope, last = path.split(".")
-    ops = {*Op.registry, *([of.op.name] if isinstance(of, OpNode) else [])}
-    if scope and (last in ops or re.sub(r"\d+$", "", last) in ops):
-        last = next((each for each in reversed(scope) if not each.isdigit()), last)
-        last = re.sub(r"(?<=[a-z_])[2-9]$", "", last)
-    return f"{last}_{helper}" if helper else last
+def variable(node: str, call: Call | None) -> str:
+    """What the author calls a value of a body: the words of its binding, without keys of rounds."""
+    name, _, helper = node.partition("~")
+    if call is not None and name == call.path:
+        return call.definition
+    inner = name.removeprefix(f"{call.path}.") if call is not None else name
+    words = inner.split(".")
+    words = [word for word in (words[:-1] or words) if not word.isdigit()] or [words[-1]]
+    words = words[1:] if words[0] in ("loss", "record") and len(words) > 1 else words
+    word = re.sub(r"(?<=[a-z_])[2-9]$", "", "_".join(words))
+    return f"{word}_{helper}" if helper else word
+
+
+def last_word(path: str) -> str:
+    """The name of a pool, a router or a module, without its path and its key."""
+    return next((each for each in reversed(path.split(".")) if not each.isdigit()), path)
 
 
 def class_name(name: str) -> str:
@@ -90,17 +79,9 @@ def class_name(name: str) -> str:
     return said if said.isidentifier() else f"Module{said}"
 
 
-def below(root: nn.Module, path: str) -> nn.Module | None:
-    """The module under a dotted path, whatever its name means otherwise; None if there is none."""
-    here: Any = root
-    for part in filter(None, path.split(".")):
-        here = child(here, part) if here is not None else None
-    return here  # type: ignore[no-any-return]
-
-
 def is_attribute(name: str) -> bool:
     """Whether a module can be asked for something of this name by a dot."""
-    return is_plain_name(name) and not hasattr(nn.Module, name)
+    return is_plain_name(name) and not hasattr(nn.Module(), name)
 
 
 def is_plain_name(name: str) -> bool:

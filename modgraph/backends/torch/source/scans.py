@@ -2,80 +2,89 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from torch import nn
+import ast
 
 from modgraph.backends.errors import NoSource
-from modgraph.backends.torch.plan import Plan, needed
-from modgraph.backends.torch.route import CompiledRoute
-from modgraph.backends.torch.run import Step
-from modgraph.backends.torch.scan import CompiledScan
-from modgraph.backends.torch.source.body import Body
-from modgraph.backends.torch.source.classes import Class
-from modgraph.backends.torch.source.pools import function
-from modgraph.backends.torch.source.routes import pool_of
-from modgraph.backends.torch.source.steps import ALONE, Writer, reads
+from modgraph.backends.torch.source.formulas import STANDALONE, Expression, Value, name
+from modgraph.backends.torch.source.function import Lines, expanded
+from modgraph.backends.torch.source.layout import Layout
+from modgraph.backends.torch.source.writer import Writer
 from modgraph.declare import sizes
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import OpNode, Result
-from modgraph.nn import selected
+from modgraph.ir import OpNode, Result, ScanNode
 
 
-def scan_of(writer: Writer, step: Step, scan: CompiledScan) -> None:
+def scan_of(writer: Writer, node: ScanNode) -> None:
     """The lines of one scan."""
-    outer, node = writer.body, scan.node
-    if scan.over_batch and step.length is not None:
+    lines, graph = writer.lines, writer.graph
+    inputs = graph.inputs(node.name)
+    operands = [*inputs.values()]
+    values = writer.for_examples(node, operands, [writer.value(each) for each in operands])
+    for each in writer.layout.counts(node):
+        lines.left[each] -= 1
+    given = {slot: _variable(writer, of, value) for (slot, of), value in zip(inputs.items(), values, strict=True)}
+    results = [Result(node.name, at) for at in range(len(node.types))]
+    chance = any(isinstance(each, OpNode) and writer.layout.is_chance(each) for each in node.region.graph)
+    kept = results if chance else [each for each in results if lines.left[each]]
+    program = writer.layout.programs[node.name]
+    assert isinstance(program, ScanNode)
+    wanted = (*node.following, *(node.stacked[each.index] for each in kept))
+    layout = Layout(node.region.graph, program.region.graph, wanted, node)
+    inner = Lines(layout.word)
+    inner.taken = lines.taken
+    step = Writer(writer.file, layout, writer.tree, writer.root, inner)
+    step.helpers, step.borrowed, step.names = writer.helpers, writer.borrowed, writer.names
+    length = ""
+    for each in writer.layout.lengths(node):
+        lines.left[each] -= 1
+        length = f", {lines.variable(each)}"
+    if length and any(isinstance(each, OpNode) and each.op.over_batch for each in layout.inside(layout.root)):
         reason = "an op over the batch in its steps leaves out examples that have ended"
         raise ModgraphError([NoSource(path=f'scan "{node.name}"', reason=reason)])
-    given = dict(zip(scan.slots, outer.variables(step.operands), strict=True))
+    items = step.flat(layout.root)
+    step.count(items, wanted)
     sequence = given.pop(node.variable)
-    zeros = partial(_zeros, scan, sequence, writer.home)
-    starts = [given.pop(state) if state in given else zeros(state) for state in node.states]
-    length = f", {outer.variables([step.length])[0]}" if step.length is not None else ""
-    results = [each for at, _ in enumerate(node.types) if outer.uses[each := Result(step.node, at)]]
-    stacked = [scan.plan.wanted[len(node.states) + each.index] for each in results]
-    plan = needed(scan.plan.steps, (*scan.plan.wanted[: len(node.states)], *stacked))
-    _refuse_unread_draws(scan, plan)
-    inner = Body(node.region.graph, *reads(plan), taken=outer.taken)
-    for slot, value in given.items():
-        inner.known(Result(slot), value)
-    advance = inner.named("step")
-    x, *states = (inner.argument(Result(each), each.rpartition(".")[2]) for each in (node.variable, *node.states))
-    steps = Writer(inner, writer.home, node.region.graph, writer.paths, writer.rules)
-    for inside in plan.steps:
-        if isinstance(inside.compute, CompiledRoute) and isinstance(inside.compute.form, selected.SelectedGathered):
-            inner.begun[inside.node] = outer.named("gathered_modules")
-            outer.line(f"{inner.begun[inside.node]} = {pool_of(steps, inside, inside.compute)}.gathered()")
-    steps.write(plan.steps)
-    found = inner.returned(plan.wanted)
-    unpacked = [f"({x},) = slices", *([f"({', '.join(states)},) = states"] if states else [])]
-    count = len(states)
-    ending = f"return [{', '.join(found[:count])}], [{', '.join(found[count:])}]"
-    outer.line("")
-    for line in function(f"{advance}(slices, states)", [*unpacked, *inner.folded(), ending]).splitlines():
-        outer.line(line)
-    outer.line("")
-    along = writer.home.file.copied.needed((ALONE, "scan"))
-    outer.assign_all(results, f"{along}({advance}, [{sequence}], [{', '.join(starts)}]{length})")
+    starts = [given.pop(state) if state in given else _zeros(step, node, sequence, state) for state in node.states]
+    for slot, said in given.items():
+        inner.values[Result(slot)] = name(said)
+    function = inner.named("step")
+    takes = [inner.named(each.rpartition(".")[2]) for each in (node.variable, *node.states)]
+    for slot, called in zip((node.variable, *node.states), takes, strict=True):
+        inner.give(Result(slot), called)
+    step.write(items)
+    found = [ast.unparse(_for_examples(step, each, takes[0], node)) for each in wanted]
+    count = len(node.states)
+    lines.line("")
+    with lines.indented(f"def {function}({', '.join(takes)}):"):
+        for line in inner.lines:
+            lines.line(line)
+        lines.line(f"return [{', '.join(found[:count])}], [{', '.join(found[count:])}]")
+    lines.line("")
+    along = writer.copied.needed((STANDALONE, "scan"))
+    lines.set_all(kept, name(f"{along}({function}, {sequence}, [{', '.join(starts)}]{length})"))
 
 
-def _refuse_unread_draws(scan: CompiledScan, written: Plan) -> None:
-    """Raises `ModgraphError` where a step of the model draws what nothing reads: without it all later draws differ."""
-    there = {step.node for step in written.steps}
-    for step in scan.plan.steps:
-        node = scan.node.region.graph[step.node]
-        if step.node not in there and isinstance(node, OpNode) and (node.op.draws or node.op.zero_outside_training):
-            reason = f'its step draws "{node.name}", which nothing reads: leave that out, or read it'
-            raise ModgraphError([NoSource(path=f'scan "{scan.node.name}"', reason=reason)])
+def _variable(writer: Writer, of: Result, value: Value) -> str:
+    said = ast.unparse(value.said)
+    if said.isidentifier():
+        return said
+    called = writer.lines.named(writer.lines.word(of))
+    writer.lines.line(f"{called} = {said}")
+    return called
 
 
-def _zeros(scan: CompiledScan, sequence: str, home: Class, state: str) -> str:
+def _for_examples(step: Writer, result: Result, x: str, node: ScanNode) -> Expression:
+    """A result of a step for each example."""
+    value = step.value(result)
+    rank = len(step.type_of(Result(node.variable)).shape)
+    return expanded(value, name(x), rank, step.inside) if result.node in step.layout.alike else value.said
+
+
+def _zeros(step: Writer, node: ScanNode, sequence: str, state: str) -> str:
     """The state before the first step where none is given."""
-    shape = ", ".join(map(str, sizes(scan.node.region.graph[state].types[0].shape)))
-    kind = scan.node.region.graph[scan.node.variable].types[0].dtype
-    weights = home.root.state_dict(keep_vars=True).items()
-    first = next((name for name, each in weights if isinstance(each, nn.Parameter) and each.is_floating_point()), None)
-    weight = "torch.get_default_dtype()" if first is None else f"{home.at(first)}.dtype"
+    shape = ", ".join(map(str, sizes(step.type_of(Result(state)).shape)))
+    kind = step.type_of(Result(node.variable)).dtype
+    learnt = any(not each.buffer and each.name.startswith(f"{step.root}.") for each in step.tree.weights.values())
+    weight = "next(self.parameters()).dtype" if learnt or not step.root else "torch.get_default_dtype()"
     dtype = f"{sequence}.dtype" if kind == "float" else weight
     return f"torch.zeros(len({sequence}), {shape}, dtype={dtype}, device={sequence}.device)"

@@ -1,169 +1,24 @@
 """gmoe_digits(classes=10, dim=32, depth=4, heads=4, experts=6, k=1, sparse=[1, 3], width=16, noise=1.0,
     balance=0.01, size=16, patch=4)
 
-Written by modgraph 0.1.0; torch is all that it needs. Weights have the names that they have in modgraph:
+Written by modgraph 0.1.0; it needs torch alone. Weights have the names that they have in modgraph:
 
     model = GmoeDigits()
     model.load_state_dict(safetensors.torch.load_file("weights.safetensors"))
     output = model(image)
 
-B is the batch axis, "..." stands for any axes before those of one message.
+B is the axis of examples, "..." stands for any axes before those of one message.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-
-
-# ---------------------------------------------------------------- layers
-
-
-def squared_cv(x: Tensor) -> Tensor:
-    """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
-    if x.shape[-1] == 1:
-        return x.new_zeros(x.shape[:-1])
-    least = 2.0**20 * torch.finfo(x.dtype).tiny  # by the smallest number a weighted gradient would overflow
-    return x.var(-1) / (x.mean(-1) ** 2).clamp(min=least)
-
-
-class AlongAxis(nn.Module):
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = axis
-
-
-class KthLargest(AlongAxis):
-    """The k-th largest value, padding left out; of fewer the least, of none zero."""
-
-    def __init__(self, axis: int, k: int) -> None:
-        super().__init__(axis)
-        self.k = k
-
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        order = sorted_places(cleared(x.detach(), real, -torch.inf), self.axis, descending=True)
-        if real is None:
-            last = order.narrow(self.axis, min(self.k, x.shape[self.axis]) - 1, 1).clone()
-            return x.gather(self.axis, last).squeeze(self.axis)
-        count = real.sum(self.axis, keepdim=True)
-        at = (count.clamp(max=self.k) - 1).clamp(min=0).expand(order.narrow(self.axis, 0, 1).shape)
-        found = x.gather(self.axis, order.gather(self.axis, at)).squeeze(self.axis)
-        return torch.where(real.any(self.axis), found, 0.0)
-
-
-def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
-    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
-    reaches neither values nor gradients."""
-    return x if real is None else x.masked_fill(~real, otherwise)
-
-
-def sorted_places(x: Tensor, axis: int, descending: bool = False) -> Tensor:
-    """The places along an axis in the order of their values, of equal ones the first in front.
-
-    ONNX has no stable sort, but its TopK, which any sort becomes, takes the first of equal values.
-    """
-    return x.argsort(dim=axis, descending=descending, stable=True)
-
-
-def by_choice(x: Tensor, weights: Tensor, choice: Tensor, pool: Pool, straight: bool = False) -> Tensor:
-    """Each token's sum of w_j f_j(x) over the modules chosen for it, each module run once, on the tokens that chose it.
-
-    x [..., message], weights and choice [..., M] give [..., result].
-    """
-    x_S, chosen_SM = x.reshape(-1, *x.shape[-pool.rank :]), choice.reshape(-1, len(pool)) != 0
-    weights_SM = weights_of_chosen(weights, choice, straight).reshape(-1, len(pool))
-    module_E, token_E = chosen_SM.t().nonzero().unbind(1)  # of the transposed: in the order of modules
-    parts = torch.split(x_S.index_select(0, token_E), chosen_SM.sum(0).tolist())
-    values = torch.cat([pool.expert(j)(part) for j, part in enumerate(parts)])
-    weight = weights_SM.flatten().index_select(0, token_E * len(pool) + module_E)
-    weighted = values.flatten(1) * weight.unsqueeze(-1)
-    total = weighted.new_zeros(x_S.shape[0], weighted.shape[1]).index_add(0, token_E, weighted)
-    return total.reshape(*weights.shape[:-1], *values.shape[1:])
-
-
-def weights_of_chosen(weights: Tensor, choice: Tensor, straight: bool) -> Tensor:
-    """Weights, zero where nothing is chosen; the gradient is too, unless it is to go straight through."""
-    return weights if straight or weights is choice else cleared(weights, choice != 0)
-
-
-class Pool(nn.Module):
-    """Modules of one interface, from messages of `rank` axes to results of `result_rank`, named 0, 1, …; what they have
-    in common stands under `shared`."""
-
-    def __init__(
-        self, modules: Iterable[nn.Module], rank: int = 1, result_rank: int = 1, shared: nn.Module | None = None
-    ) -> None:
-        super().__init__()
-        if shared is not None:
-            self.add_module("shared", shared)
-        self.size = 0
-        for module in modules:
-            self.add_module(str(self.size), module)
-            self.size += 1
-        self.rank, self.result_rank = rank, result_rank
-
-    def __len__(self) -> int:
-        return self.size
-
-    def expert(self, index: int) -> Any:
-        """One module; it takes [..., message] to [..., result]."""
-        return self._modules[str(index)]
-
-
-class TopKMask(AlongAxis):
-    """One at the k largest along an axis, of equal ones the first."""
-
-    def __init__(self, axis: int, k: int) -> None:
-        super().__init__(axis)
-        self.k = k
-
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """x of any shape gives the same shape; padding is never chosen."""
-        values = cleared(x.detach(), real, -torch.inf)
-        chosen = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
-        return cleared(chosen.to(x.dtype), real)
-
-
-def top_k_mask(scores: Tensor, k: int) -> Tensor:
-    """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
-    chosen, left = torch.zeros_like(scores, dtype=torch.bool), scores
-    for round_ in range(k):
-        left = left if round_ == 0 else scores.masked_fill(chosen, -torch.inf)
-        chosen = chosen.scatter(-1, left.argmax(-1, keepdim=True), True)
-    return chosen
-
-
-class NormalNoise(nn.Module):
-    """Normal noise of a deviation, a number or a value, in training; nothing is drawn where that is the number zero."""
-
-    def __init__(self, deviation: float | None = None) -> None:
-        super().__init__()
-        self.deviation = deviation
-
-    def forward(self, x: Tensor, deviation: Tensor | None = None) -> Tensor:
-        """x of any shape, and a deviation of the same, give that shape."""
-        if not self.training or self.deviation == 0:
-            return torch.zeros_like(x)
-        return standard_normal(x) * (deviation if self.deviation is None else self.deviation)
-
-
-def standard_normal(like: Tensor) -> Tensor:
-    """Normal noise of a tensor's shape, type and device."""
-    return torch.randn(like.shape, dtype=like.dtype, device=like.device)
-
-
-class Named(nn.Module):
-    """Modules and parameters under names."""
-
-    def __init__(self, /, **named: Any) -> None:
-        super().__init__()
-        for name, each in named.items():
-            (self._parameters if isinstance(each, nn.Parameter) else self._modules)[name] = each
 
 
 class Attention(nn.Module):
@@ -272,6 +127,12 @@ def turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
     cos, sin = turns
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+
+
+def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
+    """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
+    reaches neither values nor gradients."""
+    return x if real is None else x.masked_fill(~real, otherwise)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
@@ -390,26 +251,163 @@ class PatchEmbed(Conv2d):
         return super().forward(x).flatten(-2).transpose(-1, -2)
 
 
-# ---------------------------------------------------------------- the model, from its parts to GmoeDigits
+def squared_cv(x: Tensor) -> Tensor:
+    """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
+    if x.shape[-1] == 1:
+        return x.new_zeros(x.shape[:-1])
+    least = 2.0**20 * torch.finfo(x.dtype).tiny  # by the smallest number a weighted gradient would overflow
+    return x.var(-1) / (x.mean(-1) ** 2).clamp(min=least)
+
+
+def by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> Tensor:
+    """Each token's sum of gate_j f_j(x) over the modules that are chosen for it; each runs on the tokens that chose it.
+
+    x [..., message], gates and choice [..., M] give [..., result].
+    """
+    x_S = x.flatten(0, gates.dim() - 2) if gates.dim() > 1 else x.unsqueeze(0)
+    gates_SM, chosen_SM = gates.reshape(-1, len(modules)), choice.reshape(-1, len(modules)) != 0
+    tokens = [chosen.nonzero().squeeze(1) for chosen in chosen_SM.unbind(1)]
+    values = torch.cat([module(x_S[at]) for module, at in zip(modules, tokens, strict=True)])
+    gate = torch.cat([gate[at] for gate, at in zip(gates_SM.unbind(1), tokens, strict=True)])
+    weighted = values * gate.reshape(-1, *[1] * (values.dim() - 1))
+    total = weighted.new_zeros(len(x_S), *weighted.shape[1:]).index_add(0, torch.cat(tokens), weighted)
+    return total.reshape(*gates.shape[:-1], *values.shape[1:])
+
+
+class AlongAxis(nn.Module):
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = axis
+
+
+class KthLargest(AlongAxis):
+    """The k-th largest value, padding left out; of fewer the least, of none zero."""
+
+    def __init__(self, axis: int, k: int) -> None:
+        super().__init__(axis)
+        self.k = k
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        order = sorted_places(cleared(x.detach(), real, -torch.inf), self.axis, descending=True)
+        if real is None:
+            last = order.narrow(self.axis, min(self.k, x.shape[self.axis]) - 1, 1).clone()
+            return x.gather(self.axis, last).squeeze(self.axis)
+        count = real.sum(self.axis, keepdim=True)
+        at = (count.clamp(max=self.k) - 1).clamp(min=0).expand(order.narrow(self.axis, 0, 1).shape)
+        found = x.gather(self.axis, order.gather(self.axis, at)).squeeze(self.axis)
+        return torch.where(real.any(self.axis), found, 0.0)
+
+
+def sorted_places(x: Tensor, axis: int, descending: bool = False) -> Tensor:
+    """The places along an axis in the order of their values, of equal ones the first in front.
+
+    ONNX has no stable sort, but its TopK, which any sort becomes, takes the first of equal values.
+    """
+    return x.argsort(dim=axis, descending=descending, stable=True)
+
+
+class TopKMask(AlongAxis):
+    """One at the k largest along an axis, of equal ones the first."""
+
+    def __init__(self, axis: int, k: int) -> None:
+        super().__init__(axis)
+        self.k = k
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """x of any shape gives the same shape; padding is never chosen."""
+        values = cleared(x.detach(), real, -torch.inf)
+        chosen = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
+        return cleared(chosen.to(x.dtype), real)
+
+
+def top_k_mask(scores: Tensor, k: int) -> Tensor:
+    """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
+    chosen, left = torch.zeros_like(scores, dtype=torch.bool), scores
+    for round_ in range(k):
+        left = left if round_ == 0 else scores.masked_fill(chosen, -torch.inf)
+        chosen = chosen.scatter(-1, left.argmax(-1, keepdim=True), True)
+    return chosen
+
+
+def standard_normal(like: Tensor) -> Tensor:
+    """Normal noise of a tensor's shape, type and device."""
+    return torch.randn(like.shape, dtype=like.dtype, device=like.device)
+
+
+class Patches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch_embed = PatchEmbed(1, width=32, patch=4)
+        self.class_token = ClassToken(32)
+        self.position = Position(17, width=32)
+        nn.init.normal_(self.class_token.weight, 0, 0.02)
+        nn.init.normal_(self.position.weight, 0, 0.02)
+
+    def forward(self, x):
+        return self.position(self.class_token(self.patch_embed(x)))
+
+
+class Ffn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(32, 128)
+        self.fc2 = nn.Linear(128, 32)
+
+    def forward(self, x):
+        fc1 = self.fc1(x)  # [B, 17, 128]
+        y = F.gelu(fc1)  # [B, 17, 128]
+        return self.fc2(y)
 
 
 class Blocks(nn.Module):
-    """One of blocks."""
-
     def __init__(self):
         super().__init__()
         self.norm1 = nn.LayerNorm(32, eps=1e-06)
         self.attn = Attention(32, heads=4, memory_width=32, head_width=8)
         self.norm2 = nn.LayerNorm(32, eps=1e-06)
-        self.mlp = Named(fc1=nn.Linear(32, 128), fc2=nn.Linear(128, 32))
+        self.mlp = Ffn()
+        nn.init.uniform_(self.attn.qkv.weight, -0.17677669529663687, 0.17677669529663687)
         nn.init.zeros_(self.attn.qkv.bias)
+        nn.init.uniform_(self.attn.out.weight, -0.17677669529663687, 0.17677669529663687)
         nn.init.zeros_(self.attn.out.bias)
 
     def forward(self, x):
-        x = x + self.attn(self.norm1(x))  # [B, 17, 32]
-        y = F.gelu(self.mlp.fc1(self.norm2(x)))  # [B, 17, 128]
-        x = x + self.mlp.fc2(y)  # [B, 17, 32]
-        return x
+        attn = self.attn(self.norm1(x))  # [B, 17, 32]
+        x = x + attn  # [B, 17, 32]
+        norm = self.norm2(x)  # [B, 17, 32]
+        fc = self.mlp(norm)  # [B, 17, 32]
+        return x + fc
+
+
+def normal_cdf(x):
+    return 0.5 * (1.0 + (x / 1.4142135623730951).erf())
+
+
+class KBySoftmax(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.top_k = TopKMask(-1, k=1)
+        self.kth_largest = KthLargest(-1, k=1)
+
+    def forward(self, x):
+        noisy = standard_normal(x) * 0.16666666666666666 if self.training else torch.zeros_like(x)  # [B, 17, 6]
+        noisy = x + noisy  # [B, 17, 6]
+        chosen = self.top_k(noisy)  # [B, 17, 6]
+        shares = noisy.softmax(-1)  # [B, 17, 6]
+        likely = (x - self.kth_largest(noisy).unsqueeze(-1)) / 0.16666666666666666  # [B, 17, 6]
+        return normal_cdf(likely), noisy, chosen, shares * chosen
+
+
+class Ffn2(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(32, 128)
+        self.fc2 = nn.Linear(128, 32)
+
+    def forward(self, x):
+        fc1 = self.fc1(x)  # [..., 128]
+        y = F.gelu(fc1)  # [..., 128]
+        return self.fc2(y)
 
 
 class Expert(nn.Module):
@@ -417,46 +415,47 @@ class Expert(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.ffn = Named(fc1=nn.Linear(32, 128), fc2=nn.Linear(128, 32))
+        self.ffn = Ffn2()
 
     def forward(self, x):
-        y = F.gelu(self.ffn.fc1(x))  # [..., 128]
-        return self.ffn.fc2(y)
+        return self.ffn(x)
+
+
+class Cosine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(16, 32).uniform_(-0.17677669529663687, 0.17677669529663687))
+        self.bias = nn.Parameter(torch.empty(16).uniform_(-0.17677669529663687, 0.17677669529663687))
+        self.keys = nn.Parameter(torch.empty(16, 6).normal_(0, 0.01))
+        self.scale = nn.Parameter(torch.full((), 0.6931471805599453))
+        self.k_by_softmax = KBySoftmax()
+
+    def forward(self, x, expert):
+        query = F.normalize(F.linear(x, self.weight) + self.bias.unsqueeze(-2), dim=-1, eps=1e-08)  # [B, 17, 16]
+        scores = F.linear(query, F.normalize(self.keys, dim=-2, eps=1e-08).transpose(-2, -1))  # [B, 17, 6]
+        scores = scores * self.scale.clamp(max=4.605170185988092).exp()  # [B, 17, 6]
+        y, noisy, chosen, gates = self.k_by_softmax(scores)
+        return y, by_choice(x, gates, chosen, expert), scores.softmax(-1)
 
 
 class Blocks2(nn.Module):
-    """One of blocks."""
-
     def __init__(self):
         super().__init__()
         self.norm1 = nn.LayerNorm(32, eps=1e-06)
         self.attn = Attention(32, heads=4, memory_width=32, head_width=8)
         self.norm2 = nn.LayerNorm(32, eps=1e-06)
-        self.expert = Pool([Expert() for _ in range(6)])
-        self.gate = Named(
-            weight=nn.Parameter(torch.empty(16, 32).uniform_(-0.17677669529663687, 0.17677669529663687)),
-            bias=nn.Parameter(torch.empty(16).uniform_(-0.17677669529663687, 0.17677669529663687)),
-            keys=nn.Parameter(torch.empty(16, 6).normal_(0, 0.01)),
-            scale=nn.Parameter(torch.full((), 0.6931471805599453)),
-        )
-        self.normal_noise = NormalNoise(0.16666666666666666)
-        self.top_k = TopKMask(-1, k=1)
+        self.expert = nn.ModuleList([Expert() for _ in range(6)])
+        self.gate = Cosine()
+        nn.init.uniform_(self.attn.qkv.weight, -0.17677669529663687, 0.17677669529663687)
         nn.init.zeros_(self.attn.qkv.bias)
+        nn.init.uniform_(self.attn.out.weight, -0.17677669529663687, 0.17677669529663687)
         nn.init.zeros_(self.attn.out.bias)
 
     def forward(self, x):
-        x = x + self.attn(self.norm1(x))  # [B, 17, 32]
-        norm2 = self.norm2(x)  # [B, 17, 32]
-        query = F.linear(norm2, self.gate.weight) + self.gate.bias.unsqueeze(-2)  # [B, 17, 16]
-        query = F.normalize(query, dim=-1, eps=1e-08)  # [B, 17, 16]
-        scores = F.normalize(self.gate.keys[None], dim=-2, eps=1e-08).transpose(-2, -1)
-        scores = F.linear(query, scores.flatten(0, -2)) * self.gate.scale[None].clamp(max=4.605170185988092).exp().unsqueeze(-1).unsqueeze(-2)  # [B, 17, 6]
-        noisy = scores + self.normal_noise(scores)  # [B, 17, 6]
-        chosen = self.top_k(noisy)  # [B, 17, 6]
-        shares = noisy.softmax(-1)  # [B, 17, 6]
-        gates = shares * chosen  # [B, 17, 6]
-        x = x + by_choice(norm2, gates, chosen, self.expert)  # [B, 17, 32]
-        return x, scores, noisy
+        attn = self.attn(self.norm1(x))  # [B, 17, 32]
+        x = x + attn  # [B, 17, 32]
+        y, y_2, probabilities = self.gate(self.norm2(x), self.expert)
+        return x + y_2, probabilities, y
 
 
 class GmoeDigits(nn.Module):
@@ -464,38 +463,27 @@ class GmoeDigits(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.patches = Named(
-            patch_embed=PatchEmbed(1, width=32, patch=4),
-            class_token=ClassToken(32),
-            position=Position(17, width=32),
-        )
+        self.patches = Patches()
         self.blocks = nn.ModuleList([Blocks(), Blocks2(), Blocks(), Blocks2()])
         self.norm = nn.LayerNorm(32, eps=1e-06)
         self.head = nn.Linear(32, 10)
-        self.kth_largest = KthLargest(-1, k=1)
-        nn.init.normal_(self.patches.class_token.weight, 0, 0.02)
-        nn.init.normal_(self.patches.position.weight, 0, 0.02)
 
     def forward(self, image, label=None):
         """The output, and the losses by name where targets are given."""
-        patches = self.patches.position(self.patches.class_token(self.patches.patch_embed(image)))  # [B, 17, 32]
-        x = self.blocks[0](patches)  # [B, 17, 32]
-        x, scores, noisy = self.blocks[1](x)
+        position = self.patches(image)  # [B, 17, 32]
+        x = self.blocks[0](position)  # [B, 17, 32]
+        x, probabilities, y = self.blocks[1](x)
         x = self.blocks[2](x)  # [B, 17, 32]
-        x, scores_2, noisy_2 = self.blocks[3](x)
-        logits = self.norm(x).select(-2, 0)  # [B, 32]
+        x, probabilities_2, y_2 = self.blocks[3](x)
+        norm = self.norm(x)  # [B, 17, 32]
+        logits = norm.select(-2, 0)  # [B, 32]
         head = self.head(logits)  # [B, 10]
         if label is None:
             return head
-        likely = (scores - self.kth_largest(noisy).unsqueeze(-1)) / 0.16666666666666666  # [B, 17, 6]
-        y = 0.5 * (1.0 + (likely / 1.4142135623730951).erf())  # [B, 17, 6]
-        probabilities = scores.softmax(-1)  # [B, 17, 6]
-        likely = (scores_2 - self.kth_largest(noisy_2).unsqueeze(-1)) / 0.16666666666666666  # [B, 17, 6]
-        y_2 = 0.5 * (1.0 + (likely / 1.4142135623730951).erf())  # [B, 17, 6]
-        probabilities_2 = scores_2.softmax(-1)  # [B, 17, 6]
-        cross_entropy = F.cross_entropy(head, label.long(), reduction="none")  # [B]
         importance_load = squared_cv(probabilities.flatten(0, -2).sum(0)) + squared_cv(probabilities_2.flatten(0, -2).sum(0))  # []
         importance_load_2 = squared_cv(y.flatten(0, -2).sum(0)) + squared_cv(y_2.flatten(0, -2).sum(0))  # []
-        importance_load = 0.005 * (importance_load + importance_load_2)  # []
-        losses = {"loss.cross_entropy": cross_entropy.mean(), "loss.importance_load": importance_load.mean()}
+        losses = {
+            "loss.cross_entropy": F.cross_entropy(head, label.long(), reduction="none").mean(),
+            "loss.importance_load": (0.005 * (importance_load + importance_load_2)).mean(),
+        }
         return head, losses

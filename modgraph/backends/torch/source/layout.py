@@ -1,0 +1,225 @@
+"""What is printed of a graph: its bodies by definition, the steps that are computed, the values that calls take and
+give."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from modgraph.backends.torch.source.names import variable
+from modgraph.ir import (
+    Body,
+    CallNode,
+    Definition,
+    Graph,
+    Node,
+    OpNode,
+    Placed,
+    PoolNode,
+    Result,
+    RouteNode,
+    ScanNode,
+    alike,
+    body_of,
+)
+from modgraph.ops.array import Array
+from modgraph.ops.padding import MaskPadding
+from modgraph.ops.shape import Flatten, Rename
+
+Item = Node | Body
+Place = tuple[int, int]  # a result of a body: which of its nodes, which result of that
+
+
+class Layout:
+    """A graph, or the region of a scan or of a pool's module, as its program has it: `program` is the graph of the same
+    in the program, `wanted` are the values that are computed, `base` is the call that a region stands in."""
+
+    def __init__(self, graph: Graph, program: Graph, wanted: Iterable[Result], base: ScanNode | None = None) -> None:
+        self.graph, self.scan = graph, base
+        self.root = body_of(graph, base.within if base else None)
+        self.definitions: dict[Body, Definition] = {}
+        self.programs: dict[str, PoolNode | ScanNode] = {}
+        self.nodes: dict[Body, list[Node]] = {}
+        self.alike = alike(graph)
+        self._match(program, self.root)
+        self.wanted = tuple(wanted)
+        self.live = self.closure(self.wanted)
+        self.gives = self._given()
+
+    def _match(self, program: Graph, body: Body) -> None:
+        bodies = [item for item in body.items if isinstance(item, Body)]
+        self.nodes[body] = []
+        for call, inner in zip(program.of_kind(CallNode), bodies, strict=True):
+            self.definitions[inner] = call.definition
+            self._match(call.definition.graph, inner)
+        kinds: tuple[type[PoolNode] | type[ScanNode], ...] = (PoolNode, ScanNode)
+        for kind in kinds:
+            own = [item for item in body.items if isinstance(item, kind)]
+            self.programs |= {node.name: of for node, of in zip(own, program.of_kind(kind), strict=True)}
+        for item in body.items:
+            self.nodes[body] += (
+                self.nodes[item] if isinstance(item, Body) else [] if isinstance(item, Placed) else [item]
+            )
+
+    # ------------------------------------------------------------ what is read
+
+    def is_bare(self, result: Result) -> bool:
+        """Whether a value has no axis of examples: it is one for the whole batch."""
+        return result.node in self.alike or self.graph.type_of(result).per == "batch"
+
+    def lengths(self, node: Node) -> list[Result]:
+        """The lengths of the axes whose padding a node is told."""
+        return [*self.graph.lengths(node.name).values()]
+
+    def reads(self, node: Node) -> list[Result]:
+        """The values that a node reads. Of an operand that tells how many examples there are alone, none."""
+        operands = [*self.graph.inputs(node.name).values()]
+        if not isinstance(node, OpNode | RouteNode | ScanNode):
+            return []
+        if isinstance(node, OpNode) and isinstance(node.op, Array):
+            return [] if node.op.all_weights() else operands
+        return [*operands, *self.counts(node), *self.lengths(node)]
+
+    def counts(self, node: Node) -> list[Result]:
+        """The value that tells how many examples there are, of a node whose operands are the same for all of them."""
+        operands = [*self.graph.inputs(node.name).values()]
+        alike = [each for each in operands if each.node in self.alike]
+        if node.name in self.alike or not alike or not all(map(self.is_bare, operands)) or self._is_same(node):
+            return []
+        found = alike[0]
+        while found.node in self.alike:
+            found = next(iter(self.graph.inputs(found.node).values()))
+        return [found]
+
+    def same(self, node: Node) -> Result | None:
+        """The operand that a node's result is, if it computes nothing."""
+        return next(iter(self.graph.inputs(node.name).values())) if self._is_same(node) else None
+
+    def _is_same(self, node: Node) -> bool:
+        if not isinstance(node, OpNode) or self.graph.lengths(node.name):
+            return False
+        return isinstance(node.op, Rename | MaskPadding) or (isinstance(node.op, Flatten) and node.op.axes == 1)
+
+    def word(self, result: Result) -> str:
+        """What the author calls a value."""
+        source: Result | None = result
+        while source is not None:
+            result, source = source, self.same(self.graph[source.node])
+        return variable(result.node, self.graph[result.node].within)
+
+    def closure(self, wanted: Iterable[Result]) -> set[str]:
+        """The nodes that some values depend on."""
+        found, waiting = set[str](), [each.node for each in wanted]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += [each.node for each in self.reads(self.graph[name])]
+        return found
+
+    def dependents(self, names: Iterable[str]) -> set[str]:
+        """The nodes that read some nodes in inference."""
+        found = set(names)
+        for node in self.graph:
+            read = self.reads(node)
+            if isinstance(node, OpNode) and node.op.outside_training and len(read) > 1:
+                read = [self.graph.inputs(node.name)[node.op.outside_training]]
+            if not found.isdisjoint(each.node for each in read):
+                found.add(node.name)
+        return found
+
+    # ------------------------------------------------------------ bodies
+
+    @cached_property
+    def first(self) -> set[str]:
+        """What the outputs depend on."""
+        return self.closure(self.graph.outputs.values())
+
+    @cached_property
+    def optional(self) -> set[str]:
+        """What depends on targets, which a call may leave out."""
+        return self.dependents(self.graph.target_types)
+
+    def is_optional(self, item: Item) -> bool:
+        """Whether all that is computed for others of an item depends on targets."""
+        nodes = self.nodes[item] if isinstance(item, Body) else [item]
+        return all(node.name in self.optional for node in nodes if node.name in self.live)
+
+    def guards(self, body: Body) -> bool:
+        """Whether outputs need something of a body that depends on targets too."""
+        names = {node.name for node in self.inside(body)}
+        return not names.isdisjoint(self.first) and not names.isdisjoint(self.optional)
+
+    def items(self, body: Body) -> list[Item]:
+        """What is computed in a body, in order."""
+        return [item for item in body.items if not isinstance(item, Placed) and self.is_live(item)]
+
+    def is_live(self, item: Item) -> bool:
+        nodes = self.nodes[item] if isinstance(item, Body) else [item]
+        return any(node.name in self.live for node in nodes)
+
+    def inside(self, body: Body) -> list[Node]:
+        """The nodes of a body that are computed, those of calls in it too."""
+        return [node for node in self.nodes[body] if node.name in self.live]
+
+    def takes(self, body: Body) -> list[Result]:
+        """The values that a body reads from outside, each once."""
+        own = {node.name for node in self.nodes[body]}
+        read = (each for node in self.inside(body) for each in self.reads(node))
+        return list(dict.fromkeys(each for each in read if each.node not in own))
+
+    def results(self, body: Body) -> list[Result]:
+        """The values that others read of a body, what comes last first."""
+        found = [Result(self.nodes[body][at].name, index) for at, index in sorted(self.gives[body])]
+        return [*found[-1:], *found[:-1]]
+
+    @cached_property
+    def readers(self) -> dict[Result, list[str]]:
+        found: dict[Result, list[str]] = defaultdict(list)
+        for node in self.graph:
+            for each in self.reads(node):
+                found[each].append(node.name)
+        return found
+
+    def _given(self) -> dict[Body, frozenset[Place]]:
+        """What each body gives: calls of a definition the same, unless one would draw for it what nothing reads."""
+        final = set(self.wanted)
+        while True:
+            found = {body: self._read_of(body, final) for body in self.definitions}
+            groups: dict[str, set[Place]] = defaultdict(set)
+            for body, places in found.items():
+                if places:
+                    groups[self.definitions[body].name] |= places
+            before = len(self.live)
+            for body, places in found.items():
+                all_ = groups[self.definitions[body].name]
+                more = self.closure(Result(self.nodes[body][at].name, index) for at, index in all_) - self.live
+                if places and places != all_ and not any(self.is_chance(self.graph[name]) for name in more):
+                    found[body] = frozenset(all_)
+                    self.live |= more
+            if len(self.live) == before:
+                return found
+
+    def _read_of(self, body: Body, final: set[Result]) -> frozenset[Place]:
+        own = {node.name for node in self.nodes[body]}
+        found = set[Place]()
+        for at, node in enumerate(self.nodes[body]):
+            for index in range(len(node.types)):
+                each = Result(node.name, index)
+                read = any(name in self.live and name not in own for name in self.readers[each])
+                if (read or each in final) and node.name in self.live:
+                    found.add((at, index))
+        return frozenset(found)
+
+    def is_chance(self, node: Node) -> bool:
+        """Whether a node draws, in a module of its pool or a step of it too."""
+        if isinstance(node, OpNode):
+            op = node.op
+            return bool(op.draws or op.zero_outside_training or op.outside_training or op.without_chance() != op)
+        graphs: Iterator[Graph] = iter(())
+        if isinstance(node, RouteNode):
+            graphs = self.graph.pool_of(node).graphs()
+        elif isinstance(node, ScanNode):
+            graphs = (part.graph for part in node.region.graph.parts())
+        return any(isinstance(each, OpNode) and self.is_chance(each) for graph in graphs for each in graph)
