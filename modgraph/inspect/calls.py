@@ -6,11 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from modgraph.ir import Call, Graph
+from modgraph.ir import Call, Graph, body_of
 from modgraph.ir.program.drafts import CallLine, Draft, Line, Lines
 from modgraph.ir.program.outline import Drafts, Outline
 from modgraph.ir.program.relative import Level
-from modgraph.ir.tree import body_of
 
 Definitions = Mapping[Call, Hashable]
 

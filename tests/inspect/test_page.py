@@ -128,10 +128,12 @@ def test_a_group_folds_and_unfolds_where_it_stands(smn: Page) -> None:
 
 
 def test_a_repeat_shows_its_first_repetition_until_all_are_asked_for(gmoe: Page) -> None:
-    expect(box(gmoe, "blocks.0")).to_have_count(1)
-    expect(box(gmoe, "blocks.1")).to_have_count(0)
+    expect(box(gmoe, "blocks.0.attn")).to_have_count(1)
+    expect(box(gmoe, "blocks.0")).to_have_count(0)  # the frame of the repeat is its own
+    expect(box(gmoe, "blocks.1.attn")).to_have_count(0)
     expect(box(gmoe, "blocks.0-7")).to_contain_text("× 8")
     gmoe.locator('[data-all="blocks.0-7"]').click()
+    expect(box(gmoe, "blocks.0")).to_have_count(1)
     expect(box(gmoe, "blocks.7.attn")).to_have_count(1)
     gmoe.locator('[data-all="blocks.0-7"]').click()
     expect(box(gmoe, "blocks.7")).to_have_count(0)
@@ -207,12 +209,12 @@ def test_everything_is_done_from_the_keyboard(smn: Page) -> None:
         seen.add(smn.evaluate("document.activeElement.dataset.id"))
         assert selected(smn) == [smn.evaluate("document.activeElement.dataset.id")]
     assert len(seen) >= 6
-    box(smn, "logits").focus()
+    box(smn, "logits.glimpses").focus()
     smn.keyboard.press("-")
-    expect(box(smn, "logits")).to_have_attribute("aria-expanded", "false")
+    expect(box(smn, "logits.glimpses")).to_have_attribute("aria-expanded", "false")
     smn.keyboard.press("Enter")
-    expect(box(smn, "logits")).to_have_attribute("aria-expanded", "true")
-    assert smn.evaluate("document.activeElement.dataset.id") == "logits"
+    expect(box(smn, "logits.glimpses")).to_have_attribute("aria-expanded", "true")
+    assert smn.evaluate("document.activeElement.dataset.id") == "logits.glimpses"
     outline = smn.evaluate("getComputedStyle(document.activeElement.querySelector('.frame')).strokeWidth")
     assert outline == "3px"
     line = smn.locator('.line[tabindex="0"]')
@@ -315,8 +317,8 @@ def test_two_panes_are_selected_and_folded_together(browser: Browser, tmp_path: 
         panes.nth(0).locator('.box[data-id="agree"]').click()
         expect(panes.nth(1).locator('.box[data-id="agreed"]')).to_have_class(re.compile("selected"))
         expect(page.locator(".panel [data-mark=moved]")).to_contain_text("was agree")
-        panes.nth(0).locator('[data-fold="logits"]').click()
-        expect(panes.nth(1).locator('.box[data-id="logits"]')).to_have_attribute("aria-expanded", "false")
+        panes.nth(0).locator('[data-fold="logits.glimpses"]').click()
+        expect(panes.nth(1).locator('.box[data-id="logits.glimpses"]')).to_have_attribute("aria-expanded", "false")
 
 
 def test_sections_stand_in_a_tab_of_their_own(browser: Browser, tmp_path: Path) -> None:

@@ -69,7 +69,10 @@ def _same_repeat(one: str, other: str) -> bool:
 
 
 def drawn_children(box: Box) -> Iterator[Box]:
-    """The children that are drawn: of a repeat those of its first period, of a route none."""
+    """The children that are drawn: of a repeat those of its first period, of a route none. A repeat of one box is drawn
+    as that box."""
+    if box.kind == "repeat" and box.period == 1 and box.children[0].children:
+        box = box.children[0]
     yield from (child for child in box.children if not child.alike and box.kind != "route")
 
 

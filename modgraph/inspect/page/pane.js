@@ -59,13 +59,13 @@ class Pane {
   }
   async select(ids, { reveal: bring = false, quiet = false } = {}) {
     const known = (Array.isArray(ids) ? ids : [ids]).filter((id) => this.index.boxes.has(id));
-    this.selected = known;
     if (bring && known.some((id) => !this.laid.boxes[id])) {
       for (const id of known) reveal(this.index, this.state, id);
       await this.redraw();
     }
+    this.selected = known.map((id) => framed(this.index, this.state, id));
     this.settle();
-    if (bring && known.length) this.view.bring(this.laid.boxes[known[0]]);
+    if (bring && known.length) this.view.bring(this.laid.boxes[this.selected[0]]);
     this.source.mark(known.map((id) => this.index.boxes.get(id)));
     this.app.selected(this, known, quiet);
   }

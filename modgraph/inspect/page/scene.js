@@ -34,8 +34,24 @@ function ancestors(index, id) {
 
 // The children that are drawn in an unfolded box: of a repeat those of its first period, unless all are asked for.
 function drawnChildren(box, state) {
+  if (isOneFrame(box, state)) return box.children[0].children;
+  return firstPeriod(box, state);
+}
+
+function firstPeriod(box, state) {
   const children = box.children || [];
   return box.kind === "repeat" && !state.all.has(box.id) ? children.slice(0, box.period) : children;
+}
+
+// Whether the frame of a repeat is that of the one box which it repeats, too.
+function isOneFrame(box, state) {
+  return box.kind === "repeat" && box.period === 1 && !state.all.has(box.id) && isGroup(box.children[0]);
+}
+
+// The box in whose frame a box is drawn: itself, or a repeat.
+function framed(index, state, id) {
+  const outer = index.parents.get(id);
+  return outer && isOneFrame(outer, state) && outer.children[0].id === id ? outer.id : id;
 }
 
 // What is unfolded at first: groups from the outside in, as long as no more than `budget` boxes are to be seen; how a
@@ -84,6 +100,7 @@ function unfoldedAll(scene) {
 // Show all repetitions of a repeat, unfolded as the first are.
 function unfoldLike(repeat, state) {
   state.all.add(repeat.id);
+  if (repeat.period === 1) state.open.add(repeat.children[0].id);
   const same = (box, model) => {
     for (const set of [state.open, state.all]) if (set.has(model.id)) set.add(box.id);
     (box.children || []).forEach((child, at) => same(child, model.children[at]));
@@ -120,9 +137,10 @@ function standIns(scene, state) {
       for (const child of box.children) hidden(child, box.id);
       return;
     }
-    const drawn = drawnChildren(box, state);
-    drawn.forEach(visit);
-    box.children.slice(drawn.length).forEach((child, at) => same(child, drawn[at % drawn.length]));
+    const firsts = firstPeriod(box, state);
+    if (isOneFrame(box, state)) standsFor.set(firsts[0].id, box.id);
+    drawnChildren(box, state).forEach(visit);
+    box.children.slice(firsts.length).forEach((child, at) => same(child, firsts[at % firsts.length]));
   };
   scene.boxes.forEach(visit);
   return { standsFor, alike };

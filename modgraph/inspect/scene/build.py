@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from modgraph.declare import Declaration, shown_value
 from modgraph.diagnostics import Source
+from modgraph.inspect.calls import definitions_of
 from modgraph.inspect.cost import Cost, axes_of_any_length, cost_of
 from modgraph.inspect.scene.counts import of_pool, own_counts, total
 from modgraph.inspect.scene.edges import edges_of, prefixes, short_type
-from modgraph.inspect.scene.nesting import Leaf, nested
-from modgraph.inspect.scene.repeats import folded
+from modgraph.inspect.scene.stacks import CallBox, group_of, stacked
 from modgraph.inspect.scene.tokenizers import tokenizers_told
 from modgraph.inspect.scene.values import Box, Lines, Row, Scene
 from modgraph.ir import (
+    Body,
+    Call,
     Decision,
     DecisionNode,
     Graph,
@@ -30,6 +32,7 @@ from modgraph.ir import (
     RouterNode,
     ScanNode,
     TargetNode,
+    body_of,
     weights_of,
 )
 from modgraph.routers import RouterText
@@ -40,58 +43,131 @@ def scene_of(graph: Graph, cost: Cost | None = None) -> Scene:
     return _Builder(graph, cost or cost_of(graph)).scene()
 
 
+@dataclass(frozen=True)
+class _Level:
+    """Where a body stands: its graph, what ids in it begin with, the paths of its nodes and weights, and in a scan the
+    nodes of the graph around, whose pools and routers it shares."""
+
+    graph: Graph
+    prefix: str = ""
+    path: str = ""
+    weights: str = ""
+    shared: frozenset[str] = frozenset()
+
+    def label_of(self, node: Node) -> str:
+        """What a node is called here: pools and routers as their weights, a route as its pool."""
+        if isinstance(node, RouteNode | DecisionNode):
+            words = self.graph.pool_of(node).name.split(".")
+            first = max((at for at, word in enumerate(words) if not word.isdecimal()), default=0)
+            return ".".join(words[first:])
+        declared = isinstance(node, PoolNode | RouterNode | GrowthNode) and node.name.startswith(f"{self.weights}.")
+        return below(self.weights if declared else self.path, node.name)
+
+    def label(self, call: Call) -> str:
+        """What the author calls a call: a module by its name, a block by its own where the use has no other."""
+        if call.kind == "module":
+            return below(self.weights, call.weights)
+        label = below(self.path, call.path)
+        return call.definition if label.rpartition(".")[2].rstrip("0123456789") == call.definition else label
+
+
+def below(path: str, name: str) -> str:
+    """A name as it stands below a path."""
+    return name.removeprefix(f"{path}.") if path else name
+
+
+def _ids_of_nodes(graph: Graph, prefix: str = "") -> Iterator[str]:
+    for node in graph:
+        yield prefix + node.name
+        if isinstance(node, ScanNode):
+            yield from _ids_of_nodes(node.region.graph, prefix)
+        elif isinstance(node, PoolNode):
+            for region, inner in zip(node.regions, prefixes(node, prefix + node.name), strict=True):
+                yield from _ids_of_nodes(region.graph, inner)
+
+
 class _Builder:
-    """Makes boxes of nodes, each of which is drawn once, and counted once."""
+    """Makes boxes of nodes and calls, each of which is drawn once, and counted once."""
 
     def __init__(self, graph: Graph, cost: Cost) -> None:
         self.graph = graph
         self.cost = cost
         self.own = own_counts(cost)
+        self.definitions = definitions_of(graph)
         self.weights: dict[str, list[GraphWeight]] = {}
         for weight in weights_of(graph):
             self.weights.setdefault(weight.owner, []).append(weight)
         self.first_use: dict[str, str] = {}  # of the weights of an owner
+        self.taken = {*_ids_of_nodes(graph)}
         self.drawn: set[str] = set()
         self.sources: dict[str, Source] = {}
 
     def scene(self) -> Scene:
         edges = tuple(dict.fromkeys(edges_of(self.graph, {node.name: node.name for node in self.graph})))
-        self.drawn = {node.name for node in self.graph}
-        boxes = nested([Leaf(self.box(self.graph, node), node.name) for node in self.in_order(self.graph)])
-        boxes = folded(tokenizers_told(boxes, edges), edges)
+        boxes = tokenizers_told(self.boxes(body_of(self.graph), _Level(self.graph)), edges)
         lengths = tuple((axis, 1) for axis in axes_of_any_length(self.graph))
-        return Scene(
-            self.graph.name,
-            _shown(self.graph.parameters),
-            boxes,
-            edges,
-            self.cost,
-            lengths,
-            tuple(self.sources.values()),
-        )
+        sources = tuple(self.sources.values())
+        return Scene(self.graph.name, _shown(self.graph.parameters), boxes, edges, self.cost, lengths, sources)
 
-    def in_order(self, graph: Graph) -> list[Node]:
-        return [graph[name] for name in graph.canonical()]
+    def boxes(self, body: Body, level: _Level) -> tuple[Box, ...]:
+        """The boxes of a body: its nodes, and calls, equal ones that follow each other as one."""
+        entries: list[Box | CallBox] = []
+        for item in body.items:
+            match item:
+                case Body():
+                    entries += self.call(item, level)
+                case Node() if item.name not in level.shared and level.prefix + item.name not in self.drawn:
+                    self.drawn.add(level.prefix + item.name)
+                    entries.append(self.box(item, level))
+        return stacked(entries, self.unique)
 
-    def box(self, graph: Graph, node: Node, prefix: str = "") -> Box:
-        """The box of a node and of what is inside of it; `prefix` is that of the pool's region it stands in."""
+    def call(self, body: Body, level: _Level) -> Iterator[Box | CallBox]:
+        """The box of a call; that of a router's text is its decision, a module's that has one op is the op."""
+        call = body.call
+        assert call is not None
+        inside = replace(level, path=call.path, weights=call.weights)
+        route = next((each for each in body.items if isinstance(each, DecisionNode) and each.name == call.path), None)
+        if route is not None:
+            self.drawn.add(level.prefix + route.name)
+            box, children = self.box(route, level), self.boxes(body, inside)
+            yield replace(box, children=children, cost=total(child.cost for child in (box, *children)))
+        elif children := self.boxes(body, inside):
+            label = level.label(call)
+            box = replace(children[0], label=label)
+            if len(children) > 1 or box.kind == "repeat":
+                author = "" if label == call.definition or call.kind == "round" else call.definition
+                box = group_of(self.unique(level.prefix + call.path), label, children, detail=author)
+            yield CallBox(box, call, self.definitions[call])
+
+    def unique(self, id: str) -> str:
+        """An id that no other box has."""
+        found, count = id, 1
+        while found in self.taken:
+            count += 1
+            found = f"{id}~{count}"
+        self.taken.add(found)
+        return found
+
+    def box(self, node: Node, level: _Level) -> Box:
+        """The box of a node and of what is inside of it."""
         if node.span is not None:
             self.sources.setdefault(node.span.source.label, node.span.source)
+        graph, inside = level.graph, bool(level.prefix)
         plain = Box(
-            id=prefix + node.name,
+            id=level.prefix + node.name,
             kind=node.kind,
-            label=node.name,
+            label=level.label_of(node),
             types=tuple(map(str, node.types)),
             short=short_type(node.types[0]) if node.types else "",
             lines=_lines(node),
         )
         match node:
             case OpNode():
-                return self.op(graph, node, plain, inside=bool(prefix))
+                return self.op(graph, node, plain, inside)
             case PoolNode():
-                return self.pool(node, plain, inside=bool(prefix))
+                return self.pool(node, plain, inside)
             case RouterNode():
-                return self.router(node, plain, inside=bool(prefix))
+                return self.router(node, plain, inside)
             case RouteNode() | DecisionNode():
                 return _route(Decision(Part(graph), node), plain)
             case GrowthNode():
@@ -128,8 +204,7 @@ class _Builder:
         """A pool's box; what one inside a module costs is counted at the pool around it."""
         children: tuple[Box, ...] = ()
         for module, (region, prefix) in enumerate(zip(node.regions, prefixes(node, box.id), strict=True)):
-            leaves = [Leaf(self.box(region.graph, each, prefix), each.name) for each in self.in_order(region.graph)]
-            boxes = nested(leaves, prefix)
+            boxes = self.boxes(body_of(region.graph), _Level(region.graph, prefix))
             if node.alike:
                 children = boxes
             else:
@@ -162,13 +237,11 @@ class _Builder:
         )
 
     def scan(self, node: ScanNode, box: Box) -> Box:
-        graph, prefix = node.region.graph, f"{node.name}."
-        inside = [each for each in self.in_order(graph) if each.name not in self.drawn]
-        self.drawn |= {each.name for each in inside}
-        leaves = [Leaf(self.box(graph, each), each.name.removeprefix(prefix)) for each in inside]
-        leaves = [replace(leaf, box=_argument(leaf.box, node)) for leaf in leaves]
-        states = ", ".join(state.removeprefix(prefix) for state in node.states)
-        children = nested(leaves, prefix)
+        shared = frozenset(each.name for each in self.graph)
+        level = _Level(node.region.graph, path=node.name, weights=node.name, shared=shared)
+        children = self.boxes(body_of(node.region.graph, node.within), level)
+        children = tuple(_argument(child, node) for child in children)
+        states = ", ".join(below(node.name, state) for state in node.states)
         detail = f"carries {states}" if states else ""
         return replace(box, detail=detail, children=children, cost=total(child.cost for child in children))
 

@@ -34,12 +34,13 @@ def _carried(scan: ScanNode) -> Iterator[Edge]:
 
 def _into(graph: Graph, node: Node, ids: Mapping[str, str]) -> Iterator[Edge]:
     here = ids[node.name]
-    held = f"{node.name}." if isinstance(node, DecisionNode) else None  # the box of a decision has its router's body
+    own = node.within if isinstance(node, DecisionNode) else None  # the box of a decision has its router's body
     array = isinstance(node, OpNode) and isinstance(
         node.op, Array
     )  # whose operand only tells how many examples there are
     for slot, source in graph.inputs(node.name).items() if not array else ():
-        if held is not None and source.node.startswith(held):
+        around = graph[source.node].within
+        if own is not None and around is not None and own in around.chain():
             continue
         yield _edge(graph, source, ids[source.node], slot if isinstance(node, ScanNode) else here, "data", slot)
     for axis, source in graph.lengths(node.name).items():

@@ -74,7 +74,7 @@ def _repeat(calls: Sequence[CallBox], period: int, rounds: int) -> Box:
     boxes = [calls[at].box for at in range(period)]
     boxes += [replace(each.box, alike=boxes[at % period].id) for at, each in enumerate(calls[period:])]
     if first.call.kind != "round" or last.call.kind != "round":
-        id, label = f"{first.box.id}-{last.box.id}", " → ".join(box.label for box in boxes[:period])
+        id, label = f"{first.box.id}-{last.box.id}", " → ".join(each.call.definition for each in calls[:period])
     elif len(calls) == rounds:
         id, label = first.box.id.removesuffix(f".{first.call.key}"), first.call.definition
     else:
