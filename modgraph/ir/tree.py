@@ -26,12 +26,12 @@ class Placed:
 @dataclass(eq=False)
 class Body:
     """What stands in a body, in order: nodes, calls, and where nodes of bodies around it are placed. `call` is none of
-    a graph's own body. `late` are the pools and routers that a call in it places."""
+    a graph's own body. `deferred` are the pools and routers that a call in it places."""
 
     call: Call | None
     outer: Body | None = None
     items: list[Node | Body | Placed] = field(default_factory=list)
-    late: dict[str, None] = field(default_factory=dict)
+    deferred: dict[str, None] = field(default_factory=dict)
 
 
 def body_of(graph: Graph, base: Call | None = None) -> Body:
@@ -64,7 +64,7 @@ def body_of(graph: Graph, base: Call | None = None) -> Body:
         last = open_body(around[: len(chains[node.name]) + 1])
         body.items.insert(body.items.index(last), node)
         if isinstance(node, PoolNode | RouterNode):
-            body.late[node.name] = None
+            body.deferred[node.name] = None
             open_body(around).items.append(Placed(node))
     return root
 
@@ -73,18 +73,18 @@ def in_order(graph: Graph, base: Call | None = None) -> Graph:
     """The graph whose nodes stand in the order of its bodies, in scans too."""
     if _stands_in_order(graph):
         return graph
-    late = set[str]()
+    deferred = set[str]()
     found = Graph(graph.name, graph.parameters)
 
     def add(body: Body) -> None:
-        late.update(body.late)
+        deferred.update(body.deferred)
         for item in body.items:
             if isinstance(item, Body):
                 add(item)
                 continue
             node = item.node if isinstance(item, Placed) else item
-            late.difference_update([node.name] if isinstance(item, Placed) else [])
-            if node.name not in found and node.name not in late:
+            deferred.difference_update([node.name] if isinstance(item, Placed) else [])
+            if node.name not in found and node.name not in deferred:
                 found.add(_with_order(node), graph.inputs(node.name), graph.uses(node.name), graph.lengths(node.name))
 
     add(body_of(graph, base))

@@ -44,7 +44,7 @@ ODD: tuple[Any, ...] = (
 )
 ODD += ("x", "", "float", "0", "time", "a" * 1000, "x.y", "\ud800", [], {}, [[]], {"a": 1}, [1, 2])
 KEYS: tuple[str, ...] = ("x", "frozen", "inputs", "uses", "owner", "initial", "grown", "size", "per")
-KEYS += ("names", "weights", "key", "late", "takes", "axes", "members", "results")
+KEYS += ("names", "weights", "key", "deferred", "takes", "axes", "members", "results")
 MARKED = (
     "#",
     "^x",

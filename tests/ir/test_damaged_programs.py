@@ -69,14 +69,14 @@ CHANGES: dict[str, tuple[Callable[[Record], object], str]] = {
     "a result beyond the last": (lambda r: round_(r)["results"][0].__setitem__(1, 7), 'node "b", field "results"'),
     "a read beyond the results": (lambda r: first(r)["inputs"][0].__setitem__(2, 7), 'node "b.1", field "inputs"'),
     "no results, and read": (lambda r: round_(r).update(results=[]), 'field "inputs"'),
-    "a late pool that nothing places": (
+    "a deferred pool that nothing places": (
         lambda r: definition(r, "sends").update(
             nodes=[n for n in definition(r, "sends")["nodes"] if n["kind"] != "place"]
         ),
         "it uses b.0.p, which is not there before it",
     ),
-    "a late pool that nothing uses": (
-        lambda r: r["nodes"].insert(1, {**node(round_(r), "p"), "name": "unused", "late": True}),
+    "a deferred pool that nothing uses": (
+        lambda r: r["nodes"].insert(1, {**node(round_(r), "p"), "name": "unused", "deferred": True}),
         "unused",
     ),
     "a place of nothing": (
@@ -84,8 +84,8 @@ CHANGES: dict[str, tuple[Callable[[Record], object], str]] = {
         "nothing is not declared",
     ),
     "a place of a value": (lambda r: r["nodes"].insert(1, {"name": "x", "kind": "place"}), "x is no pool"),
-    "a late op": (lambda r: node(definition(r, "sends"), "y.p").update(late=True), "y.p"),
-    "a late input": (lambda r: node(r, "x").update(late=True), '"x"'),
+    "a deferred op": (lambda r: node(definition(r, "sends"), "y.p").update(deferred=True), "y.p"),
+    "a deferred input": (lambda r: node(r, "x").update(deferred=True), '"x"'),
     "weights of no node": (lambda r: r["weights"].update({"b.7.p": {"grown": 1}}), "b.7.p"),
     "weights of a definition": (lambda r: r["weights"].update({"p": {"grown": 1}}), '"p"'),
     "weights with no such fact": (lambda r: r["weights"].update({"b.1.p": {"size": 1}}), 'node "b.1.p", field "size"'),

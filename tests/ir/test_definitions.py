@@ -106,7 +106,7 @@ def test_draws_keep_their_order_where_a_pool_is_first_used_in_a_round() -> None:
     names = [node.name for node in graph]
     assert names.index("b.0.h.dropout") < names.index("p") < names.index("g")
     assert "p = place" in to_text(graph)
-    assert "p = late pool[3]" in to_text(graph)
+    assert "p = deferred pool[3]" in to_text(graph)
     assert_kept(graph)
 
 

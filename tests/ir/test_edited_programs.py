@@ -41,7 +41,7 @@ def test_a_pool_that_grows_copies_the_definitions_along_it(edit: Edit) -> None:
     before, graph = graph_of(), edit.applied(graph_of())
     assert {name: 2 * count for name, count in authors(before).items()} == authors(graph)
     assert_kept(graph)
-    assert to_text(graph).count("e = late pool[") == 2
+    assert to_text(graph).count("e = deferred pool[") == 2
 
 
 def test_classes_that_grow_copy_no_definition() -> None:

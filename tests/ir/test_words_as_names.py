@@ -18,7 +18,7 @@ FREE = [word for word in WORDS if word not in keywords()]
 
 def test_words_of_the_text_form_are_names_too() -> None:
     """A statement, an axis or a parameter may be called as a word of the form."""
-    assert {"call", "place", "late", "takes", "weights", "key", "learns", "beside"} < {*FREE}
+    assert {"call", "place", "deferred", "takes", "weights", "key", "learns", "local"} < {*FREE}
     names = "\n".join(f'{word} = {before} -> linear(4, name="{word}")' for before, word in pairwise(["x", *FREE]))
     for word in FREE:
         graph = loads(f"model {word}({word}=2) {{ input x: float[{word}, 4] {names} output {FREE[-1]} }}").ir

@@ -86,13 +86,5 @@ def with_missing_labels(graph: Graph) -> set[str]:
 
 def compared_in(graph: Graph) -> dict[str, set[str]]:
     """The targets behind each loss."""
-    return {node.name: _targets_behind(graph, node.name) for node in graph.of_kind(LossNode)}
-
-
-def _targets_behind(graph: Graph, name: str) -> set[str]:
-    pending, seen = [name], {name}
-    while pending:
-        new = {result.node for result in graph.inputs(pending.pop()).values()} - seen
-        seen |= new
-        pending += new
-    return {each for each in seen if isinstance(graph[each], TargetNode)}
+    targets = {node.name for node in graph.of_kind(TargetNode)}
+    return {loss.name: targets & graph.ancestors([loss.name]) for loss in graph.of_kind(LossNode)}

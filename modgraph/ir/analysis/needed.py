@@ -32,8 +32,8 @@ def needed_in(graph: Graph, ends: Iterable[Result]) -> Needed:
         for name in [each for each in (result.node, *decisions.get(result, ())) if each not in nodes]:
             nodes.add(name)
             read = {*graph.inputs(name).values()}
-            beside = (*graph.lengths(name).values(), *map(Result, graph.uses(name).values()))
-            pending += [*(read - results), *beside]
+            others = (*graph.lengths(name).values(), *map(Result, graph.uses(name).values()))
+            pending += [*(read - results), *others]
             results |= read
     return Needed(graph, {*ends}, nodes, results)
 

@@ -10,7 +10,7 @@ from typing import Any
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import InputNode, Node, OpNode, OutputNode, PoolNode, Result, ScanNode
 from modgraph.ir.program.drafts import VALUE, CallLine, Draft, Line, Lines, with_marks
-from modgraph.ir.program.program import CallNode, Definition, LateNode, PlaceNode, Program
+from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode, Program
 from modgraph.ir.program.relative import TAKEN, rename_axes
 from modgraph.ir.program.rename import rename
 from modgraph.ir.region import Region
@@ -59,8 +59,8 @@ class _Builder:
     def graph(self, graph: Graph, body: Lines, given: Mapping[str, str]) -> Graph:
         """The nodes of a body, put into a graph."""
         name = _naming(given)
-        for number, placed in enumerate(body.late):
-            graph.add(LateNode(name=f"late.{number}", placed=name(placed)))
+        for number, placed in enumerate(body.deferred):
+            graph.add(DeferredNode(name=f"deferred.{number}", placed=name(placed)))
         places = {at: [each.name for each in body.places if each.at == at] for at in {each.at for each in body.places}}
         for at, line in enumerate((*body.lines, None)):
             for number, placed in enumerate(places.get(at, ())):

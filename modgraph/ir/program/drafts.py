@@ -56,14 +56,14 @@ class Lines:
 
     lines: tuple[Line | CallLine, ...]
     places: tuple[PlaceLine, ...] = ()
-    late: tuple[str, ...] = ()
+    deferred: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     results: tuple[Result, ...] = ()
 
     def content(self) -> list[Any]:
         """What makes two bodies the same: not where nodes of others stand, nor marks."""
         results = [[each.node, each.index] for each in self.results]
-        return [[*map(_content, self.lines)], [*self.late], [*self.arguments], results]
+        return [[*map(_content, self.lines)], [*self.deferred], [*self.arguments], results]
 
     def marked(self) -> Iterator[Line]:
         """The lines of all nodes, in regions too."""

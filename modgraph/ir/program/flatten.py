@@ -26,7 +26,7 @@ from modgraph.ir.node import (
 from modgraph.ir.part import bind_route
 from modgraph.ir.program.drafts import marks_of, with_marks
 from modgraph.ir.program.outline import captured_name
-from modgraph.ir.program.program import CallNode, LateNode, PlaceNode, Program
+from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode, Program
 from modgraph.ir.program.relative import Place, rename_axes
 from modgraph.ir.program.rename import make_absolute
 from modgraph.ir.region import Region
@@ -111,13 +111,13 @@ class _Flat:
     ) -> dict[Result, Result]:
         """Add the nodes of a body that stands at a place; what its results are in the graph."""
         found: dict[Result, Result] = {}
-        late = {node.placed for node in body.of_kind(LateNode)}
+        deferred = {node.placed for node in body.of_kind(DeferredNode)}
         for node in body:
             inputs = {slot: found.get(each, each) for slot, each in body.inputs(node.name).items()}
             match node:
                 case InputNode() if node.name in given:
                     found[Result(node.name)] = given[node.name]
-                case LateNode():
+                case DeferredNode():
                     pass
                 case PlaceNode():
                     name = place.owner(node.placed)
@@ -132,16 +132,21 @@ class _Flat:
                     added = self._node(node, place, call, inputs, captured or {})
                     uses = {role: place.owner(name) for role, name in body.uses(node.name).items()}
                     shared = isinstance(node, PoolNode | RouterNode)
-                    ask(shared or node.name not in late, "only a pool or a router is late", node.name, "late")
-                    if node.name in late and added.name not in self.graph:
+                    ask(
+                        shared or node.name not in deferred,
+                        "only a pool or a router is deferred",
+                        node.name,
+                        "deferred",
+                    )
+                    if node.name in deferred and added.name not in self.graph:
                         self.pending[added.name] = added
                     elif added.name not in self.graph or not shared:
                         slots = _slots(node, added, inputs)
                         self._add(added, slots, uses)
                     for index in range(len(node.types)):
                         found[Result(node.name, index)] = Result(added.name, index)
-        for name in late:
-            ask(place.owner(name) not in self.pending, "it is late, and no call places it", name, "late")
+        for name in deferred:
+            ask(place.owner(name) not in self.pending, "it is deferred, and no call places it", name, "deferred")
         return found
 
     def _call(

@@ -115,7 +115,7 @@ class Outline:
                     self.names[body][item.name] = line.node.name
                     lines.append(line)
         placed = tuple(PlaceLine(level.owner(name), at) for name, at in places)
-        return Lines(tuple(lines), placed, tuple(map(level.owner, body.late)))
+        return Lines(tuple(lines), placed, tuple(map(level.owner, body.deferred)))
 
     def _line(self, node: Node, body: Body, level: Level, operands: Operands, captured: dict[str, str]) -> Line:
         marked = make_relative(node, level)

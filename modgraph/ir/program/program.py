@@ -24,10 +24,10 @@ class PlaceNode(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LateNode(Node):
+class DeferredNode(Node):
     """Says of a pool or a router of this body that a call in it places it."""
 
-    kind = "late"
+    kind = "deferred"
     placed: str
 
 

@@ -11,11 +11,7 @@ from modgraph.routers import Router
 
 GROWTH = ".growth"
 N = TypeVar("N", bound=Node)
-BESIDE = ""  # the owner, in a definition, of a node whose weights are called as the node is in the whole graph
-
-
-def _paths(pool: PoolNode) -> dict[str, str]:
-    return {"shares": pool.shares, "inside": pool.inside}
+LOCAL = ""  # the owner, in a definition, of a node whose weights stand where it does
 
 
 def output_name(label: str) -> str:
@@ -33,55 +29,42 @@ def rename(node: N, name: str, owner: Naming) -> N:
         case RouterNode(router=Router() as router):
             facts["router"] = router.with_axes(owner)
         case PoolNode():
-            facts |= {name: owner(path) if path else "" for name, path in _paths(node).items()}
+            paths = {"shares": node.shares, "inside": node.inside}
+            facts |= {field: owner(path) if path else "" for field, path in paths.items()}
     return replace(node, **facts)
 
 
 def make_relative(node: Node, level: Level) -> Node:
     """A node of a graph as a body says it."""
-    match node:
-        case OpNode():
-            name = level.node(node.name)
-            return replace(rename(node, name, level.owner), owner=_owner(node, name, level))
-        case PoolNode() | RouterNode():
-            return rename(node, level.owner(node.name), level.owner)
-        case OutputNode() if node.name == output_name(node.label):
-            label = level.node(node.label)
-            return replace(rename(node, output_name(label), level.owner), label=label)
-        case GrowthNode() if node.name.endswith(GROWTH):
-            return rename(node, level.owner(node.name.removesuffix(GROWTH)) + GROWTH, level.owner)
-        case RouteNode() | DecisionNode() if node.label:
-            return replace(rename(node, level.node(node.name), level.owner), label=level.node(node.label))
-        case _:
-            return rename(node, level.node(node.name), level.owner)
-
-
-def _owner(node: OpNode, name: str, level: Level) -> str:
-    if level.weights(node.owner) == name:
-        return name
-    return BESIDE if node.owner == node.name else level.owner(node.owner)
+    said = _said(node, level.node, level.owner)
+    if not isinstance(node, OpNode) or not isinstance(said, OpNode):
+        return said
+    if level.weights(node.owner) == said.name:
+        return replace(said, owner=said.name)
+    return replace(said, owner=LOCAL if node.owner == node.name else level.owner(node.owner))
 
 
 def make_absolute(node: Node, place: Place) -> Node:
     """A node of a definition as the graph says it, where its body stands."""
-    match node:
-        case OpNode():
-            name = place.node(node.name)
-            return replace(rename(node, name, place.owner), owner=_absolute_owner(node, name, place))
-        case PoolNode() | RouterNode():
-            return rename(node, place.owner(node.name), place.owner)
-        case OutputNode() if node.name == output_name(node.label):
-            label = place.node(node.label)
-            return replace(rename(node, output_name(label), place.owner), label=label)
-        case GrowthNode() if node.name.endswith(GROWTH):
-            return rename(node, place.owner(node.name.removesuffix(GROWTH)) + GROWTH, place.owner)
-        case RouteNode() | DecisionNode() if node.label:
-            return replace(rename(node, place.node(node.name), place.owner), label=place.node(node.label))
-        case _:
-            return rename(node, place.node(node.name), place.owner)
-
-
-def _absolute_owner(node: OpNode, name: str, place: Place) -> str:
+    said = _said(node, place.node, place.owner)
+    if not isinstance(node, OpNode) or not isinstance(said, OpNode):
+        return said
     if node.owner == node.name:
-        return place.weight(node.name)
-    return name if node.owner == BESIDE else place.owner(node.owner)
+        return replace(said, owner=place.weight(node.name))
+    return replace(said, owner=said.name if node.owner == LOCAL else place.owner(node.owner))
+
+
+def _said(node: Node, name: Naming, owner: Naming) -> Node:
+    """A node under another name, as `name` says those of nodes, and `owner` those of pools, routers and axes."""
+    match node:
+        case PoolNode() | RouterNode():
+            return rename(node, owner(node.name), owner)
+        case OutputNode() if node.name == output_name(node.label):
+            label = name(node.label)
+            return replace(rename(node, output_name(label), owner), label=label)
+        case GrowthNode() if node.name.endswith(GROWTH):
+            return rename(node, owner(node.name.removesuffix(GROWTH)) + GROWTH, owner)
+        case RouteNode() | DecisionNode() if node.label:
+            return replace(rename(node, name(node.name), owner), label=name(node.label))
+        case _:
+            return rename(node, name(node.name), owner)

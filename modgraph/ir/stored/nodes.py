@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +14,7 @@ from modgraph.ir.node import (
     OpNode,
     OutputNode,
     PoolNode,
+    Result,
     RouteNode,
     RouterNode,
     ScanNode,
@@ -26,9 +27,8 @@ from modgraph.routers import RouterText
 
 def flat_to_json(graph: Graph) -> dict[str, Any]:
     """Every node of a graph, in the order in which noise is drawn, as if its author had written no definition."""
-    nodes = [node_with_edges(graph, node, own_order=True) for node in graph]
     inputs = list(graph.input_types)
-    return {"name": graph.name, "parameters": plain(graph.parameters), "nodes": nodes, "inputs": inputs}
+    return {"name": graph.name, "parameters": plain(graph.parameters), "nodes": _in_own_order(graph), "inputs": inputs}
 
 
 def nodes_to_json(graph: Graph) -> list[Any]:
@@ -36,27 +36,46 @@ def nodes_to_json(graph: Graph) -> list[Any]:
     return [node_with_edges(graph, graph[name]) for name in graph.canonical()]
 
 
-def _region_to_json(region: Region, own_order: bool) -> dict[str, Any]:
-    graph, results = region.graph, [[result.node, result.index] for result in region.results]
-    nodes = [node_with_edges(graph, node, own_order) for node in graph] if own_order else nodes_to_json(graph)
-    return {"arguments": [*region.arguments], "results": results, "nodes": nodes}
+def _in_own_order(graph: Graph) -> list[Any]:
+    return [node_with_edges(graph, node, _in_own_order) for node in graph]
 
 
-def node_with_edges(graph: Graph, node: Node, own_order: bool = False) -> dict[str, Any]:
-    """A node with its regions and what it reads."""
-    entry = node_to_json(node)
+def node_with_edges(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]] = nodes_to_json) -> dict[str, Any]:
+    """A node with what it reads, and its regions, whose nodes `nodes` lists."""
+    return node_to_json(node) | regions_to_json(node, nodes) | edges_to_json(graph, node)
+
+
+def regions_to_json(node: Node, nodes: Callable[[Graph], list[Any]]) -> dict[str, Any]:
+    def region_to_json(region: Region) -> dict[str, Any]:
+        return {
+            "arguments": [*region.arguments],
+            "results": results_to_json(region.results),
+            "nodes": nodes(region.graph),
+        }
+
     match node:
         case PoolNode():
-            entry["regions"] = [_region_to_json(each, own_order) for each in node.regions]
+            return {"regions": [*map(region_to_json, node.regions)]}
         case ScanNode():
-            entry["region"] = _region_to_json(node.region, own_order)
-    if inputs := graph.inputs(node.name):
-        entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
-    if lengths := graph.lengths(node.name):
-        entry["lengths"] = [[axis, result.node, result.index] for axis, result in lengths.items()]
-    if uses := graph.uses(node.name):
-        entry["uses"] = uses
-    return entry
+            return {"region": region_to_json(node.region)}
+        case _:
+            return {}
+
+
+def edges_to_json(graph: Graph, node: Node) -> dict[str, Any]:
+    """What a node reads."""
+    relations = {"inputs": graph.inputs(node.name), "lengths": graph.lengths(node.name)}
+    edges = {
+        relation: [[slot, result.node, result.index] for slot, result in found.items()]
+        for relation, found in relations.items()
+        if found
+    }
+    uses = graph.uses(node.name)
+    return edges | ({"uses": dict(uses)} if uses else {})
+
+
+def results_to_json(results: Iterable[Result]) -> list[Any]:
+    return [[result.node, result.index] for result in results]
 
 
 def node_to_json(node: Node) -> dict[str, Any]:

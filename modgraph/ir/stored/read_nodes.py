@@ -25,7 +25,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ir.program.program import CallNode, Definition, LateNode, PlaceNode
+from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode
 from modgraph.ir.program.relative import make_plain
 from modgraph.ir.region import Region
 from modgraph.ir.stored.decisions import read_decision, read_text
@@ -65,8 +65,8 @@ def fill(graph: Graph, records: list[Any], known: Definitions) -> None:
             fields.close()
             graph.add(PlaceNode(name=f"place.{len(graph)}", placed=name))
             continue
-        if fields.read("late", flag_of, False):
-            graph.add(LateNode(name=f"late.{len(graph)}", placed=name))
+        if fields.read("deferred", flag_of, False):
+            graph.add(DeferredNode(name=f"deferred.{len(graph)}", placed=name))
         node = _call(fields, known) if record.get("kind") == "call" else _node(fields, known)
         uses = fields.read("uses", _uses, {})
         router = graph[uses["router"]] if uses.get("router", "") in graph else None

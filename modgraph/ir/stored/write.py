@@ -8,11 +8,10 @@ from typing import Any
 
 from modgraph.declare import Initial
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Node, PoolNode, ScanNode
+from modgraph.ir.node import Node
 from modgraph.ir.program.outline import outline
-from modgraph.ir.program.program import CallNode, Definition, LateNode, PlaceNode, Program
-from modgraph.ir.region import Region
-from modgraph.ir.stored.nodes import node_to_json, plain
+from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode, Program
+from modgraph.ir.stored.nodes import edges_to_json, node_with_edges, plain, results_to_json
 
 FORMAT = 3
 
@@ -42,42 +41,25 @@ def _definition(definition: Definition) -> dict[str, Any]:
         "takes": [*definition.takes],
         "axes": sorted(definition.axes),
         "members": sorted(definition.members),
-        "results": [[each.node, each.index] for each in definition.results],
+        "results": results_to_json(definition.results),
         "nodes": _body(definition.graph),
     }
 
 
 def _body(body: Graph) -> list[Any]:
-    late = {node.placed for node in body.of_kind(LateNode)}
-    nodes = (node for node in body if not isinstance(node, LateNode))
-    return [_entry(body, node) | ({"late": True} if node.name in late else {}) for node in nodes]
+    deferred = {node.placed for node in body.of_kind(DeferredNode)}
+    nodes = (node for node in body if not isinstance(node, DeferredNode))
+    return [_entry(body, node) | ({"deferred": True} if node.name in deferred else {}) for node in nodes]
 
 
 def _entry(body: Graph, node: Node) -> dict[str, Any]:
-    entry: dict[str, Any]
-    match node:
-        case PlaceNode():
-            return {"name": node.placed, "kind": "place"}
-        case CallNode():
-            entry = {"name": node.name, "kind": "call", "is": node.definition.name, "names": [*node.names]}
-            entry |= {} if node.key is None else {"key": node.key}
-            entry |= {"weights": node.weights} if node.weights else {}
-        case PoolNode():
-            entry = node_to_json(node) | {"regions": [_region(each) for each in node.regions]}
-        case ScanNode():
-            entry = node_to_json(node) | {"region": _region(node.region)}
-        case _:
-            entry = node_to_json(node)
-    if inputs := body.inputs(node.name):
-        entry["inputs"] = [[slot, result.node, result.index] for slot, result in inputs.items()]
-    if uses := body.uses(node.name):
-        entry["uses"] = dict(uses)
-    return entry
-
-
-def _region(region: Region) -> dict[str, Any]:
-    results = [[result.node, result.index] for result in region.results]
-    return {"arguments": [*region.arguments], "results": results, "nodes": _body(region.graph)}
+    if isinstance(node, PlaceNode):
+        return {"name": node.placed, "kind": "place"}
+    if not isinstance(node, CallNode):
+        return node_with_edges(body, node, _body)
+    entry: dict[str, Any] = {"name": node.name, "kind": "call", "is": node.definition.name, "names": [*node.names]}
+    entry |= {} if node.key is None else {"key": node.key}
+    return entry | ({"weights": node.weights} if node.weights else {}) | edges_to_json(body, node)
 
 
 def _marks(marks: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
-from modgraph.ir.program.program import CallNode, LateNode, PlaceNode
+from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode
 from modgraph.ir.program.relative import join
 from modgraph.ir.region import Region
 from modgraph.ir.stored.decisions import decision_to_json
@@ -47,7 +47,7 @@ class BodyLines:
         self.head = head
 
     def __iter__(self) -> Iterator[str]:
-        late = {each.placed for each in self.graph.of_kind(LateNode)}
+        deferred = {each.placed for each in self.graph.of_kind(DeferredNode)}
         own = {router.name for router in self._own.values()}
         for each in chains_of(runs_of(self.graph), self.graph, self.read):
             match each:
@@ -58,9 +58,13 @@ class BodyLines:
                 case PlaceNode():
                     text = f"{each.placed} = place"
                 case _:
-                    if isinstance(each, LateNode) or each.name in own or (self.head and isinstance(each, InputNode)):
+                    if (
+                        isinstance(each, DeferredNode)
+                        or each.name in own
+                        or (self.head and isinstance(each, InputNode))
+                    ):
                         continue
-                    text = f"{_name(each)} = {'late ' * (each.name in late)}{self._content(each)}"
+                    text = f"{_name(each)} = {'deferred ' * (each.name in deferred)}{self._content(each)}"
             yield from f"{self.indent}{text}".split("\n")
 
     @cached_property
@@ -129,7 +133,7 @@ class BodyLines:
         return f"{_list(given)}{listed}{_values('facts', form.get('facts', {}))}"
 
     def _chain(self, nodes: list[Node]) -> str:
-        """Ops in one line. One that is not called after itself, beside the last, is named; the types of all but the
+        """Ops in one line. One that is not called after itself next to the last is named; the types of all but the
         last follow."""
         last, parts = nodes[-1], list[str]()
         for node in nodes:
@@ -194,7 +198,7 @@ def _name(node: Node) -> str:
 
 def _op(node: OpNode) -> str:
     owner = f" of {node.owner}" if node.owner and node.owner != node.name else ""
-    owner += " beside" * (not node.owner)
+    owner += " local" * (not node.owner)
     return f"{node.op}{owner}{say_marks({'initial': node.initial, 'frozen': node.frozen})}"
 
 

@@ -69,19 +69,25 @@ class _Records(Transformer[Token, Any]):
         facts = {"name": str(name), "kind": str(kind), "is": str(author or name), "nodes": [*inputs, *nodes]}
         return facts | {"takes": takes or [], "axes": axes or [], "members": members or [], "results": []}
 
-    def formals(self, *formals: Any) -> list[Any]:
-        return [*formals]
+    def items(self, *items: Any) -> list[Any]:
+        return [*items]
 
-    def formal(self, name: Token, type_: Any) -> Any:
-        return str(name), type_
+    formals = written = records = slots = references = types = axes_of = items
+
+    def pair(self, name: Token, value: Any) -> Any:
+        return str(name), value
+
+    formal = binding = setting = pair
 
     def takes(self, *names: Token) -> list[str]:
         return [*map(str, names)]
 
     axes = members = arguments = takes
 
-    def weights(self, *marks: Any) -> Any:
-        return dict(marks)
+    def mapping(self, *pairs: Any) -> Any:
+        return dict(pairs)
+
+    weights = bindings = values = mapping
 
     def marks(self, place: Token, *marks: Any) -> Any:
         return str(place), self.tail(*marks)
@@ -102,7 +108,7 @@ class _Records(Transformer[Token, Any]):
             call = {"name": f"{loop}.{key}", "kind": "call", "is": str(definition), "key": key, "inputs": given}
             yield call | bound | {"names": names}
 
-    def node(self, name: Token, types: Any, late: Token | None, content: list[dict[str, Any]]) -> list[Any]:
+    def node(self, name: Token, types: Any, deferred: Token | None, content: list[dict[str, Any]]) -> list[Any]:
         *before, last = content
         if last["kind"] == "route":
             return [*before, last | {"name": str(name), "types": types}]
@@ -115,7 +121,7 @@ class _Records(Transformer[Token, Any]):
             last.setdefault("key", int(key) if key.isdecimal() else key)
         last.pop("word", None)
         last |= {"name": str(name)} | ({"types": types} if types else {})
-        last |= {"late": True} if late else {}
+        last |= {"deferred": True} if deferred else {}
         for one, other in zip(before, content[1:], strict=True):
             other["inputs"] = [one["name"], *other.get("inputs", ())]
         return content
@@ -152,21 +158,12 @@ class _Records(Transformer[Token, Any]):
         facts = {word: each for word, each in zip(("given", "defaults"), written, strict=False) if each}
         return [{"kind": "router", "text": name.rstrip("("), **facts, **self.tail(frozen)}]
 
-    def written(self, *arguments: Any) -> list[Any]:
-        return [*arguments]
-
     def argument(self, name: Token, value: Any) -> list[str]:
         return [str(name), value.strip("`") if isinstance(value, Token) else shown_value(_constant(value))]
-
-    def facts(self, values: Any) -> Any:
-        return values
 
     def decision(self, pool: Token, router: Token, references: Any, records: Any, facts: Any, label: Any) -> list[Any]:
         node = {"kind": "decision", "uses": _uses(pool, router), "inputs": references, "given": records or []}
         return [node | ({"facts": facts} if facts else {}) | (label or {})]
-
-    def records(self, *records: Any) -> list[Any]:
-        return [*records]
 
     def record(self, name: Token, role: Token | None, *references: str) -> Any:
         return str(name), str(role or name), [*references]
@@ -211,12 +208,6 @@ class _Records(Transformer[Token, Any]):
     def bound(self, weights: Token | None, names: Any) -> Any:
         return {"names": names or {}} | ({"weights": str(weights)} if weights else {})
 
-    def bindings(self, *bindings: Any) -> Any:
-        return dict(bindings)
-
-    def binding(self, name: Token, here: str) -> Any:
-        return str(name), here
-
     def word(self, name: Token) -> Any:
         return {"is": str(name), "settings": {}}
 
@@ -233,7 +224,7 @@ class _Records(Transformer[Token, Any]):
         return found
 
     def owner(self, name: Token) -> Any:
-        return {"owner": "" if name.type == "BESIDE" else str(name)}
+        return {"owner": "" if name.type == "LOCAL" else str(name)}
 
     def called(self, name: Token) -> Any:
         return {"name": str(name)}
@@ -260,20 +251,11 @@ class _Records(Transformer[Token, Any]):
     def region(self, arguments: list[str], results: list[Any], nodes: list[Any]) -> Any:
         return {"arguments": arguments, "results": results, "nodes": nodes}
 
-    def slots(self, *slots: Any) -> list[Any]:
-        return [*slots]
-
     def slot(self, name: Token, reference: str) -> list[Any]:
         return [str(name), reference]
 
-    def references(self, *references: str) -> list[Any]:
-        return [*references]
-
     def reference(self, text: Token) -> str:
         return str(text)
-
-    def types(self, *types: Any) -> list[Any]:
-        return [*types]
 
     def type(self, dtype: Token, axes: list[Any] | None, batch: Token | None) -> Any:
         shape = axes or []
@@ -286,19 +268,10 @@ class _Records(Transformer[Token, Any]):
             record |= {"shape": [], "of": shape[0] if len(shape) == 1 else None}
         return record | ({"per": "batch"} if batch else {})
 
-    def axes_of(self, *axes: Any) -> list[Any]:
-        return [*axes]
-
     def axis(self, name: Token, size: Token | None) -> Any:
         if size is not None:
             return {"name": str(name), "size": _whole(size)}
         return _whole(name) if name[0].isdigit() else str(name)
-
-    def values(self, *settings: Any) -> Any:
-        return dict(settings)
-
-    def setting(self, name: Token, value: Any) -> Any:
-        return str(name), value
 
     def number(self, text: Token) -> Any:
         return json.loads(text)
