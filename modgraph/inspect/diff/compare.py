@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from modgraph.inspect.diff.colours import Palette
 from modgraph.inspect.diff.level import Level
 from modgraph.inspect.diff.matching import Matching
-from modgraph.inspect.diff.renames import AXIS, WEIGHTS, Names, Renames
+from modgraph.inspect.diff.renames import AXIS, LABEL, WEIGHTS, Names, Renames
 from modgraph.inspect.diff.values import (
     Added,
     Changed,
@@ -21,7 +21,7 @@ from modgraph.inspect.diff.values import (
     regions_of,
 )
 from modgraph.inspect.natural import natural
-from modgraph.ir import Graph, Node, OpNode, PoolNode, ScanNode
+from modgraph.ir import DecisionNode, Graph, Node, OpNode, PoolNode, RouteNode, ScanNode
 
 Pair = tuple[str, str]
 
@@ -46,7 +46,7 @@ def compare(before: Graph, after: Graph, moved: Mapping[str, str] | None = None)
     added = (Added(each.after.place + name, each.after.graph) for each, _, new in left for name in new)
     removed = [Removed(each.before.place + name, each.before.graph) for each, old, _ in left for name in old]
     moves = [*_moved_nodes(matched)]
-    moves += [*_moved_owners(matched, Renames.of(moves, before)), *_moved_axes(matched)]
+    moves += [*_moved_owners(matched, Renames.of(moves, before)), *_moved_axes(matched), *_moved_labels(matched)]
     taken = {each.before.place + name for each in matched for name in each.matching.back}
     gone = [(each.kind, each.place) for each in removed if each.place in taken]
     renamed = Level(Renames.of(moves, before, gone).graph(Level(before)))
@@ -120,6 +120,13 @@ def _moved_axes(matched: list[Matched]) -> Iterator[Moved]:
     for old, new in sorted(votes.items()):
         if old != new and not pools & {old, new}:
             yield Moved(AXIS, old, new)
+
+
+def _moved_labels(matched: list[Matched]) -> Iterator[Moved]:
+    """Other names by which users know decisions."""
+    pairs = (pair for each in matched for pair in each.pairs() if isinstance(pair[0], RouteNode | DecisionNode))
+    votes = _elect((getattr(old, "label", ""), getattr(new, "label", "")) for old, new in pairs)
+    yield from (Moved(LABEL, old, new) for old, new in votes.items() if old and new and old != new)
 
 
 def _elect(votes: Iterable[Pair]) -> Names:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.diff.comparison import Comparison, Side
-from modgraph.inspect.diff.renames import AXIS, WEIGHTS
+from modgraph.inspect.diff.renames import AXIS, LABEL, WEIGHTS
 from modgraph.inspect.diff.text import lines_of, moves_in, reshaped_axes, summary
 from modgraph.inspect.diff.weights import Fate, Weight
 from modgraph.inspect.diff.words import details, shown_node, shown_place
@@ -61,7 +61,7 @@ def _marks(found: Comparison) -> tuple[Marks, Marks]:
     after = {new[each.place]: Mark(MarkKind.ADDED, (shown_node(each),)) for each in diff.added}
     lines: dict[tuple[str, str], tuple[MarkKind, tuple[str, ...]]] = {}
     for move in diff.moved:
-        if move.kind not in (WEIGHTS, AXIS):
+        if move.kind not in (WEIGHTS, AXIS, LABEL):
             told = f"{shown_place(move.before)} → {shown_place(move.after)}"
             lines[move.before, move.after] = (MarkKind.MOVED, (told,))
     for each in diff.changed:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from modgraph.inspect.diff.level import Level
 from modgraph.inspect.diff.values import OUTPUT, Moved, with_regions
-from modgraph.ir import Graph, Node, OpNode, OutputNode, PoolNode, Region, Result, ScanNode, rename
+from modgraph.ir import (
+    DecisionNode,
+    Graph,
+    Node,
+    OpNode,
+    OutputNode,
+    PoolNode,
+    Region,
+    Result,
+    RouteNode,
+    ScanNode,
+    rename,
+)
 
 Names = Mapping[str, str]
 
-WEIGHTS, AXIS = "weights", "axis"  # kinds of moves that are of no node
+WEIGHTS, AXIS, LABEL = "weights", "axis", "label"  # kinds of moves that are of no node
 GONE = "-"  # before the name of a node that is not there after
 
 
@@ -27,15 +39,16 @@ def level_of(place: str) -> str:
 
 @dataclass(frozen=True)
 class Renames:
-    """New names: of nodes by the level that they stand in, of owners of weights by scope, of axes. A name that is not
-    listed has stayed."""
+    """New names: of nodes by the level that they stand in, of owners of weights by scope, of axes, and the labels of
+    decisions. A name that is not listed has stayed."""
 
     nodes: Mapping[str, Names]
     owners: Mapping[str, Names]
     axes: Names
+    labels: Names
 
     @classmethod
-    def of(cls, moves: Iterable[Moved], graph: Graph, gone: Iterable[tuple[str, str]] = ()) -> Renames:
+    def of(cls, moves: Sequence[Moved], graph: Graph, gone: Iterable[tuple[str, str]] = ()) -> Renames:
         """The moves in a graph, and the kinds and places of nodes that are not there after. Owners of weights are
         called as their nodes where nothing else is said, axes as their pools."""
         scopes = {level.place: level.scope for level in Level(graph).walk()}
@@ -43,7 +56,9 @@ class Renames:
         owners: dict[str, dict[str, str]] = {}
         dropped = [Moved(kind, place, f"{level_of(place)}{GONE}{name_in(place)}") for kind, place in gone]
         axes: dict[str, str] = {}
-        for each in (*sorted(moves, key=lambda move: move.kind == WEIGHTS), *dropped):
+        labels = {each.before: each.after for each in moves if each.kind == LABEL}
+        named = [each for each in moves if each.kind != LABEL]
+        for each in (*sorted(named, key=lambda move: move.kind == WEIGHTS), *dropped):
             level, old, new = level_of(each.before), name_in(each.before), name_in(each.after)
             if each.kind in ("pool", AXIS):
                 axes[old] = new
@@ -51,7 +66,7 @@ class Renames:
                 owners.setdefault(scopes[level], {})[old] = new
             if each.kind not in (WEIGHTS, AXIS):
                 nodes.setdefault(level, {})[old] = new
-        return cls(nodes, owners, axes)
+        return cls(nodes, owners, axes, labels)
 
     def name(self, place: str) -> str:
         """The new name of a node."""
@@ -93,6 +108,8 @@ class Renames:
             case OpNode():
                 gone = GONE if now.name.startswith(GONE) else ""
                 return replace(now, owner=gone + self.owner(level.scope, now.owner))
+            case RouteNode() | DecisionNode():
+                return replace(now, label=self.labels.get(now.label, now.label))
             case OutputNode() if node.name == OUTPUT + now.label:
                 return replace(now, label=now.name.removeprefix(OUTPUT))
             case PoolNode() if isinstance(node, PoolNode):

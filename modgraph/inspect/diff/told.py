@@ -11,7 +11,7 @@ from modgraph.inspect.diff.colours import Coloured, Palette
 from modgraph.inspect.diff.definitions import Definitions
 from modgraph.inspect.diff.keys import Item
 from modgraph.inspect.diff.level import Level
-from modgraph.inspect.diff.renames import AXIS, WEIGHTS, level_of, name_in
+from modgraph.inspect.diff.renames import AXIS, LABEL, WEIGHTS, level_of, name_in
 from modgraph.inspect.diff.values import Alone, Changed, Diff, Moved
 from modgraph.ir import Call, DecisionNode, Graph, Node, Result
 
@@ -39,7 +39,11 @@ def without_bodies(diff: Diff, before: Graph, after: Graph) -> Diff:
         )
         return all(bodies.hold(place) for place, bodies in sources)
 
+    uses_moved = any(each.kind in ("route", "decision") for each in diff.moved)
+
     def is_move(each: Moved) -> bool:
+        if each.kind == LABEL:
+            return not uses_moved
         return not all(
             one.hold(place, each.kind) or other.hold(place, each.kind)
             for one, other, place in ((old, moved[0], each.before), (new, moved[1], each.after))

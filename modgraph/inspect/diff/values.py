@@ -56,7 +56,8 @@ class Removed(Alone):
 
 @dataclass(frozen=True)
 class Moved:
-    """A thing under another name: a node, an axis (`axis`), or weights whose name is not that of a node (`weights`)."""
+    """A thing under another name: a node, an axis (`axis`), weights whose name is not that of a node (`weights`), or a
+    use of a router as users know it (`label`)."""
 
     kind: str
     before: str

@@ -150,6 +150,17 @@ def test_a_renamed_pool_is_one_move_with_its_router_changed() -> None:
     assert not (diff.added or diff.removed)
 
 
+def test_what_users_call_a_use_moves_with_its_loop_and_its_pool() -> None:
+    text = (
+        "pool {0}[3] = linear(4) router r = cosine(width=2) y = x repeat {1}[i] in 0..2 {{ y = y + (y -> {0} by r) }}"
+    )
+    graphs = spec(text.format("expert", "layer")), spec(text.format("adapter", "stage"))
+    diff = compare(*graphs)
+    assert not (diff.added or diff.removed or diff.changed)
+    assert ("layer.1.expert", "stage.1.adapter") in pairs(tuple(each for each in diff.moved if each.kind == "label"))
+    assert applied(diff, graphs[0]).hash() == graphs[1].hash()
+
+
 def test_what_is_doubtful_is_named_with_what_settles_it() -> None:
     text = "pool {0}[{1}] = linear(4) router gate = cosine(width=2) y = x -> {0} by gate"
     before, after = spec(text.format("expert", 3)), spec(text.format("adapter", 4))
