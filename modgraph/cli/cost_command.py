@@ -17,7 +17,6 @@ from modgraph.files import exists
 from modgraph.inspect.cost import axes_of_any_length, check_lengths, cost_of
 from modgraph.inspect.cost_text import Heading, count_lines, fits_line, memory_lines
 from modgraph.inspect.memory import TrainingStep, largest_batch, memory_of
-from modgraph.ir import Graph, RouterNode
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.opened import Kind, Opened, opened
 from modgraph.training.sections import Train, default_train, read_parameters, read_train
@@ -103,17 +102,12 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({**cost.as_json(), "lengths": lengths, "memory": {**memory.as_json(), **fits}}, indent=2))
         return 0
     heading = Heading(found.graph.name, _origin(found), _parameters(found, options), lengths, frozenset(asked))
-    counts = count_lines(cost, not options.all, frozenset() if options.all else _routers(found.graph))
+    counts = count_lines(cost, None if options.all else found.graph)
     parts = heading.lines(), counts, [""], memory_lines(memory, training.facts())
     print("\n".join(line for lines in parts for line in lines))
     if size is not None and batch is not None:
         print(fits_line(size, batch))
     return 0
-
-
-def _routers(graph: Graph) -> frozenset[str]:
-    """What is one thing in a table, whatever its text is made of."""
-    return frozenset(node.name for part in graph.parts() for node in part.graph.of_kind(RouterNode))
 
 
 def _origin(found: Opened) -> str:

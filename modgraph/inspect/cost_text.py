@@ -10,8 +10,9 @@ from modgraph_runtime.memory import in_words
 
 from modgraph.declare import shown_value
 from modgraph.inspect.cost import Cost
-from modgraph.inspect.folding import Part, parts_of
+from modgraph.inspect.cost_parts import Part, parts_of
 from modgraph.inspect.memory import Memory
+from modgraph.ir import Graph
 
 UNITS = ("", " K", " M", " G", " T", " P", " E")
 EXACT_BELOW = 10_000
@@ -37,12 +38,12 @@ class Heading:
             yield f"{axis} = {length:,}" + ("" if axis in self.asked else f" (for another length: --length {axis}=N)")
 
 
-def count_lines(cost: Cost, folded: bool = True, closed: frozenset[str] = frozenset()) -> list[str]:
-    """The counts in all, then a row for each part that costs anything, indented below what it is part of; what is in
-    closed ones is left out."""
+def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
+    """The counts in all, then a row for each part that costs anything, indented below what it is part of; by its graph
+    equal parts together, and routers whole."""
     columns = _columns(cost)
     rows = [("", *columns.values())]
-    parts = parts_of(cost.nodes, folded, closed)
+    parts = parts_of(cost.nodes, graph)
     rows += [(label, *_cells(part.cost, cost, columns)) for label, part in _labelled(parts)]
     rows.append(("in all", *_cells(cost, cost, columns)))
     note = ["× n: so many alike, counted together (--all tells each)"] if any("×" in row[0] for row in rows) else []
