@@ -83,7 +83,7 @@ def write_call(writer: Writer, body: Body) -> None:
     defined = writer.file.define(layout, writer.tree, body, writer.inside)
     paths = outside(layout, body)
     given = [ast.unparse(lines.read(each)) for each in layout.takes(body)]
-    given += [writer.member(paths[at]) for at in defined.borrowed]
+    given += [writer.argument(paths[at]) for at in defined.borrowed]
     said = name(f"{function_of(writer, body, defined)}({', '.join(given)})")
     results = layout.results(body)
     if len(results) != 1:
@@ -148,7 +148,7 @@ def write_loop(writer: Writer, run: Sequence[Body]) -> bool:
         return False
     variables = {at: _begun(writer, takes, gives, at, of) for at, of in carried.items()}
     given = [variables[at] if at in variables else lines.variable(each) for at, each in enumerate(takes[0])]
-    given += [writer.member(path) for path in borrowed[0]]
+    given += [writer.argument(path) for path in borrowed[0]]
     for taken in takes:
         lines.left.subtract(taken)
     named = {of: variables[at] for at, of in carried.items()}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-import io
 import re
 import textwrap
-import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -19,16 +17,16 @@ from modgraph.backends.torch.construct import resolve
 from modgraph.backends.torch.model import Model
 from modgraph.backends.torch.source.calls import Defined, outside, write_definition
 from modgraph.backends.torch.source.copied import Copied
-from modgraph.backends.torch.source.formulas import STANDALONE
 from modgraph.backends.torch.source.function import Lines
 from modgraph.backends.torch.source.layout import Layout
-from modgraph.backends.torch.source.members import LINE, Tree, parameter
+from modgraph.backends.torch.source.members import Tree, parameter
 from modgraph.backends.torch.source.model import write_model
 from modgraph.backends.torch.source.names import arguments, class_name, free, reserved
-from modgraph.backends.torch.source.pools import define_pools, pool_of
+from modgraph.backends.torch.source.pools import define_pools, pool_of, shared_parts
 from modgraph.backends.torch.source.quote import literal, prose
 from modgraph.backends.torch.source.routes import route_of
 from modgraph.backends.torch.source.scans import scan_of
+from modgraph.backends.torch.source.text import LINE, laid_out
 from modgraph.backends.torch.source.writer import Rules, Writer
 from modgraph.declare import shown_value
 from modgraph.ir import Body, Graph, OpNode, PoolNode, RouteNode, ScanNode, outline, weights_of
@@ -37,12 +35,8 @@ from modgraph.version import VERSION
 Made = tuple[Any, Sequence[Any], Mapping[str, Any]]  # a class, or the path of one, and what makes an instance
 HEAD = '''"""{title}
 
-Written by modgraph {version}; it needs torch alone. Weights have the names that they have in modgraph:
-
-    model = {name}()
-    model.load_state_dict(safetensors.torch.load_file("weights.safetensors"))
-    {call}
-
+Written by modgraph {version}; it needs torch alone, and takes modgraph's weights:
+model = {name}(); model.load_state_dict(safetensors.torch.load_file("weights.safetensors")); {call}
 B is the axis of examples, "..." stands for any axes before those of one message.
 """
 
@@ -86,7 +80,7 @@ class File:
             each.attr for part in parts for each in ast.walk(ast.parse(part)) if isinstance(each, ast.Attribute)
         }
         imports, definitions = self.copied.text()
-        parts = [_double_quoted(each) for each in parts]
+        definitions, parts = ([*map(laid_out, texts)] for texts in (definitions, parts))
         head = _head(self.model.graph, own) + _imports(imports, [*definitions, *parts])
         return "\n\n\n".join([head, *definitions, *parts]) + "\n"
 
@@ -94,7 +88,7 @@ class File:
 
     def tree(self, graph: Graph, layout: Layout, shared: Tree | None = None) -> Tree:
         """What a model, or the module of a pool, holds; `shared` is what the modules of the pool have in common."""
-        tree = Tree(weight for weight in weights_of(graph) if shared is None or not weight.shared)
+        tree = Tree((weight for weight in weights_of(graph) if shared is None or not weight.shared), self.copied)
         tree.calls = lambda key: self.known[key].name
         self._hold(tree, graph, layout, shared)
         return tree
@@ -119,6 +113,8 @@ class File:
                     self.programs.setdefault(node.name, program)
                     tree.kinds[node.name] = "pool"
                     tree.pools.append((node, program))
+                    if shared_parts(self, node).leaves:
+                        tree.sharing[node.name] = node.size
                     tree.leaves[node.name] = partial(pool_of, self, tree, node, program)
                 elif isinstance(node, RouteNode) and part.graph.router_of(node).weights:
                     self.leaf(tree, part.graph.router_of(node).name, part.graph.signature(node).constructor())
@@ -197,10 +193,8 @@ class File:
         self, name: str, writer: Writer, forward: str, doc: str = "", more: Sequence[str] = (), given: str = ""
     ) -> str:
         """The text of a class."""
-        named = partial(self.copied.needed, (STANDALONE, "Named"))
-        kept = partial(self.copied.needed, ("modgraph.nn.names", "keep_names"))
         tree, root = writer.tree, writer.root
-        init = [*tree.members(root, named, kept), *(f"self.{name} = {made}" for name, made in writer.helpers.items())]
+        init = [*tree.members(root), *(f"self.{name} = {made}" for name, made in writer.helpers.items())]
         init += [*tree.starts(root), *more]
         head = [f"class {name}(nn.Module):", *(f"    {line}" if line else "" for line in _doc(doc))]
         if init:
@@ -243,16 +237,6 @@ PLAIN = ("Linear", "Conv2d", "GroupNorm")
 def function(name: str, given: Sequence[str], lines: Sequence[str]) -> str:
     """A function of these lines."""
     return "\n".join([f"def {name}({', '.join(given)}):", *(f"    {line}" if line else "" for line in lines)])
-
-
-def _double_quoted(text: str) -> str:
-    """A text of Python whose strings stand in double quotes."""
-    lines = text.splitlines(keepends=True)
-    for token in reversed([*tokenize.generate_tokens(io.StringIO(text).readline)]):
-        if token.type == tokenize.STRING and token.string.startswith("'") and '"' not in token.string:
-            (row, start), (_, end) = token.start, token.end
-            lines[row - 1] = f'{lines[row - 1][:start]}"{token.string[1:-1]}"{lines[row - 1][end:]}'
-    return "".join(lines)
 
 
 def _takes(of: type) -> list[inspect.Parameter]:

@@ -10,12 +10,11 @@ from typing import Any
 from torch import nn
 
 from modgraph import nn as library
-from modgraph.backends.torch.source.copied import Copied
+from modgraph.backends.torch.source.copied import STANDALONE, Copied
 from modgraph.backends.torch.source.quote import literal
 from modgraph.nn import arithmetic, chance, elementwise, loss
 
 Expression = ast.expr
-STANDALONE = "modgraph.backends.torch.source.standalone"  # definitions that stand in such files alone
 
 
 @dataclass(frozen=True)
@@ -216,14 +215,11 @@ def gumbel_of(module: chance.GumbelNoise, values: Sequence[Value], copied: Copie
     return text(f"{drawn} if self.training else torch.zeros_like(_0)", *_said(values))
 
 
-def of_function(function: str, *settings: str) -> Said:
-    """By a function that stands in such files alone."""
-
-    def said(module: Any, values: Sequence[Value], copied: Copied) -> Expression:
-        given = {each: constant(getattr(module, each)) for each in settings}
-        return called(copied.needed((STANDALONE, function)), _said(values), **given)
-
-    return said
+def positions_of(module: library.Positions, values: Sequence[Value], copied: Copied) -> Expression:
+    """0, 1, 2, … along an axis; numbers of two bytes would round them."""
+    kind = "torch.promote_types(_0.dtype, torch.float32)"
+    places = f"torch.arange(_0.shape[{module.axis}], dtype={kind}, device=_0.device)"
+    return text(f"{places}.expand(*_0.shape[:-{module.rank}], -1)", *_said(values))
 
 
 FORMULAS: Mapping[type, Said] = {
@@ -256,6 +252,7 @@ FORMULAS: Mapping[type, Said] = {
     library.Stack: joined("torch.stack(_0, dim=rank)"),
     library.Split: _called("_0.split(lengths, dim=-1)", "lengths"),
     library.Tokens: _called("_0.flatten(-2).transpose(-1, -2)"),
+    library.Positions: positions_of,
     library.StopGradient: _called("_0.detach()"),
     library.NextState: _called("_1.detach()"),
     library.TrainingOrInference: _called("_0 if self.training else _1"),

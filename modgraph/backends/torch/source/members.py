@@ -9,28 +9,29 @@ from typing import Any
 
 from torch import nn
 
+from modgraph.backends.torch.source.copied import STANDALONE, Copied
 from modgraph.backends.torch.source.names import is_attribute, is_plain_name, numbered
 from modgraph.backends.torch.source.quote import literal
 from modgraph.ir import GraphWeight
 
-LINE = 112
-CLAIMED = frozenset(vars(nn.Module()))  # the attributes that torch itself sets
-Laid = str | tuple[str, list[tuple[str, Any]], str]  # a text, or how a call opens, its arguments, and how it closes
+CLAIMED = frozenset({*vars(nn.Module()), "renamed"})  # the attributes that torch itself, or `keep_names`, sets
 
 
 class Tree:
     """What a model, or a module of a pool, holds by path: `leaves` say what makes each layer, pool and parameter,
     `instances` are of classes of the file."""
 
-    def __init__(self, weights: Iterable[GraphWeight]) -> None:
+    def __init__(self, weights: Iterable[GraphWeight], copied: Copied) -> None:
+        self.copied = copied
         self.weights = {weight.name: weight for weight in weights}
         self.leaves: dict[str, Callable[[], str]] = {}
         self.kinds: dict[str, Any] = {}  # the torch class of a layer
         self.instances: dict[str, Any] = {}
         self.calls: Callable[[Any], str] = str  # the class of an instance
         self.pools: list[Any] = []
-        self.shared: dict[str, str] = {}  # the variables for what pools share, by their paths
-        self.before: list[str] = []  # lines that make them
+        self.sharing: dict[str, int] = {}  # pools whose modules share something, and how many these are
+        self.before: list[str] = []  # lines that make what they share
+        self.after: dict[str, str] = {}  # the variables for that
 
     def holds(self, path: str) -> bool:
         """Whether weights stand below a path."""
@@ -73,18 +74,19 @@ class Tree:
 
     # ------------------------------------------------------------ lines of `__init__`
 
-    def members(self, root: str, named: Callable[[], str], kept: Callable[[], str]) -> Iterator[str]:
+    def members(self, root: str) -> Iterator[str]:
         """The lines that make what stands below a root."""
         for name in sorted(self.children(root), key=lambda name: name.isdigit() and int(name)):
             path = f"{root}.{name}" if root else name
-            made = laid_out(f"{self.at(path, root)} = ", self._made(path, named), 0)
-            yield from self.before
-            yield from made
-            self.before = []
+            made = self._made(path)
+            yield from (*self.before, f"{self.at(path, root)} = {made}")
+            yield from (f"{self.at(each, root)}.shared = {shared}" for each, shared in self.after.items())
+            self.before, self.after = [], {}
         for path in self._homes(root):
             names = {name: self.attribute(path, name) for name in self.children(path) if name in CLAIMED}
             if names:
-                yield f"{kept()}({self.at(path, root) if path != root else 'self'}, {literal(names)})"
+                kept, of = self.copied.needed(("modgraph.nn.names", "keep_names")), self.at(path, root)
+                yield f"{kept}({of if path != root else 'self'}, {literal(names)})"
 
     def _homes(self, root: str) -> list[str]:
         """The paths of what a class makes itself to hold others."""
@@ -97,26 +99,27 @@ class Tree:
                 )
         return [*found]
 
-    def _made(self, path: str, named: Callable[[], str]) -> Laid:
+    def _made(self, path: str) -> str:
         if path in self.instances:
             return f"{self.calls(self.instances[path])}()"
         if path in self.leaves:
             return self.leaves[path]()
-        return self.container(path, named)
+        return self.container(path)
 
-    def container(self, path: str, named: Callable[[], str]) -> Laid:
+    def container(self, path: str) -> str:
         """The call that makes what holds all that stands below a path."""
         own = self.children(path)
         names = [self.attribute(path, name) for name in own]
         inner = {self.attribute(path, name): f"{path}.{name}" if path else name for name in own}
-        parts = {name: self._made(each, named) for name, each in inner.items()}
+        parts = {name: self._made(each) for name, each in inner.items()}
         if self.is_list(path):
             return _as_list([parts[str(at)] for at in range(len(parts))])
+        said = ", ".join(f"{literal(name)}: {each}" for name, each in parts.items())
         arrays = [self.kinds.get(each) is nn.Parameter for each in inner.values()]
         for kind, fits in ((nn.ModuleDict, not any(arrays)), (nn.ParameterDict, all(arrays))):
             if fits and all(map(is_plain_name, names)) and not any(hasattr(kind(), name) for name in names):
-                return (f"nn.{kind.__name__}({{", [(f"{literal(name)}: ", each) for name, each in parts.items()], "})")
-        return (f"{named()}({{", [(f"{literal(name)}: ", each) for name, each in parts.items()], "})")
+                return f"nn.{kind.__name__}({{{said}}})"
+        return f"{self.copied.needed((STANDALONE, 'Named'))}({{{said}}})"
 
     def starts(self, root: str, said: str = "self") -> Iterator[str]:
         """A line for each weight of the layers of a class that torch would begin otherwise."""
@@ -191,34 +194,10 @@ def _is_torchs(module: Any, name: str, weight: GraphWeight, fan: int) -> bool:
     return issubclass(module, NORMS) and kind == ("zeros" if name == "bias" else "ones")
 
 
-# ------------------------------------------------------------ lines of calls
-
-
-def _as_list(parts: list[Laid]) -> Laid:
+def _as_list(parts: list[str]) -> str:
     """A list of modules, those that are made alike by a comprehension."""
     runs = [(one, len([*same])) for one, same in groupby(parts)]
-    if len(runs) < len(parts):
-        lists = [f"[{flat(one)} for _ in range({times})]" if times > 1 else f"[{flat(one)}]" for one, times in runs]
-        return f"nn.ModuleList({' + '.join(lists)})"
-    return ("nn.ModuleList([", [("", one) for one in parts], "])")
-
-
-def laid_out(head: str, made: Laid, indent: int) -> list[str]:
-    """Lines of a call, on one where it fits."""
-    if isinstance(made, str) or len(head + flat(made)) + indent <= LINE - 8:
-        return [head + flat(made)]
-    opened, parts, closed = made
-    lines = [head + opened]
-    for before, part in parts:
-        told = laid_out(" " * 4 + before, part, indent + 4)
-        lines += [told[0], *(f"    {each}" for each in told[1:])]
-        lines[-1] += ","
-    return [*lines, closed]
-
-
-def flat(made: Laid) -> str:
-    """A call on one line."""
-    if isinstance(made, str):
-        return made
-    opened, parts, closed = made
-    return f"{opened}{', '.join(before + flat(part) for before, part in parts)}{closed}"
+    if len(runs) == len(parts):
+        return f"nn.ModuleList([{', '.join(parts)}])"
+    lists = [f"[{one} for _ in range({times})]" if times > 1 else f"[{one}]" for one, times in runs]
+    return f"nn.ModuleList({' + '.join(lists)})"

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from modgraph.backends.torch.labelled import TargetLabels, labels_of_losses
-from modgraph.backends.torch.source.formulas import STANDALONE, name, text
+from modgraph.backends.torch.source.copied import STANDALONE
+from modgraph.backends.torch.source.formulas import name, text
 from modgraph.backends.torch.source.function import expanded
 from modgraph.backends.torch.source.layout import Item, Layout
-from modgraph.backends.torch.source.members import laid_out
 from modgraph.backends.torch.source.names import arguments
 from modgraph.backends.torch.source.quote import literal
 from modgraph.backends.torch.source.writer import Writer
@@ -45,8 +45,7 @@ def write_model(writer: Writer, graph: Graph) -> str:
             lines.line(f"if {' or '.join(f'{names[target]} is None' for target in targets)}:")
             lines.line(f"    return {result}")
         writer.write(later)
-        said = [("", each) for each in _losses(writer, graph, names)]
-        lines.lines += laid_out("losses = ", ("{", said, "}"), 0)
+        lines.line(f"losses = {{{', '.join(_losses(writer, graph, names))}}}")
         result = f"{result}, losses"
     lines.line(f"return {result}")
     types = graph.input_types

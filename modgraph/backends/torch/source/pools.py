@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from functools import partial
 from typing import TYPE_CHECKING
 
 from modgraph.backends.torch.construct import resolve
-from modgraph.backends.torch.source.formulas import STANDALONE, name
+from modgraph.backends.torch.source.copied import STANDALONE
+from modgraph.backends.torch.source.formulas import name
 from modgraph.backends.torch.source.function import Lines, expanded
 from modgraph.backends.torch.source.layout import Layout
-from modgraph.backends.torch.source.members import Tree, laid_out
+from modgraph.backends.torch.source.members import Tree
 from modgraph.backends.torch.source.names import class_name, last_word
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import OpNode, PoolNode, Result, RouteNode, weights_of
@@ -24,20 +24,16 @@ def pool_of(file: File, tree: Tree, node: PoolNode, program: PoolNode) -> str:
     names = define_modules(file, node, program)
     shared, given = shared_parts(file, node), ""
     if shared.leaves:
-        given = f"shared_{len(tree.shared)}" if tree.shared else "shared"
-        tree.shared[node.name] = given
-        tree.before += [
-            *laid_out(f"{given} = ", shared.container("", partial(file.copied.needed, (STANDALONE, "Named"))), 0),
-            *shared.starts("", given),
-        ]
+        given = f"shared_{len(tree.after)}" if tree.after else "shared"
+        tree.after[node.name] = given
+        tree.before += [f"{given} = {shared.container('')}", *shared.starts("", given)]
     calls = ", ".join(f"{each}({given})" for each in names)
     if node.alike:
         calls = f"{names[0]}({given}) for _ in range({node.size})"
     if (id(tree), node.name) not in file.whole_pools:
-        sharing = file.copied.needed((STANDALONE, "Sharing")) if given else "nn.ModuleList"
-        return f"{sharing}([{calls}]{', shared' if given else ''})".replace(", shared)", f", {given})")
-    ranks = {"rank": len(node.message.shape), "result_rank": len(node.result.shape), "shared": given}
-    told = [f"{key}={value}" for key, value in ranks.items() if value not in (1, "")]
+        return f"nn.ModuleList([{calls}])"
+    ranks = {"rank": len(node.message.shape), "result_rank": len(node.result.shape)}
+    told = [f"{key}={value}" for key, value in ranks.items() if value != 1]
     return f"{file.copied.needed((STANDALONE, 'Pool'))}({', '.join([f'[{calls}]', *told])})"
 
 
@@ -45,7 +41,7 @@ def shared_parts(file: File, node: PoolNode) -> Tree:
     """What the modules of a pool have in common."""
     region = node.region(0).graph
     own = [each for each in region.of_kind(OpNode) if any(weight.shared for weight in each.op.all_weights())]
-    tree = Tree(weight for weight in weights_of(region) if weight.shared and node.alike)
+    tree = Tree((weight for weight in weights_of(region) if weight.shared and node.alike), file.copied)
     for each in own if node.alike else ():
         path, positional, named = region.signature(each).constructor()
         file.leaf(tree, each.owner, (resolve(path).Shared, positional, named))

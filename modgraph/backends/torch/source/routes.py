@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from modgraph.backends.torch.construct import resolve
-from modgraph.backends.torch.source.formulas import STANDALONE, Expression, called, cleared, name, text
+from modgraph.backends.torch.source.copied import STANDALONE
+from modgraph.backends.torch.source.formulas import Expression, called, cleared, name, text
 from modgraph.backends.torch.source.pools import define_modules
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Part, PoolNode, Result, RouteNode
@@ -31,7 +32,7 @@ def route_of(writer: Writer, node: RouteNode) -> None:
     for each in (*layout.counts(node), *layout.lengths(node)):
         writer.lines.left[each] -= 1
     said = [each.said for each in writer.for_examples(node, operands, values)]
-    modules = writer.member(pool.name)
+    modules = writer.pool(pool.name)
     constructor = graph.signature(node).constructor()
     if form == "EveryModuleRoute":
         found = every(modules, said[0], pool, rows=constructor[1][0])
@@ -92,6 +93,7 @@ def _weighted(
         letters, target = router.weights.replace(router.over, ""), rows.replace(MODULE, "") + MODULE
         total = text(f"_0.sum({router.weights.index(router.over)})", weights)
         total = _laid(total, letters, target, len(own))
+        values = _named(writer, values, writer.lines.word(Result(node.name)))
         found = text(f"_0 + (_1 - 1) * {offset}", values, total)
         order = [target.index(letter) for letter in router.result]
         if order != [*range(len(order))]:

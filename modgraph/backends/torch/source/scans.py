@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from modgraph.backends.errors import NoSource
-from modgraph.backends.torch.source.formulas import STANDALONE, Expression, Value, name
+from modgraph.backends.torch.source.copied import STANDALONE
+from modgraph.backends.torch.source.formulas import Expression, Value, name
 from modgraph.backends.torch.source.function import Lines, expanded
 from modgraph.backends.torch.source.layout import Layout
 from modgraph.backends.torch.source.writer import Writer

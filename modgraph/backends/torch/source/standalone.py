@@ -25,27 +25,11 @@ class Named(nn.Module):
             (self._parameters if isinstance(each, nn.Parameter) else self._modules)[name] = each
 
 
-class Sharing(nn.ModuleList):
-    """Modules, and what they share."""
-
-    def __init__(self, modules: Iterable[Any], shared: nn.Module) -> None:
-        super().__init__(modules)
-        self.shared = shared
-
-    def __iter__(self) -> Iterator[Any]:
-        return (module for name, module in self._modules.items() if name != "shared")
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
 class Pool(nn.Module):
-    """Modules 0, 1, … from messages of `rank` axes to results of `result_rank`, and what they share."""
+    """Modules 0, 1, … from messages of `rank` axes to results of `result_rank`."""
 
-    def __init__(self, modules: Iterable[Any], rank: int = 1, result_rank: int = 1, shared: Any = None) -> None:
+    def __init__(self, modules: Iterable[Any], rank: int = 1, result_rank: int = 1) -> None:
         super().__init__()
-        if shared is not None:
-            self.shared = shared
         self.size = 0
         for module in modules:
             self.add_module(str(self.size), module)

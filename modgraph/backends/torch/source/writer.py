@@ -11,9 +11,9 @@ import torch
 
 from modgraph import nn as library
 from modgraph.backends.torch.construct import construct
+from modgraph.backends.torch.source.copied import STANDALONE
 from modgraph.backends.torch.source.formulas import (
     NOT_BARE,
-    STANDALONE,
     Expression,
     Value,
     called,
@@ -68,6 +68,16 @@ class Writer:
         if path not in self.borrowed:
             self.borrowed[path] = self.names.named(last_word(path))
         return self.borrowed[path]
+
+    def pool(self, path: str) -> str:
+        """The expression for the modules of a pool, without what they share."""
+        size = self.tree.sharing.get(path) if (id(self.tree), path) not in self.file.whole_pools else None
+        said = self.member(path)
+        return f"{said}[:{size}]" if size and path not in self.borrowed else said
+
+    def argument(self, path: str) -> str:
+        """What stands at a path, as an argument."""
+        return self.pool(path) if path in self.tree.sharing else self.member(path)
 
     def helper(self, word: str, made: str) -> str:
         """The expression for a module without weights."""

@@ -1,12 +1,8 @@
 """gmoe_digits(classes=10, dim=32, depth=4, heads=4, experts=6, k=1, sparse=[1, 3], width=16, noise=1.0,
     balance=0.01, size=16, patch=4)
 
-Written by modgraph 0.1.0; it needs torch alone. Weights have the names that they have in modgraph:
-
-    model = GmoeDigits()
-    model.load_state_dict(safetensors.torch.load_file("weights.safetensors"))
-    output = model(image)
-
+Written by modgraph 0.1.0; it needs torch alone, and takes modgraph's weights:
+model = GmoeDigits(); model.load_state_dict(safetensors.torch.load_file("weights.safetensors")); output = model(image)
 B is the axis of examples, "..." stands for any axes before those of one message.
 """
 
@@ -33,16 +29,16 @@ class Attention(nn.Module):
         heads: int,
         memory_width: int,
         head_width: int,
-        kv_heads: int | None = None,
-        bias: bool = True,
-        out_bias: bool = True,
-        causal: bool = False,
-        rotary: float | None = None,
-        relative: int | None = None,
-        qk_norm: bool = False,
+        kv_heads: int | None=None,
+        bias: bool=True,
+        out_bias: bool=True,
+        causal: bool=False,
+        rotary: float | None=None,
+        relative: int | None=None,
+        qk_norm: bool=False,
     ) -> None:
         super().__init__()
-        self.heads, self.kv_heads, self.causal = heads, kv_heads, causal
+        self.heads, self.kv_heads, self.causal = (heads, kv_heads, causal)
         self.grouped = kv_heads not in (None, heads)
         joined = heads * head_width
         if kv_heads is None:
@@ -51,8 +47,8 @@ class Attention(nn.Module):
             self.q = nn.Linear(width, joined, bias=bias)
             self.k = nn.Linear(memory_width, kv_heads * head_width, bias=bias)
             self.v = nn.Linear(memory_width, kv_heads * head_width, bias=bias)
-        self.q_norm = nn.RMSNorm(head_width, eps=1e-6) if qk_norm else None
-        self.k_norm = nn.RMSNorm(head_width, eps=1e-6) if qk_norm else None
+        self.q_norm = nn.RMSNorm(head_width, eps=1e-06) if qk_norm else None
+        self.k_norm = nn.RMSNorm(head_width, eps=1e-06) if qk_norm else None
         self.rotary = None if rotary is None else Rotary(head_width, rotary)
         self.relative = None if relative is None else Relative(relative, heads, causal)
         self.out = nn.Linear(joined, width, bias=out_bias)
@@ -60,33 +56,32 @@ class Attention(nn.Module):
     def forward(
         self,
         x: Tensor,
-        memory: Tensor | None = None,
-        mask: Tensor | None = None,
-        real: tuple[Tensor | None, ...] = (None, None),
+        memory: Tensor | None=None,
+        mask: Tensor | None=None,
+        real: tuple[Tensor | None, ...]=(None, None),
     ) -> Tensor:
         """x [..., N, D] gives the same shape, of memory [..., M, E] or of itself; mask [..., N, M] or [..., M] is zero
         where a token is not seen. No token looks at padding, which `real` [..., N, 1] tells of each operand."""
         real_keys = real[0] if memory is None else real[1]
         q, k, v = self._mapped(cleared(x, real[0]), None if memory is None else cleared(memory, real[1]))
         if self.q_norm is not None and self.k_norm is not None:
-            q, k = self.q_norm(q), self.k_norm(k)
+            q, k = (self.q_norm(q), self.k_norm(k))
         if self.rotary is not None:
             turns = self.rotary(q)
-            q, k = turned(q, turns), turned(k, turns if memory is None else self.rotary(k))
+            q, k = (turned(q, turns), turned(k, turns if memory is None else self.rotary(k)))
         q, k, v = (each.transpose(-3, -2) for each in (q, k, v))
         seen = self._seen(q, k, mask, real_keys)
         bias = seen if self.relative is None else self.relative(q.shape[-2], k.shape[-2], seen)
         alone = self.causal and bias is None
         y = attend(q, k, v, bias, causal=alone, grouped=self.grouped)
         if seen is not None:
-            y = y.masked_fill(~seen.any(-1, keepdim=True), 0.0)  # of nothing; left open, it differs between backends
-        result: Tensor = self.out(y.transpose(-3, -2).flatten(-2))
-        return result
+            y = y.masked_fill(~seen.any(-1, keepdim=True), 0.0)
+        return self.out(y.transpose(-3, -2).flatten(-2))
 
     def _mapped(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries [..., N, H, W], keys and values [..., M, H, W], of as many heads as each has."""
         if self.kv_heads is not None:
-            memory, kv_heads = x if memory is None else memory, self.kv_heads
+            memory, kv_heads = (x if memory is None else memory, self.kv_heads)
             return (
                 in_heads(self.q(x), self.heads),
                 in_heads(self.k(memory), kv_heads),
@@ -94,13 +89,13 @@ class Attention(nn.Module):
             )
         if memory is None:
             q, k, v = in_heads(self.qkv(x), 3, self.heads).unbind(-3)
-            return q, k, v
-        joined, weight, bias = self.qkv.out_features // 3, self.qkv.weight, self.qkv.bias
-        of_q, of_kv = slice(None, joined), slice(joined, None)
+            return (q, k, v)
+        joined, weight, bias = (self.qkv.out_features // 3, self.qkv.weight, self.qkv.bias)
+        of_q, of_kv = (slice(None, joined), slice(joined, None))
         q = F.linear(x, weight[of_q], None if bias is None else bias[of_q])
         kv = F.linear(memory, weight[of_kv], None if bias is None else bias[of_kv])
         k, v = in_heads(kv, 2, self.heads).unbind(-3)
-        return in_heads(q, self.heads), k, v
+        return (in_heads(q, self.heads), k, v)
 
     def _seen(self, q: Tensor, k: Tensor, mask: Tensor | None, real: Tensor | None) -> Tensor | None:
         """Which tokens each sees, a mask that broadcasts against [..., H, N, M]; None where `causal` says it all."""
@@ -117,8 +112,7 @@ class Attention(nn.Module):
 
 def in_heads(x: Any, *parts: int) -> Tensor:
     """The last axis cut into so many parts, of parts."""
-    found: Tensor = x.unflatten(-1, (*parts, -1))
-    return found
+    return x.unflatten(-1, (*parts, -1))
 
 
 def turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
@@ -129,21 +123,10 @@ def turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
-def cleared(x: Tensor, real: Tensor | None, otherwise: float = 0.0) -> Tensor:
+def cleared(x: Tensor, real: Tensor | None, otherwise: float=0.0) -> Tensor:
     """x where `real`, a mask that broadcasts against it, is true. What stands in padding, be it infinite or no number,
     reaches neither values nor gradients."""
     return x if real is None else x.masked_fill(~real, otherwise)
-
-
-def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
-    """torch's fused attention for q [..., H, N, W], with outer axes merged: its kernels and its exporter take one."""
-    outer = q.shape[:-3]
-    if len(outer) > 1:
-        q, k, v = (each.flatten(0, -4) for each in (q, k, v))
-        if bias is not None and bias.dim() > 4:
-            bias = bias.expand(*outer, *bias.shape[-3:]).flatten(0, -4)
-    y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=causal, enable_gqa=grouped)
-    return y.reshape(*outer, *y.shape[1:]) if len(outer) > 1 else y
 
 
 class Relative(nn.Module):
@@ -152,7 +135,9 @@ class Relative(nn.Module):
     def __init__(self, buckets: int, heads: int, causal: bool) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(buckets, heads))
-        self.table = [bucket_of(distance, buckets if causal else buckets // 2) for distance in range(FARTHEST + 1)]
+        self.table = [
+            bucket_of(distance, buckets if causal else buckets // 2) for distance in range(FARTHEST + 1)
+        ]
         self.later = 0 if causal else buckets // 2
 
     def forward(self, N: int, M: int, seen: Tensor | None) -> Tensor:
@@ -165,12 +150,7 @@ class Relative(nn.Module):
         return bias if seen is None else bias.masked_fill(~seen, torch.finfo(bias.dtype).min)
 
 
-FARTHEST = 128  # from here on all distances share a bucket
-
-
-def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Given numbers [n] as a tensor."""
-    return torch.tensor(values, dtype=dtype, device=device)
+FARTHEST = 128
 
 
 def bucket_of(distance: int, buckets: int) -> int:
@@ -187,6 +167,11 @@ def exact(x: Tensor) -> torch.dtype:
     return x.dtype if x.dtype.itemsize >= 4 else torch.float32
 
 
+def constant(values: Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Given numbers [n] as a tensor."""
+    return torch.tensor(values, dtype=dtype, device=device)
+
+
 class Rotary(nn.Module):
     """By which angles pairs of numbers of a head are turned at each place: place · base^(−2i/W) for pair i."""
 
@@ -200,7 +185,18 @@ class Rotary(nn.Module):
         angle: Any = {"dtype": exact(x), "device": x.device}
         places = torch.arange(x.shape[-3], **angle)
         angles = places[:, None, None] * constant(self.speeds, **angle)
-        return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        return (angles.cos().to(x.dtype), angles.sin().to(x.dtype))
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, causal: bool, grouped: bool) -> Tensor:
+    """torch's fused attention for q [..., H, N, W], with outer axes merged: its kernels and its exporter take one."""
+    outer = q.shape[:-3]
+    if len(outer) > 1:
+        q, k, v = (each.flatten(0, -4) for each in (q, k, v))
+        if bias is not None and bias.dim() > 4:
+            bias = bias.expand(*outer, *bias.shape[-3:]).flatten(0, -4)
+    y = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=causal, enable_gqa=grouped)
+    return y.reshape(*outer, *y.shape[1:]) if len(outer) > 1 else y
 
 
 class Position(nn.Module):
@@ -211,7 +207,7 @@ class Position(nn.Module):
         self.weight = nn.Parameter(torch.empty(positions, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.weight[: x.shape[-2]]
+        return x + self.weight[:x.shape[-2]]
 
 
 class ClassToken(nn.Module):
@@ -255,7 +251,7 @@ def squared_cv(x: Tensor) -> Tensor:
     """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
     if x.shape[-1] == 1:
         return x.new_zeros(x.shape[:-1])
-    least = 2.0**20 * torch.finfo(x.dtype).tiny  # by the smallest number a weighted gradient would overflow
+    least = 2.0 ** 20 * torch.finfo(x.dtype).tiny
     return x.var(-1) / (x.mean(-1) ** 2).clamp(min=least)
 
 
@@ -265,7 +261,7 @@ def by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> Tensor:
     x [..., message], gates and choice [..., M] give [..., result].
     """
     x_S = x.flatten(0, gates.dim() - 2) if gates.dim() > 1 else x.unsqueeze(0)
-    gates_SM, chosen_SM = gates.reshape(-1, len(modules)), choice.reshape(-1, len(modules)) != 0
+    gates_SM, chosen_SM = (gates.reshape(-1, len(modules)), choice.reshape(-1, len(modules)) != 0)
     tokens = [chosen.nonzero().squeeze(1) for chosen in chosen_SM.unbind(1)]
     values = torch.cat([module(x_S[at]) for module, at in zip(modules, tokens, strict=True)])
     gate = torch.cat([gate[at] for gate, at in zip(gates_SM.unbind(1), tokens, strict=True)])
@@ -275,7 +271,8 @@ def by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> Tensor:
 
 
 class AlongAxis(nn.Module):
-    def __init__(self, axis: int = -1) -> None:
+
+    def __init__(self, axis: int=-1) -> None:
         super().__init__()
         self.axis = axis
 
@@ -287,7 +284,7 @@ class KthLargest(AlongAxis):
         super().__init__(axis)
         self.k = k
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, real: Tensor | None=None) -> Tensor:
         order = sorted_places(cleared(x.detach(), real, -torch.inf), self.axis, descending=True)
         if real is None:
             last = order.narrow(self.axis, min(self.k, x.shape[self.axis]) - 1, 1).clone()
@@ -298,7 +295,7 @@ class KthLargest(AlongAxis):
         return torch.where(real.any(self.axis), found, 0.0)
 
 
-def sorted_places(x: Tensor, axis: int, descending: bool = False) -> Tensor:
+def sorted_places(x: Tensor, axis: int, descending: bool=False) -> Tensor:
     """The places along an axis in the order of their values, of equal ones the first in front.
 
     ONNX has no stable sort, but its TopK, which any sort becomes, takes the first of equal values.
@@ -313,7 +310,7 @@ class TopKMask(AlongAxis):
         super().__init__(axis)
         self.k = k
 
-    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, real: Tensor | None=None) -> Tensor:
         """x of any shape gives the same shape; padding is never chosen."""
         values = cleared(x.detach(), real, -torch.inf)
         chosen = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
@@ -322,7 +319,7 @@ class TopKMask(AlongAxis):
 
 def top_k_mask(scores: Tensor, k: int) -> Tensor:
     """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
-    chosen, left = torch.zeros_like(scores, dtype=torch.bool), scores
+    chosen, left = (torch.zeros_like(scores, dtype=torch.bool), scores)
     for round_ in range(k):
         left = left if round_ == 0 else scores.masked_fill(chosen, -torch.inf)
         chosen = chosen.scatter(-1, left.argmax(-1, keepdim=True), True)
@@ -431,7 +428,7 @@ class Cosine(nn.Module):
         self.k_by_softmax = KBySoftmax()
 
     def forward(self, x, expert):
-        query = F.normalize(F.linear(x, self.weight) + self.bias.unsqueeze(-2), dim=-1, eps=1e-08)  # [B, 17, 16]
+        query = F.normalize(F.linear(x, self.weight) + self.bias.unsqueeze(-2), dim=-1, eps=1e-08)
         scores = F.linear(query, F.normalize(self.keys, dim=-2, eps=1e-08).transpose(-2, -1))  # [B, 17, 6]
         scores = scores * self.scale.clamp(max=4.605170185988092).exp()  # [B, 17, 6]
         y, noisy, chosen, gates = self.k_by_softmax(scores)
@@ -480,7 +477,9 @@ class GmoeDigits(nn.Module):
         head = self.head(logits)  # [B, 10]
         if label is None:
             return head
-        importance_load = squared_cv(probabilities.flatten(0, -2).sum(0)) + squared_cv(probabilities_2.flatten(0, -2).sum(0))  # []
+        importance_load = squared_cv(probabilities.flatten(0, -2).sum(0)) + squared_cv(
+            probabilities_2.flatten(0, -2).sum(0)
+        )
         importance_load_2 = squared_cv(y.flatten(0, -2).sum(0)) + squared_cv(y_2.flatten(0, -2).sum(0))  # []
         losses = {
             "loss.cross_entropy": F.cross_entropy(head, label.long(), reduction="none").mean(),

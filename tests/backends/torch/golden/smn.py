@@ -1,37 +1,16 @@
 """smn(modules=2, iterations=4, classes=10, balance=0.001, over="example", bias=false, update="sum",
     residual=false, uncertainty=0.0)
 
-Written by modgraph 0.1.0; it needs torch alone. Weights have the names that they have in modgraph:
-
-    model = Smn()
-    model.load_state_dict(safetensors.torch.load_file("weights.safetensors"))
-    output = model(image)
-
+Written by modgraph 0.1.0; it needs torch alone, and takes modgraph's weights:
+model = Smn(); model.load_state_dict(safetensors.torch.load_file("weights.safetensors")); output = model(image)
 B is the axis of examples, "..." stands for any axes before those of one message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-
-
-class Sharing(nn.ModuleList):
-    """Modules, and what they share."""
-
-    def __init__(self, modules: Iterable[Any], shared: nn.Module) -> None:
-        super().__init__(modules)
-        self.shared = shared
-
-    def __iter__(self) -> Iterator[Any]:
-        return (module for name, module in self._modules.items() if name != "shared")
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class ModulatedMap(nn.Module):
@@ -55,38 +34,18 @@ class Coded(nn.Module):
     def __init__(self, shared: nn.Module, code_width: int) -> None:
         super().__init__()
         self.code = nn.Parameter(torch.empty(code_width))
-        self._shared = (shared,)  # in a tuple, so that the pool alone registers it
+        self._shared = (shared,)
 
     def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = self._shared[0](x, self.code)
-        return result
+        return self._shared[0](x, self.code)
 
 
 def squared_cv(x: Tensor) -> Tensor:
     """Variance (unbiased) over squared mean along the last axis; 0 for a single value."""
     if x.shape[-1] == 1:
         return x.new_zeros(x.shape[:-1])
-    least = 2.0**20 * torch.finfo(x.dtype).tiny  # by the smallest number a weighted gradient would overflow
+    least = 2.0 ** 20 * torch.finfo(x.dtype).tiny
     return x.var(-1) / (x.mean(-1) ** 2).clamp(min=least)
-
-
-class Positions(nn.Module):
-    """0, 1, 2, … along an axis of values of `rank` axes, for each example."""
-
-    def __init__(self, axis: int, rank: int) -> None:
-        super().__init__()
-        self.axis = axis
-        self.rank = rank
-
-    def forward(self, x: Tensor) -> Tensor:
-        length = x.shape[self.axis]
-        found = torch.arange(length, dtype=exact(x), device=x.device)
-        return found.expand(*x.shape[: x.dim() - self.rank], length)
-
-
-def exact(x: Tensor) -> torch.dtype:
-    """A type that holds whole numbers as they are, where that of x, of two bytes, would round them."""
-    return x.dtype if x.dtype.itemsize >= 4 else torch.float32
 
 
 class Glimpses(nn.Module):
@@ -96,7 +55,7 @@ class Glimpses(nn.Module):
         self.conv2 = nn.Conv2d(32, 64, 5)
 
     def forward(self, x):
-        tokens = F.relu(self.conv2(F.max_pool2d(F.relu(self.conv(x)), 2))).flatten(-2).transpose(-1, -2)  # [B, 64, 64]
+        tokens = F.relu(self.conv2(F.max_pool2d(F.relu(self.conv(x)), 2))).flatten(-2).transpose(-1, -2)
         return tokens
 
 
@@ -113,43 +72,50 @@ class Specialist(nn.Module):
 
 
 def agreement_round(v, key_turned, tokens, key_inverse, specialist):
-    scores_product = torch.einsum("...ab,...cb->...ac", tokens, F.linear(F.normalize(v, dim=-1, eps=1e-08), key_turned))  # [B, 64, 2]
+    scores_product = torch.einsum(
+        "...ab,...cb->...ac", tokens, F.linear(F.normalize(v, dim=-1, eps=1e-08), key_turned)
+    )
     scores = 0.0 + scores_product * key_inverse.unsqueeze(-1)  # [B, 64, 2]
     gates = scores.softmax(-1)  # [B, 64, 2]
     sums = torch.einsum("zam,zaD->zmD", gates, tokens)
     offset = torch.stack([module(tokens.new_zeros(64)) for module in specialist], -2)
-    v = torch.stack([module(row) for module, row in zip(specialist, sums.unbind(-2))], -2) + (gates.sum(1)[:, :, None] - 1) * offset  # [B, 2, 384]
-    return v, scores
+    v_2 = torch.stack([module(row) for module, row in zip(specialist, sums.unbind(-2))], -2)
+    return v_2 + (gates.sum(1)[:, :, None] - 1) * offset, scores
 
 
 def agreement_round_2(v, key_turned, tokens, key_inverse, scores, specialist):
-    scores_product = torch.einsum("...ab,...cb->...ac", tokens, F.linear(F.normalize(v, dim=-1, eps=1e-08), key_turned))  # [B, 64, 2]
+    scores_product = torch.einsum(
+        "...ab,...cb->...ac", tokens, F.linear(F.normalize(v, dim=-1, eps=1e-08), key_turned)
+    )
     scores = scores + scores_product * key_inverse.unsqueeze(-1)  # [B, 64, 2]
     gates = scores.softmax(-1)  # [B, 64, 2]
     sums = torch.einsum("zam,zaD->zmD", gates, tokens)
     offset = torch.stack([module(tokens.new_zeros(64)) for module in specialist], -2)
-    v = torch.stack([module(row) for module, row in zip(specialist, sums.unbind(-2))], -2) + (gates.sum(1)[:, :, None] - 1) * offset  # [B, 2, 384]
-    return v, scores, gates
+    v_2 = torch.stack([module(row) for module, row in zip(specialist, sums.unbind(-2))], -2)
+    return v_2 + (gates.sum(1)[:, :, None] - 1) * offset, scores, gates
 
 
 class Agreement(nn.Module):
     def __init__(self):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(384, 64).uniform_(-0.125, 0.125))
-        self.positions = Positions(-2, rank=2)
 
     def forward(self, x, specialist):
         key_turned = self.weight.transpose(-2, -1)  # [64, 384]
         key_least = (F.linear(x, F.linear(key_turned, key_turned)) * x).sum(-1).clamp(min=1e-16)  # [B, 64]
         key_inverse = 1.0 / key_least.sqrt()  # [B, 64]
-        even = (0.0 * self.positions(x)).softmax(-1)  # [B, 64]
+        even = torch.arange(
+            x.shape[-2], dtype=torch.promote_types(x.dtype, torch.float32), device=x.device
+        ).expand(*x.shape[:-2], -1)
+        even = (0.0 * even).softmax(-1)  # [B, 64]
         sums = torch.einsum("za,zaD->zD", even, x)
         offset = torch.stack([module(x.new_zeros(64)) for module in specialist], -2)
-        v = torch.stack([module(sums) for module in specialist], -2) + (even.sum(1)[:, None, None] - 1) * offset  # [B, 2, 384]
-        v, scores = agreement_round(v, key_turned, x, key_inverse, specialist)
+        v = torch.stack([module(sums) for module in specialist], -2)
+        v_2 = v + (even.sum(1)[:, None, None] - 1) * offset  # [B, 2, 384]
+        v_2, scores = agreement_round(v_2, key_turned, x, key_inverse, specialist)
         for _ in range(3):
-            v, scores, gates = agreement_round_2(v, key_turned, x, key_inverse, scores, specialist)
-        return gates, v
+            v_2, scores, gates = agreement_round_2(v_2, key_turned, x, key_inverse, scores, specialist)
+        return gates, v_2
 
 
 class Smn(nn.Module):
@@ -162,13 +128,14 @@ class Smn(nn.Module):
         nn.init.uniform_(shared.modulated_linear.weight, -0.125, 0.125)
         nn.init.zeros_(shared.modulated_linear.bias)
         nn.init.uniform_(shared.modulated_linear.code_weight, -0.051031036307982884, 0.051031036307982884)
-        self.specialist = Sharing([Specialist(shared) for _ in range(2)], shared)
+        self.specialist = nn.ModuleList([Specialist(shared) for _ in range(2)])
+        self.specialist.shared = shared
         self.agree = Agreement()
         self.logits = nn.ModuleDict({"linear": nn.Linear(384, 10)})
 
     def forward(self, image, label=None):
         """The output, and the losses by name where targets are given."""
-        gates, v = self.agree(self.glimpses(image), self.specialist)
+        gates, v = self.agree(self.glimpses(image), self.specialist[:2])
         logits = self.logits.linear(v.mean(-2))  # [B, 10]
         if label is None:
             return logits
