@@ -65,6 +65,9 @@ class Pool(nn.Module):
     def __len__(self) -> int:
         return self.size
 
+    def __getitem__(self, index: int) -> nn.Module:
+        return self.expert(range(self.size)[index])
+
     def expert(self, index: int) -> nn.Module:
         """One module; it takes [..., message] to [..., result]."""
         expert = self._modules[str(index)]

@@ -15,19 +15,21 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.report import compile_report
 from modgraph.backends.torch import Model
+from modgraph.backends.torch.construct import Namespace
 from modgraph.nn import Contract
 from modgraph.passes import images
 from tests.nn.by_router import messages_of, randomised
 
 
-def calls_of(model: Model, name: str) -> list[torch.Size]:
-    """The shapes that a module is called with, from here on."""
+def calls_of(module: Namespace, kind: str) -> list[torch.Size]:
+    """The shapes that the ops of a kind are called with in a module, from here on."""
     found: list[torch.Size] = []
 
-    def seen(module: Any, inputs: Any) -> None:
+    def seen(op: Any, inputs: Any) -> None:
         found.append(inputs[0].shape)
 
-    model.get_submodule(name).register_forward_pre_hook(seen)
+    (op,) = (each for each in module.functions if type(each).__name__ == kind)
+    op.register_forward_pre_hook(seen)
     return found
 
 
@@ -36,7 +38,7 @@ def test_what_is_made_of_learned_arrays_is_made_for_one_example_and_given_to_eac
       constant c: float[2] = [1, 2] u = a -> unit y = (u, b) -> contract z = y * c -> exp s = (y, y) -> concat
       output y output z output s w = x * (c -> sum(axis=-1)) output w"""
     model = modgraph.loads(f"model m() {{ {body} }}").build()
-    calls = calls_of(model, "u.unit")
+    calls = calls_of(model, "Unit")
     found = model(torch.ones(7, 5))
     assert calls == [torch.Size((1, 3, 4))]
     expected = F.normalize(model.get_parameter("a"), dim=-1) @ model.get_parameter("b").T
@@ -64,7 +66,7 @@ def test_messages_of_routes_that_send_one_value_are_computed_once() -> None:
     program = modgraph.loads(SHARED)
     model, reference = program.build().double(), program.build(lowering="message_passing").double()
     reference.load_state_dict(model.state_dict())
-    calls = calls_of(model, "p.0.tanh")
+    calls = calls_of(model.p[0], "Tanh")
     batch = {"x": torch.randn(2, 5, 3, dtype=torch.float64), "other": torch.randn(2, 5, 3, dtype=torch.float64)}
     batch["time_length"] = torch.tensor([5, 2])
     found = [model.compute(batch).outputs for model in (model, reference)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from torch import nn
 
+from modgraph.backends.torch.shown import show
 from modgraph.declare import Signature
 from modgraph.declare.errors import BrokenModule, failure
 from modgraph.diagnostics import ModgraphError
@@ -39,16 +41,35 @@ def construct(signature: Signature) -> Any:
 class Namespace(nn.Module):
     """A name with modules and arrays below it, so that state dicts have hierarchical names.
 
-    A name that torch uses for an attribute of its own, such as `type`, gets another attribute, `type_`. Subclasses set
-    their own attributes before they register anything here.
+    `namespace[key]` is what it has below it by name. A name that torch uses for an attribute of its own, such as
+    `type`, gets another attribute, `type_`. Subclasses set their own attributes before they register anything here.
+    `functions` are modules without weights that it calls, and that follow it into training.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.renamed: dict[str, str] = {}  # attributes by name, where the two differ
+        self.functions: list[nn.Module] = []
 
-    def put(self, path: str, module: Any) -> Any:
-        """Register a module below this one, or an array that is learnt, under a dotted path."""
+    def train(self, mode: bool = True) -> Self:
+        """As for any module."""
+        for function in self.functions:
+            function.train(mode)
+        return super().train(mode)
+
+    def __getitem__(self, name: int | str) -> Any:
+        """What it has directly below a name, or a round by its key."""
+        return getattr(self, attribute(self, str(name)))
+
+    def __iter__(self) -> Iterator[nn.Module]:
+        return iter(self.children())
+
+    def __repr__(self) -> str:
+        return show(self, Namespace)
+
+    def put(self, path: str, module: Any, homes: Mapping[str, Namespace] | None = None, above: str = "") -> Any:
+        """Register a module below this one, or an array that is learnt, under a dotted path; `homes` are namespaces for
+        paths on the way. Those of `above` begin with this."""
         first, _, rest = path.partition(".")
         name = self._attribute_for(first)
         if not rest and isinstance(module, Parameter):
@@ -56,9 +77,32 @@ class Namespace(nn.Module):
         if not rest:
             self._modules[name] = module
             return module
-        inner = self._modules.setdefault(name, Namespace())
+        above += first
+        if name not in self._modules:
+            self._modules[name] = (homes or {}).get(above) or Namespace()
+        inner = self._modules[name]
         assert isinstance(inner, Namespace), f"{path} lies below a module"
-        return inner.put(rest, module)
+        return inner.put(rest, module, homes, f"{above}.")
+
+    def is_free(self, path: str) -> bool:
+        """Whether nothing is registered under a dotted path, and something can be."""
+        first, _, rest = path.partition(".")
+        inner = child(self, first)
+        if inner is None or not rest:
+            return inner is None and attribute(self, first) not in self._parameters
+        return isinstance(inner, Namespace) and inner.is_free(rest)
+
+    def sort(self, ranks: Mapping[str, int], above: str = "") -> None:
+        """Put all below this namespace in the order of the ranks of their paths, which begin with `above`."""
+        names = {each: name for name, each in self.renamed.items()}
+        for kept in (self._modules, self._parameters):
+            places = {each: f"{above}{names.get(each, each)}" for each in kept}
+            order = sorted(kept, key=lambda each: ranks.get(places[each], len(ranks)))
+            for each in order:
+                kept[each] = kept.pop(each)  # type: ignore[assignment]
+                inner = kept[each]
+                if isinstance(inner, Namespace):
+                    inner.sort(ranks, f"{places[each]}.")
 
     def lookup(self, path: str) -> Any:
         """The module or tensor under a dotted path of names."""

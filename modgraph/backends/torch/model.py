@@ -16,11 +16,11 @@ from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses
 from modgraph.backends.torch.memory import refuse_large_weights
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
-from modgraph.backends.torch.plan import Plan, needed
-from modgraph.backends.torch.run import Step, Values
+from modgraph.backends.torch.plan import Steps, needed
+from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
 from modgraph.backends.torch.whole_graph import eager, untraced, whole_graph
-from modgraph.ir import Graph, Part, Result, free_draws, padding_of, told, weights_of
+from modgraph.ir import Graph, Result, free_draws, padding_of, told, weights_of
 from modgraph.passes import apply_passes, training_passes
 
 
@@ -65,10 +65,8 @@ class Model(Namespace):
         self._groups = {"outputs": computed.outputs, "losses": computed.losses, "routing": computed.records()}
         self._padded = _padded_inputs(graph)
         self._labels = labels_of_losses(graph)
-        self.steps: list[Step] = []
-        nodes = Nodes(self)
-        nodes.register(graph, computed)
-        self.steps.extend(nodes.steps(Part(computed)))
+        self.steps: Steps = ()
+        self.steps = Nodes(self).steps(computed, graph)
         outputs = tuple(computed.outputs.values())
         for ends, given in ((outputs, self._inputs), ((*outputs, *computed.losses.values()), self._targets)):
             self.prepare(ends)
@@ -111,7 +109,7 @@ class Model(Namespace):
         for training, plans in self._plans.items():
             if wanted not in plans:
                 plan = needed(self.steps, wanted, training)
-                plans[wanted] = plan, tuple(sorted(plan.reads))
+                plans[wanted] = plan, tuple(result.node for result in plan.arguments)
 
     # ------------------------------------------------------------ states
 
@@ -184,7 +182,8 @@ class Model(Namespace):
         for name in reads:
             if name not in values:
                 raise TypeError(self._batch_types.describe_missing(name))
-        return plan.run(values)
+        told = {name: values[name] for name in self._told if name in values}
+        return plan.run([values[name] for name in reads], Context(told))
 
     @eager
     def _by_name(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -198,16 +197,16 @@ class Model(Namespace):
             given[name] = value
         return given
 
-    def _values(self, given: dict[str, Tensor]) -> Values:
+    def _values(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
         """Values of inputs and targets; lengths that are not given are those of full examples."""
         known = (self._inputs, self._targets, self._told)
-        values: Values = {name: (ids(each),) for name, each in given.items() if any(name in names for names in known)}
+        values = {name: ids(each) for name, each in given.items() if any(name in names for names in known)}
         for name, type_ in self._inputs.items():
             if name in values:
                 continue
             if type_.dtype != "length":
                 raise TypeError(f'{self.graph.name} needs the input "{name}": {type_}')
-            values[name] = (self._full_length(name, type_.of, given),)
+            values[name] = self._full_length(name, type_.of, given)
         return values | self._refilled(given) if self.training else values
 
     def _full_length(self, name: str, axis: str, given: dict[str, Tensor]) -> Tensor:
@@ -218,13 +217,12 @@ class Model(Namespace):
                 return torch.full(x.shape[:1], x.shape[1 + at], device=x.device)
         raise TypeError(f'{self.graph.name} needs the input "{name}"')
 
-    def _refilled(self, given: dict[str, Tensor]) -> Values:
+    def _refilled(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
         """The inputs that have padding, as they are to be learnt from."""
-        found: Values = {}
+        found: dict[str, Tensor] = {}
         for name, axis, length in self._padded:
             if length in given:
-                (x,) = found.get(name, (given[name],))
-                found[name] = (refilled(x, axis, given[length]),)
+                found[name] = refilled(found.get(name, given[name]), axis, given[length])
         return found
 
 

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Any
 
+from torch import nn
+
 from modgraph.backends.torch.construct import Namespace, construct, expert_module, resolve, shared_parts
+from modgraph.backends.torch.definition import Readers, content_of, nodes_in, ranks_of, readers_in, values_of
+from modgraph.backends.torch.instance import Instance, class_of
+from modgraph.backends.torch.plan import CallSteps, Steps
 from modgraph.backends.torch.pool import CompiledPool, Expert
 from modgraph.backends.torch.route import CompiledRoute
-from modgraph.backends.torch.run import Step, plan
 from modgraph.backends.torch.scan import CompiledScan
-from modgraph.ir import Graph, OpNode, Part, PoolNode, RouteNode, ScanNode, alike
+from modgraph.backends.torch.steps import Step, steps_of
+from modgraph.ir import Graph, Node, OpNode, Part, PoolNode, RouteNode, ScanNode
+from modgraph.ir.tree import Body, body_of
 from modgraph.nn import Parameter
+
+Compute = Callable[..., Any]
 
 
 class Nodes:
@@ -23,6 +32,23 @@ class Nodes:
         self.model = model
         self.shared = shared
         self.made: dict[str, Any] = {}
+        self.bodies: dict[str, Body] = {}  # those of scans by name, and the model's own
+        self.homes: dict[str, Namespace] = {}  # by node, the innermost call that it stands in
+        self.instances: dict[str, Instance] = {}  # by the path of their weights
+        self.classes: dict[Any, type[Instance]] = {}  # by the content of definitions
+
+    def steps(self, graph: Graph, author: Graph) -> Steps:
+        """The steps of a model's graph; those of each call belong to an instance. All that has weights in the author's
+        graph is registered, in its order, whatever became of the nodes."""
+        self.bodies[""] = body_of(graph)
+        self._open(graph, self.bodies[""], self.model)
+        self.register(author, graph)
+        steps = self._steps(Part(graph), self.bodies[""], graph.outputs.values())
+        for path, instance in self.instances.items():
+            if self.model.is_free(path):  # nothing in it has weights
+                self.model.put(path, instance, self.instances)
+        self.model.sort(ranks_of(author))
+        return steps
 
     def register(self, graph: Graph, computed: Graph) -> None:
         """Register what has weights in the order of the author's graph, each as it is computed."""
@@ -38,13 +64,9 @@ class Nodes:
                 case ScanNode(), ScanNode() as scan:
                     self.register(node.region.graph, scan.region.graph)
 
-    def steps(self, part: Part) -> list[Step]:
-        """The steps of a graph in order."""
-        return plan(part.graph, self.computes(part), alike(part.graph))
-
-    def computes(self, part: Part) -> dict[str, Callable[..., Any]]:
+    def computes(self, part: Part) -> dict[str, Compute]:
         """What computes each node."""
-        graph, computes = part.graph, dict[str, Callable[..., Any]]()
+        graph, computes = part.graph, dict[str, Compute]()
         for node in graph:
             match node:
                 case OpNode():
@@ -57,17 +79,69 @@ class Nodes:
                     computes[node.name] = self._scan(graph, node)
         return computes
 
-    def _op(self, graph: Graph, node: OpNode) -> Callable[..., Any]:
+    # ------------------------------------------------------------ calls
+
+    def _open(self, graph: Graph, body: Body, home: Namespace) -> None:
+        """Make the instances of the calls in a body, and in the scans in it."""
+        for item in body.items:
+            if isinstance(item, Body):
+                self._open(graph, item, self._instance(graph, item))
+            elif isinstance(item, Node):
+                self.homes[item.name] = home
+            if isinstance(item, ScanNode):
+                self.bodies[item.name] = body_of(item.region.graph, item.within)
+                self._open(item.region.graph, self.bodies[item.name], home)
+
+    def _instance(self, graph: Graph, body: Body) -> Instance:
+        call = body.call
+        assert call is not None
+        if call.weights not in self.instances:
+            content = content_of(body, graph)
+            if content not in self.classes:
+                self.classes[content] = class_of(call.definition, len(self.classes))
+            self.instances[call.weights] = self.classes[content](call)
+        return self.instances[call.weights]
+
+    def _steps(self, part: Part, body: Body, ends: Any) -> Steps:
+        """The steps of a graph, in its bodies."""
+        graph = part.graph
+        steps = {step.node: step for step in steps_of(graph, self.computes(part))}
+        return self._steps_in(body, graph, steps, readers_in(graph, ends))
+
+    def _steps_in(self, body: Body, graph: Graph, steps: dict[str, Step], readers: Readers) -> list[Step | CallSteps]:
+        found: list[Step | CallSteps] = []
+        for item in body.items:
+            if isinstance(item, Node) and item.name in steps:
+                found.append(steps[item.name])
+            elif isinstance(item, Body) and item.call is not None:
+                names = dict.fromkeys(node.name for node in nodes_in(item) if node.name in steps)
+                instance = self.instances[item.call.weights]
+                inner = self._steps_in(item, graph, steps, readers)
+                call = CallSteps(instance, inner, tuple(names), values_of(names.keys(), graph, readers))
+                instance.steps = instance.steps or call
+                found.append(call)
+        return found
+
+    # ------------------------------------------------------------ nodes
+
+    def _op(self, graph: Graph, node: OpNode) -> Compute:
         """What computes an op: one thing for all uses of its weights; without any each use has its own."""
-        signature = graph.signature(node)
-        shared = node.op.all_weights() or node.owner not in self.made
-        make = partial(expert_module, graph, node, self.shared)
-        made = self._once(node.owner if shared else node.name, make)
-        return made.like(len(signature.operands[0].shape)) if isinstance(made, Parameter) else made
+        if node.owner in self.made:
+            made = self.made[node.owner]
+        else:
+            made = self._keep(node, node.owner, expert_module(graph, node, self.shared))
+        return made.like(len(graph.signature(node).operands[0].shape)) if isinstance(made, Parameter) else made
+
+    def _keep(self, node: Node, name: str, made: Any) -> Any:
+        """Register what has weights under a name; else it only follows the call that the node stands in."""
+        if isinstance(made, Parameter) or has_tensors(made):
+            return self._once(name, lambda: made)
+        self.homes.get(node.name, self.model).functions.append(made)
+        return made
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         if name not in self.made:
-            self.made[name] = self.model.put(name, make())
+            self.made[name] = self.model.put(name, make(), self.instances)
         return self.made[name]
 
     def _pool(self, node: PoolNode) -> CompiledPool:
@@ -97,12 +171,20 @@ class Nodes:
         )
 
     def _router(self, graph: Graph, node: RouteNode) -> Any:
-        return self._once(graph.router_of(node).name, partial(construct, graph.signature(node)))
+        name = graph.router_of(node).name
+        return self.made.get(name) or self._keep(node, name, construct(graph.signature(node)))
 
     def _scan(self, graph: Graph, node: ScanNode) -> CompiledScan:
-        return CompiledScan(node, self.steps(Part(node.region.graph, node)), list(graph.inputs(node.name)), self.model)
+        region = Part(node.region.graph, node)
+        steps = self._steps(region, self.bodies[node.name], node.region.results)
+        return CompiledScan(node, steps, list(graph.inputs(node.name)), self.model)
 
 
-def _computes(shared: Namespace | None, expert: Expert) -> dict[str, Callable[..., Any]]:
+def has_tensors(module: nn.Module) -> bool:
+    """Whether a module has weights, or any other tensor of its own."""
+    return any(True for _ in chain(module.parameters(), module.buffers()))
+
+
+def _computes(shared: Namespace | None, expert: Expert) -> dict[str, Compute]:
     """What computes each node of a pool's module."""
     return Nodes(expert, shared).computes(Part(expert.region.graph))

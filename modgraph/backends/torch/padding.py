@@ -9,9 +9,6 @@ import torch
 from torch import Tensor
 
 from modgraph.ir import Result
-from modgraph.nn import valid_along
-
-Values = dict[str, tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -25,18 +22,6 @@ class Padding:
         """No node is called as a mask is, since no name has a space."""
         name = f"real {', '.join(f'{axis} {length}' for axis, length in self.lengths.items())}"
         object.__setattr__(self, "name", name)
-
-    def mask(self, x: Tensor, values: Values) -> Tensor | None:
-        """Which places are real, as a mask that broadcasts against x; None where all are. Values of as many axes have
-        it in common, and it is kept among the values."""
-        if not self.lengths:
-            return None
-        name = f"{self.name} of {x.dim()}"
-        if name not in values:
-            found = valid_along(x, {axis: values[each.node][each.index] for axis, each in self.lengths.items()})
-            assert found is not None
-            values[name] = (found,)
-        return values[name][0]
 
 
 def refilled(x: Tensor, axis: int, length: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from modgraph.backends.torch.construct import Namespace
-from modgraph.backends.torch.plan import Plan, needed
-from modgraph.backends.torch.run import plan
-from modgraph.ir import Graph, OpNode, PoolNode, Region, RouteNode, alike
+from modgraph.backends.torch.plan import needed
+from modgraph.backends.torch.run import Plan
+from modgraph.backends.torch.shown import show
+from modgraph.backends.torch.steps import steps_of
+from modgraph.ir import Graph, OpNode, PoolNode, Region, RouteNode
 from modgraph.nn import Gathered, Pool
 from modgraph.nn.grouped import SortedRows, Together, together
 from modgraph.nn.pool import taken_by_index
@@ -28,16 +29,16 @@ class Expert(Namespace):
         self.rank = len(region.argument_types[0].shape)
         self.routes = bool(region.graph.of_kind(RouteNode))
         self.computes: Mapping[str, Callable[..., Any]] = {}
-        self.plan = Plan([], ())
+        self.plan = Plan((), (), ())
         self.computes = compile(self)
-        self.plan = needed(plan(region.graph, self.computes, alike(region.graph)), region.results)
+        self.plan = needed(steps_of(region.graph, self.computes), region.results, arguments=region.arguments)
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., message] gives [..., result]. Routes take one axis of examples, [B, message]."""
         lead = x.shape[: x.dim() - self.rank]
         if not self.routes or len(lead) == 1:
-            return run_region(self.region, self.plan, x)
-        y = run_region(self.region, self.plan, x.reshape(-1, *x.shape[len(lead) :]))
+            return run_one(self.plan, x)
+        y = run_one(self.plan, x.reshape(-1, *x.shape[len(lead) :]))
         return y.reshape(*lead, *y.shape[1:])
 
 
@@ -52,9 +53,12 @@ class CompiledPool(Pool):
         self.together = _by_rows(self.region, self.columns) if shared is not None and self.columns else None
         self.of_one = _by_index(self.region, self.columns)
 
+    def __repr__(self) -> str:
+        return show(self, Namespace)
+
     def rows(self, x: Tensor) -> Tensor:
         """Module j on row j of x [..., M, message]: [..., M, result]."""
-        return super().rows(x) if self.together is None else run_region(self.region, self.together, x)
+        return super().rows(x) if self.together is None else run_one(self.together, x)
 
     def all(self, x: Tensor) -> Tensor:
         """Every module on x [..., message]: [..., M, result]."""
@@ -65,8 +69,7 @@ class CompiledPool(Pool):
         taken = {name: taken_by_index(column) for name, column in self.columns.items()}
 
         def chosen(module_E: Tensor, x: Tensor) -> Tensor:
-            steps = [replace(step, compute=partial(taken[step.node], module_E)) for step in self.of_one.steps]
-            return run_region(self.region, replace(self.of_one, steps=steps), x)
+            return run_one(self.of_one.with_computes(lambda node: partial(taken[node], module_E)), x)
 
         return Gathered(self, chosen)
 
@@ -78,17 +81,14 @@ class CompiledPool(Pool):
 
         def all_rows(rows: SortedRows, x: Tensor) -> Tensor:
             computes = {name: partial(each, rows) for name, each in found.items() if each is not None}
-            steps = [replace(step, compute=computes[step.node]) for step in self.of_one.steps]
-            return run_region(self.region, replace(self.of_one, steps=steps), x)
+            return run_one(self.of_one.with_computes(computes.__getitem__), x)
 
         return all_rows
 
 
-def run_region(region: Region, plan: Plan, x: Tensor) -> Tensor:
+def run_one(plan: Plan, x: Tensor) -> Tensor:
     """The result of a module's region for its argument."""
-    (argument,) = region.arguments
-    (result,) = plan.run({argument: (x,)})
-    return result
+    return plan.run((x,))[0]
 
 
 def _columns(region: Graph, experts: list[Expert]) -> dict[str, list[Any]]:
@@ -103,12 +103,15 @@ def _by_rows(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:
     for op in region.of_kind(OpNode):
         ranks = len(region.signature(op).operands[0].shape), len(op.types[0].shape)
         computes[op.name] = partial(rows_of, columns[op.name], *ranks)
-    return needed(plan(region, computes), of.results)
+    return needed(steps_of(region, computes, alone=False), of.results, arguments=of.arguments)
 
 
 def _by_index(of: Region, columns: dict[str, list[nn.Module]]) -> Plan:
     """The steps of a region, without what computes them for modules that are taken by index."""
-    return needed(plan(of.graph, dict.fromkeys(columns, _unlike)) if columns else [], of.results)
+    if not columns:
+        return Plan((), (), ())
+    steps = steps_of(of.graph, dict.fromkeys(columns, _unlike), alone=False)
+    return needed(steps, of.results, arguments=of.arguments)
 
 
 def _unlike(*values: Tensor) -> Tensor:

@@ -1,149 +1,98 @@
-"""Runs a graph: each node's module on the values of its sources, as far as the wanted results need."""
+"""Runs plans: what computes each node, on values that have numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
 
-from modgraph.backends.torch.padding import Padding
 from modgraph.backends.torch.route import CompiledRoute
-from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode, free_draws, is_free_draw, told
+from modgraph.ir import Result
+from modgraph.nn import valid_along
 from modgraph.nn.labels import both
-from modgraph.nn.parameter import for_each
-from modgraph.ops import Op
-from modgraph.ops.padding import MaskPadding
-from modgraph.ops.shape import Flatten, Rename
 
-Values = dict[str, tuple[Tensor, ...]]
-ACTIVE = "active examples"  # the name of the mask [B] of examples that reach a step of a scan; no node has such a name
+Values = list[Any]  # tensors, and None for lengths that are not given
+
+
+@dataclass(eq=False)
+class Context:
+    """What the bodies of one call of a model have in common.
+
+    `told` has forced choices of draws by name. `active` says which examples [B] reach a step of a scan. `masks` and
+    what routes have in `common` are kept by the first that needs them.
+    """
+
+    told: Mapping[str, Tensor] = field(default_factory=dict)
+    active: Tensor | None = None
+    masks: dict[tuple[str, int], Tensor] = field(default_factory=dict)
+    common: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Step:
-    """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
+class Mask:
+    """The padding of one operand [B, ...]: its axes, counted from 1, and the numbers of the values that tell their
+    lengths; masks of one name and as many axes are the same."""
 
-    `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
-    others is kept under this name by the first of them that runs. `told` is under what name the values may hold what a
-    draw is to take, `told_inside` of the draws within a scan. `takes_active` says that it leaves out examples that have
-    ended before a step of a scan. What computes nothing is the `same` as its operand; `evaluated` is the one of
-    several that it is outside training. `alone` says that it takes its operands and no more.
-    """
+    name: str
+    lengths: tuple[tuple[int, int], ...]
 
-    node: str
-    operands: tuple[Result, ...]
-    compute: Callable[..., Any]
-    padding: tuple[Padding, ...] = ()
+    def of(self, x: Tensor, values: Values, context: Context) -> Tensor | None:
+        """Which places are real, as a mask that broadcasts against x; None where all are."""
+        name = (self.name, x.dim())
+        if name not in context.masks:
+            found = valid_along(x, {axis: values[at] for axis, at in self.lengths})
+            if found is None:
+                return None
+            context.masks[name] = found
+        return context.masks[name]
+
+
+@dataclass(frozen=True)
+class Takes:
+    """What an action takes beside its operands: `masks` of these, `each` or that of the first alone; the `length` of a
+    scan; what it has in `common` with others, by name; what a draw is `told`, or those within a scan; which examples
+    are `active`."""
+
+    masks: tuple[Mask, ...] = ()
     each: bool = False
-    length: Result | None = None
+    length: int | None = None
     common: str = ""
     told: str = ""
     told_inside: tuple[str, ...] = ()
-    takes_active: bool = False
-    same: tuple[Result, ...] = ()
-    evaluated: tuple[Result, ...] = ()
-    alone: bool = False
+    active: bool = False
 
-    def run(self, values: Values) -> None:
-        operands = [values[source.node][source.index] for source in self.operands]
-        result = self.compute(*operands) if self.alone else self.compute(*operands, **self.given(operands, values))
-        values[self.node] = result if isinstance(result, tuple) else (result,)
-
-    @property
-    def takes_more(self) -> bool:
-        """Whether it takes more than its operands."""
-        asks = (self.padding, self.length is not None, self.common, self.told, self.told_inside, self.takes_active)
-        return any(map(bool, asks))
-
-    def given(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
-        """What it takes beside its operands."""
-        given = {**self.masks(operands, values), **self.said(values)}
+    def given(self, compute: Any, operands: Sequence[Tensor], values: Values, context: Context) -> dict[str, Any]:
+        """The arguments by name."""
+        found = self._masks(operands, values, context) | self._told(context.told)
         if self.common:
-            if self.common not in values:
-                assert isinstance(self.compute, CompiledRoute)
-                values[self.common] = (self.compute.common(*operands, **given),)
-            given["common"] = values[self.common][0]
-        return given
+            if self.common not in context.common:
+                context.common[self.common] = compute.common(*operands, **found)
+            found["common"] = context.common[self.common]
+        return found
 
-    def masks(self, operands: Sequence[Tensor], values: Values) -> dict[str, Any]:
-        """The arguments that say what is padding: masks of what is real, or of a scan the length."""
+    def _masks(self, operands: Sequence[Tensor], values: Values, context: Context) -> dict[str, Any]:
         if self.length is not None:
-            return {"length": values[self.length.node][self.length.index]}
-        active = values[ACTIVE][0] if self.takes_active and ACTIVE in values else None
-        if not self.padding and active is None:
+            return {"length": values[self.length]}
+        active = context.active if self.active else None
+        if not self.masks and active is None:
             return {}
-        padding = self.padding or (Padding({}),) * len(operands)
-        masks = tuple(each.mask(x, values) for each, x in zip(padding, operands, strict=False))
+        masks = tuple(
+            mask.of(x, values, context) if mask.lengths else None
+            for mask, x in zip(self.masks or (Mask("", ()),) * len(operands), operands, strict=False)
+        )
         if active is not None:
             masks = tuple(both(mask, _expand_mask(active, x)) for mask, x in zip(masks, operands, strict=True))
         return {"real": masks if self.each else masks[0]}
 
-    def said(self, values: Values) -> dict[str, Any]:
-        """The argument that says what is taken, where the values hold it: of a draw, or by name of a scan's."""
-        if self.told in values:
-            return {"told": values[self.told][0]}
-        inside = {name: values[name][0] for name in self.told_inside if name in values}
+    def _told(self, told: Mapping[str, Tensor]) -> dict[str, Any]:
+        if not told:
+            return {}
+        if self.told in told:
+            return {"told": told[self.told]}
+        inside = {name: told[name] for name in self.told_inside if name in told}
         return {"told": inside} if inside else {}
-
-    @property
-    def lengths(self) -> list[Result]:
-        """The results that tell it of padding."""
-        found = [length for each in self.padding for length in each.lengths.values()]
-        return list(dict.fromkeys([*found, *filter(None, [self.length])]))
-
-
-@dataclass(frozen=True)
-class Once:
-    """What computes a value that is the same for every example: for one, and then for as many as its first operand,
-    whose values have `rank` axes, is there for. Behind the results come those for one alone."""
-
-    compute: Callable[..., Any]
-    rank: int
-
-    def __call__(self, like: Tensor, *operands: Tensor) -> tuple[Tensor, ...]:
-        found = self.compute(*operands)
-        each = [for_each(x, like, self.rank) for x in (found if isinstance(found, tuple) else (found,))]
-        return (*(all_ for all_, _ in each), *(one for _, one in each))
-
-
-def plan(graph: Graph, computes: Mapping[str, Callable[..., Any]], once: Set[str] = frozenset()) -> list[Step]:
-    """The steps of a graph in order; of values that are the same for every example, some are computed `once`."""
-    nodes = [node for node in graph if isinstance(node, OpNode | RouteNode | ScanNode)]
-    return [_step(graph, node, computes[node.name], once) for node in nodes]
-
-
-def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[..., Any], once: Set[str]) -> Step:
-    operands, lengths = _operands(graph, node, once), graph.lengths(node.name)
-    if isinstance(node, ScanNode):
-        inside = tuple(told(draw.name) for draw in free_draws(node.region.graph))
-        length = next(iter(lengths.values()), None)
-        return Step(node.name, operands, compute, length=length, told_inside=inside)
-    if isinstance(node, OpNode) and node.name in once:
-        return _step_once(graph, node, compute, operands)
-    step = Step(
-        node.name,
-        operands,
-        compute,
-        common=compute.common_name(operands[0]) if isinstance(compute, CompiledRoute) else "",
-        told=told(node.name) if is_free_draw(node, graph) else "",
-        evaluated=_evaluated(graph, node, operands),
-    )
-    if isinstance(node, OpNode) and node.op.over_batch:
-        step = replace(step, takes_active=True, each=node.op.masks_each)
-    if not lengths:
-        return replace(step, same=operands if isinstance(node, OpNode) and _changes_no_number(node.op) else ())
-    each = graph.signature(node).declaration.masks_each
-    return replace(step, padding=_padding(graph, node, lengths), each=each)
-
-
-def _step_once(graph: Graph, node: OpNode, compute: Callable[..., Any], operands: tuple[Result, ...]) -> Step:
-    """That of a value which is the same for every example, and so has no padding."""
-    if node.op.is_array:
-        return Step(node.name, operands, compute)
-    first = next(iter(graph.inputs(node.name).values()))
-    return Step(node.name, (first, *operands), Once(compute, len(graph.type_of(first).shape)))
 
 
 def _expand_mask(active: Tensor, x: Tensor) -> Tensor:
@@ -151,43 +100,58 @@ def _expand_mask(active: Tensor, x: Tensor) -> Tensor:
     return active.reshape(-1, *[1] * (x.dim() - 1))
 
 
-def _changes_no_number(op: Op) -> bool:
-    """Whether the result of an op is its operand, where that has no padding."""
-    return isinstance(op, Rename | MaskPadding) or (isinstance(op, Flatten) and op.axes == 1)
+@dataclass(frozen=True, eq=False)
+class Action:
+    """Computes a node from the values of these numbers; `results` are those of its results that others read. A call
+    runs its `inner` plan."""
+
+    node: str
+    compute: Callable[..., Any]
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    takes: Takes | None = None
+    inner: Plan | None = None
+
+    def run(self, values: Values, context: Context) -> Any:
+        operands = [values[at] for at in self.operands]
+        if self.inner is not None:
+            return self.compute(*operands, plan=self.inner, context=context)
+        if self.takes is None:
+            return self.compute(*operands)
+        return self.compute(*operands, **self.takes.given(self.compute, operands, values, context))
+
+    def begun(self) -> Action:
+        """The same, to be run many times with the same weights."""
+        if self.inner is not None:
+            return replace(self, inner=self.inner.begun())
+        return replace(self, compute=self.compute.begun()) if isinstance(self.compute, CompiledRoute) else self
 
 
-def _evaluated(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, ...]) -> tuple[Result, ...]:
-    """The operand that an op is outside training, where it has others, which are then not computed."""
-    if not isinstance(node, OpNode) or not node.op.outside_training or len(operands) == 1:
-        return ()
-    return (operands[list(graph.inputs(node.name)).index(node.op.outside_training)],)
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What computes some results of a body from its arguments. The arguments are the first values; each action appends
+    those of its results that are read."""
 
+    arguments: tuple[Result, ...]
+    actions: tuple[Action, ...]
+    results: tuple[int, ...]
 
-def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
-    """What flows into a node: of what is the same for every example that for one alone, where this is enough."""
-    found = tuple(graph.inputs(node.name).values())
-    if not isinstance(node, OpNode) or node.op.is_array:  # an array's operand tells how many examples there are
-        return found
-    if node.name in once or (node.op.broadcasts and _has_examples(graph, found, once)):
-        return tuple(
-            Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
-        )
-    return found
+    def run(self, arguments: Sequence[Tensor], context: Context | None = None) -> list[Tensor]:
+        """The results; arguments that are left out are lengths of full examples."""
+        context = Context() if context is None else context
+        values: Values = [*arguments, *[None] * (len(self.arguments) - len(arguments))]
+        for action in self.actions:
+            found = action.run(values, context)
+            if isinstance(found, tuple):
+                values += [found[at] for at in action.results]
+            else:
+                values.append(found)
+        return [values[at] for at in self.results]
 
+    def begun(self) -> Plan:
+        """The same, to be run many times with the same weights: what depends on these alone is made once."""
+        return replace(self, actions=tuple(action.begun() for action in self.actions))
 
-def _has_examples(graph: Graph, values: Iterable[Result], once: Set[str]) -> bool:
-    """Whether any of the values differs between examples."""
-    return any(each.node not in once and graph.type_of(each).per == "example" for each in values)
-
-
-def _padding(graph: Graph, node: OpNode | RouteNode, lengths: Mapping[str, Result]) -> tuple[Padding, ...]:
-    """That of each operand, its axes counted behind that of the batch."""
-    operands = graph.signature(node).padding()
-    return tuple(Padding({at + 1: lengths[axis] for at, axis in each.items()}) for each in operands)
-
-
-def run(steps: list[Step], values: Values, wanted: Iterable[Result]) -> list[Tensor]:
-    """The wanted results, given the values of the inputs."""
-    for step in steps:
-        step.run(values)
-    return [values[result.node][result.index] for result in wanted]
+    def with_computes(self, compute: Callable[[str], Callable[..., Any]]) -> Plan:
+        """The same, each node computed by something else."""
+        return replace(self, actions=tuple(replace(each, compute=compute(each.node)) for each in self.actions))

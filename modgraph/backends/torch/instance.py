@@ -1,0 +1,78 @@
+"""Modules of what the author wrote: a class for each definition, an instance for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any
+
+from torch import Tensor, nn
+
+from modgraph.backends.torch.construct import Namespace
+from modgraph.backends.torch.plan import CallSteps, needed
+from modgraph.backends.torch.run import Context, Plan
+from modgraph.ir import Call
+
+
+class Instance(Namespace):
+    """One call of a block, a module, the text of a router, or one round of a `repeat`; calls with the same weights are
+    one instance. It holds the modules whose weights are below the path of its own."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__()
+        self.call = call
+        self.steps: CallSteps | None = None
+        self._plans: dict[bool, Plan] = {}
+
+    @property
+    def key(self) -> str:
+        """That of a round."""
+        return str(self.call.key)
+
+    @property
+    def members(self) -> frozenset[str]:
+        """The names in a round that have its key: `h` in `h[i] = …`."""
+        return self.call.members
+
+    def forward(self, *operands: Tensor, plan: Plan | None = None, context: Context | None = None) -> Any:
+        """What a plan asks for, by default what the author's call gives; the operands are the plan's arguments, lengths
+        last, which may be left out where examples are full."""
+        found = (self.plan if plan is None else plan).run(operands, context)
+        return found[0] if len(found) == 1 else tuple(found)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan for what the author's call gives."""
+        assert self.steps is not None, "an instance is called before it is compiled"
+        if self.training not in self._plans:
+            self._plans[self.training] = needed(self.steps.steps, self.steps.values, self.training)
+        return self._plans[self.training]
+
+
+def class_of(definition: str, number: int) -> type[Instance]:
+    """A class for one definition. Its `forward` has code of its own, since `torch.compile` keeps what it has compiled,
+    and counts how often, by code."""
+    name, forward = class_name(definition), Instance.forward
+    code = forward.__code__.replace(co_name=f"{definition}_{number}", co_qualname=f"{name}.forward")
+    own = FunctionType(code, forward.__globals__, "forward", forward.__defaults__)
+    own.__kwdefaults__, own.__doc__, own.__annotations__ = (
+        forward.__kwdefaults__,
+        forward.__doc__,
+        forward.__annotations__,
+    )
+    return type(name, (Instance,), {"forward": own, "__module__": __name__})
+
+
+def class_name(definition: str) -> str:
+    """The name of a definition as one of a class: `task_decoder` is `TaskDecoder`."""
+    return "".join(part[:1].upper() + part[1:] for part in definition.split("_")) or definition
+
+
+def units(model: nn.Module) -> Iterator[Instance]:
+    """The instances of rounds and blocks, none inside another and none of a pool's modules: what is compiled or divided
+    by itself."""
+    for child in model.children():
+        if isinstance(child, Instance) and child.call.kind in ("round", "block"):
+            yield child
+        elif type(child) is Namespace or isinstance(child, Instance):
+            yield from units(child)
