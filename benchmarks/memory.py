@@ -1,10 +1,10 @@
-"""What `cost` tells of the memory of a training step, against what the step takes.
+"""What `cost --memory` measures without numbers, against what a real step takes.
 
     python benchmarks/memory.py [--quick] [--specs smn gmoe] [--batch 8] [--threads 2]
 
 Every spec at its full size, a batch of random examples, two steps of Adam. "kept" are the bytes that autograd keeps
 for the backward pass, each storage once and without weights and batch; "at once" is the most that tensors hold in the
-second step. Each is told without torch, then measured.
+second step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from options import parse_options
 
 import modgraph
 from modgraph.backends.report import SYMBOLIC_LENGTH, random_batch
-from modgraph.inspect.memory import TrainingStep, memory_of
+from modgraph.backends.torch.step_memory import memory_of
+from modgraph.inspect.memory import TrainingStep
 
 sys.path.append(str(Path(__file__).parents[1]))  # the checkout, for its tests
 from tests.measured_memory import MeasuredStep
@@ -34,6 +35,8 @@ SPECS = (
     "modular_networks_images",
     "modular_networks_lm",
     "mt_rmn",
+    "sema",
+    "sema_backbone",
 )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modgraph.diagnostics import Diagnostic, Report, Source
 from modgraph.elaboration import Standalone, read_model
 from modgraph.inspect.cost import Cost, check_lengths, cost_of
-from modgraph.inspect.memory import Memory, TrainingStep, memory_of
+from modgraph.inspect.memory import Memory, TrainingStep
 from modgraph.ir import Graph, heading
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.syntax import read
@@ -51,11 +51,13 @@ class Program:
         return in_notebook(page_of(self.ir.name, [Pane(scene_of(self.ir), self.source)]))
 
     def memory(self, batch: int = 1, optimizer: str = "adam", precision: str = "float32", **lengths: int) -> Memory:
-        """Bytes of a training step, axes of any length as `cost` takes them.
+        """Bytes of a training step, axes of any length as `cost` takes them: measured on tensors without numbers.
 
-        Raises `ModgraphError` for an axis that the model does not have, or a length that does not fit, and `KeyError`
-        for an optimizer or a precision that there is not.
+        Raises `ModgraphError` for an axis that the model does not have, a length that does not fit, or an op that needs
+        numbers, and `KeyError` for an optimizer or a precision that there is not.
         """
+        from modgraph.backends.torch.step_memory import memory_of
+
         check_lengths(self.ir, lengths)
         kind: Any = Optimizer.registry.find(optimizer)
         if kind is None:

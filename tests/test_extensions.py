@@ -129,6 +129,23 @@ def test_a_package_of_the_users_own_brings_ops_and_routers(install: Install) -> 
         modgraph.loads(SPEC.replace("bend(6)", "bend(6, strngth=1)"))
 
 
+def test_the_memory_of_a_step_is_that_of_a_packages_ops_too(install: Install) -> None:
+    """y, sin(y) and y + strength · sin(y) are made; torch keeps x and y of each map, and the messages' count."""
+    install(ops=OPS, nn=NN)
+    text = "model m() { input x: float[64, 32] y = x -> bend(48) -> bend(16) output y }"
+    memory, kept = modgraph.loads(text).memory(batch=8), 4 * 8 * 64
+    assert memory.activations == kept * (48 + 48 + 16), "W x of both, and what the second takes"
+    assert memory.weights == memory.gradients == 4 * (32 * 48 + 48 * 16)
+
+
+def test_what_no_step_without_numbers_can_compute_is_told_with_its_reason(install: Install) -> None:
+    install(ops=OPS, nn=NN.replace("y = x @ self.weight.T", "y = x[x > 0].sum() * x @ self.weight.T"))
+    program = modgraph.loads(SPEC.replace("bend(6)", "linear(6)"))
+    assert program.build()(torch.zeros(2, 5, 4)).shape == (2, 5, 2)
+    with pytest.raises(modgraph.ModgraphError, match=r"MG716[\s\S]*cannot be measured"):
+        program.memory()
+
+
 def test_a_source_holds_the_layers_of_a_package_if_they_need_torch_alone(install: Install) -> None:
     folder = install(ops=OPS, nn=NN)
     model = modgraph.loads(SPEC).build(seed=1)

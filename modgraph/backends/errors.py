@@ -140,6 +140,17 @@ class WeightsBeyondMemory(Diagnostic):
     shape: str
 
 
+class StepIsUnmeasured(Diagnostic):
+    """The memory of a training step is measured on tensors that have shapes and no numbers. An op of a package may need
+    numbers: what it calls is not of torch, or sizes depend on values."""
+
+    code = "MG716"
+    message = "the memory of a training step of {batch} examples cannot be measured: {reason}"
+    help = "leave --memory out: modgraph cost then counts weights and multiply-accumulates alone"
+    batch: int
+    reason: str
+
+
 class NothingToRound(Diagnostic):
     """`--int8` rounds the weights of linear maps to eight bits. Those of routers and convolutions stay as they are."""
 

@@ -1,4 +1,4 @@
-"""Count parameters, multiply-accumulates per example and the memory of a training step, in all and by node."""
+"""Count parameters and multiply-accumulates per example, in all and by node, and measure a training step's memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
 from modgraph.inspect.cost import axes_of_any_length, check_lengths, cost_of
 from modgraph.inspect.cost_text import Heading, count_lines, fits_line, memory_lines
-from modgraph.inspect.memory import TrainingStep, largest_batch, memory_of
+from modgraph.inspect.memory import Memory, TrainingStep
 from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.opened import Kind, Opened, opened
 from modgraph.training.sections import Train, default_train, read_parameters, read_train
@@ -83,6 +83,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--all", action="store_true", help="every node, equal repetitions too")
     add_lengths(parser)
+    parser.add_argument(
+        "--memory", action="store_true", help="what a training step holds in memory; so do these three:"
+    )
     parser.add_argument("--batch", metavar="N", help="examples of a training step (as the recipe says, or 1)")
     parser.add_argument("--fits", metavar="SIZE", help="how large a batch may be that fits, as in 24GB or 80GiB")
     parser.add_argument("--optimizer", metavar="NAME", help="what moves the weights (as the recipe says, or adam)")
@@ -92,22 +95,49 @@ def run(options: argparse.Namespace) -> int:
     found, asked = opened(options.spec, overrides(options)), read_lengths(options.length)
     warn(found)
     check_lengths(found.graph, asked)
-    training = _training(found, options)
     lengths = dict.fromkeys(axes_of_any_length(found.graph), 1) | asked
     cost = cost_of(found.graph, lengths)
-    memory, size = memory_of(found.graph, training.step(training.batch), lengths), _size(options.fits)
-    batch = None if size is None else largest_batch(found.graph, training.step, lengths, size)
+    measured = _measured(found, options, lengths)
     if options.json:
-        fits = {} if batch is None else {"fits": {"bytes": size, "batch": batch}}
-        print(json.dumps({**cost.as_json(), "lengths": lengths, "memory": {**memory.as_json(), **fits}}, indent=2))
+        memory = {} if measured is None else {"memory": measured.as_json()}
+        print(json.dumps({**cost.as_json(), "lengths": lengths, **memory}, indent=2))
         return 0
     heading = Heading(found.graph.name, _origin(found), _parameters(found, options), lengths, frozenset(asked))
     counts = count_lines(cost, None if options.all else found.graph)
-    parts = heading.lines(), counts, [""], memory_lines(memory, training.facts())
-    print("\n".join(line for lines in parts for line in lines))
-    if size is not None and batch is not None:
-        print(fits_line(size, batch))
+    memory_ = [] if measured is None else ["", *measured.lines()]
+    print("\n".join([*heading.lines(), *counts, *memory_]))
     return 0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The memory of a step of a training, and where a size was asked for, the largest batch that fits."""
+
+    memory: Memory
+    training: Training
+    size: int | None = None
+    batch: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        fits = {} if self.size is None else {"fits": {"bytes": self.size, "batch": self.batch}}
+        return {**self.memory.as_json(), **fits}
+
+    def lines(self) -> list[str]:
+        fits = [] if self.size is None else [fits_line(self.size, self.batch)]
+        return [*memory_lines(self.memory, self.training.facts()), *fits]
+
+
+def _measured(found: Opened, options: argparse.Namespace, lengths: Mapping[str, int]) -> Measured | None:
+    """What is asked of the memory of a training step, if anything is."""
+    if not options.memory and (options.batch, options.fits, options.optimizer) == (None, None, None):
+        return None
+    training, size = _training(found, options), _size(options.fits)
+    from modgraph.backends.torch.step_memory import largest_batch, memory_of
+
+    memory = memory_of(found.graph, training.step(training.batch), lengths)
+    if size is None:
+        return Measured(memory, training)
+    return Measured(memory, training, size, largest_batch(found.graph, training.step, lengths, size))
 
 
 def _origin(found: Opened) -> str:

@@ -6,7 +6,6 @@ from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, ROLES, Record
 from modgraph.declare.registry import Registered, Registry, load_extensions
 from modgraph.declare.setting import MISSING, Configurable, Setting, setting
 from modgraph.declare.signature import Signature, product, sizes
-from modgraph.declare.use import Use, numbers
 from modgraph.declare.weight import ONES, ZEROS, Initial, Weight, constant, normal, uniform
 from modgraph.declare.words import shown_briefly, shown_value
 
@@ -29,13 +28,11 @@ __all__ = [
     "Setting",
     "Signature",
     "TorchModule",
-    "Use",
     "Weight",
     "axis_setting",
     "constant",
     "load_extensions",
     "normal",
-    "numbers",
     "position_of",
     "product",
     "record_as",

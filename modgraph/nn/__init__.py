@@ -7,7 +7,16 @@ from modgraph.nn.attention import Attention
 from modgraph.nn.batch import BatchMean, BatchVariance, KeepRecent
 from modgraph.nn.capacity import WithinCapacity
 from modgraph.nn.chance import DRAW, Draw, GumbelNoise, NormalNoise
-from modgraph.nn.choice import Above, Chosen, Dispatch, FirstPlaces, MaskedSoftmax, StraightThrough, TopKMask
+from modgraph.nn.choice import (
+    Above,
+    Chosen,
+    ChosenSenders,
+    Dispatch,
+    FirstPlaces,
+    MaskedSoftmax,
+    StraightThrough,
+    TopKMask,
+)
 from modgraph.nn.elementwise import Clamp, Elementwise
 from modgraph.nn.every_module import EveryModule, EveryModuleRoute
 from modgraph.nn.image import AvgPool2d, BatchNorm2d, Conv2d, GroupNorm, MaxPool2d, PatchEmbed, Tokens
@@ -45,6 +54,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchVariance",
     "Chosen",
+    "ChosenSenders",
     "Clamp",
     "ClassToken",
     "Concat",

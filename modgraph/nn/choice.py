@@ -135,3 +135,7 @@ class Chosen(nn.Module):
         if not self.shows:
             return ChosenRecords(gates, scores, choice)
         return ChosenRecords(gates, cleared(scores.detach(), real), (choice != 0).to(choice.dtype))
+
+
+class ChosenSenders(Chosen):
+    """The same where each module chooses k of the tokens."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import TorchModule, Use, setting
+from modgraph.declare import TorchModule, setting
 from modgraph.ops.compared import LessEqual
 from modgraph.ops.op import Op
-from modgraph.tape import Value
 
 
 class ReLU(Op):
@@ -15,7 +14,6 @@ class ReLU(Op):
     example = "input x: float[5, 6] y = x -> relu output y"
     module = TorchModule("torch.nn.ReLU")
     keeps_zeros = True
-    keeps = "result"
 
     def zero_where(self) -> tuple[int, Op] | None:
         return 0, LessEqual(right=0.0)
@@ -76,7 +74,6 @@ class Tanh(Op):
     example = "input x: float[5, 6] y = x -> tanh output y"
     module = TorchModule("torch.nn.Tanh")
     keeps_zeros = True
-    keeps = "result"
 
 
 class Sigmoid(Op):
@@ -85,7 +82,6 @@ class Sigmoid(Op):
     name = "sigmoid"
     example = "input x: float[5, 6] y = x -> sigmoid output y"
     module = TorchModule("torch.nn.Sigmoid")
-    keeps = "result"
 
 
 class Identity(Op):
@@ -97,6 +93,3 @@ class Identity(Op):
     module = TorchModule("torch.nn.Identity")
     keeps_zeros = True
     affine = True
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.view(x),)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from modgraph.declare import Signature, Use
+from modgraph.declare import Signature
 from modgraph.declare.words import shown_count
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, union_bound
-from modgraph.tape import Tape, Value
 from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
 
 
@@ -90,12 +89,6 @@ class Pairwise(Op):
         axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
         return Signature(self, found, axes, (type_,))
 
-    def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
-        (count,) = use.results
-        if len(operands) == 1:
-            return (self.with_constant(use.tape, count, *operands),)
-        return (self.of_two(use.tape, count, *operands),)
-
     def propagate_all(self, op: Op, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         """Another op and its bound for two choices, for a result that is zero where both values are."""
         if len(known) < 2 or not all(known):
@@ -103,11 +96,3 @@ class Pairwise(Op):
         shape = signature.results[0].shape
         of_one_shape = all(type_.shape == shape for type_ in signature.operands)
         return op, union_bound(known) if of_one_shape else ANYWHERE
-
-    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
-        """A value and a constant, on the tape."""
-        return tape.function(x, "nothing")
-
-    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
-        """Two values, on the tape."""
-        return tape.add(count, left, right)

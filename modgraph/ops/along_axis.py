@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.declare import Signature, TorchModule, Use, axis_setting, position_of
+from modgraph.declare import Signature, TorchModule, axis_setting, position_of
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, drop_axis, move_bound
-from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Misfit, TensorType
 
 
@@ -28,16 +27,7 @@ class AlongAxis(Op):
         return x
 
 
-class _Normalisation(AlongAxis):
-    """Grows with what it is of, along its axis."""
-
-    keeps = "result"
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.cleared(use.tape.function(use.cleared(x), self.keeps)),)
-
-
-class Softmax(_Normalisation):
+class Softmax(AlongAxis):
     """exp(x) / Σ exp(x) along an axis; zero in padding."""
 
     name = "softmax"
@@ -46,7 +36,7 @@ class Softmax(_Normalisation):
     module = TorchModule("modgraph.nn.Softmax", "position")
 
 
-class LogSoftmax(_Normalisation):
+class LogSoftmax(AlongAxis):
     """x − log Σ exp(x) along an axis; zero in padding."""
 
     name = "log_softmax"
@@ -68,10 +58,6 @@ class Unit(AlongAxis):
         results = super().infer(axes, found)
         axes.bound["along"] = found[0].shape[axes.bound["position"]]
         return results
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        x = use.cleared(x)
-        return (use.tape.unit(x, x.count / max(1, use.axis("along"))),)
 
 
 class Reduction(AlongAxis):
@@ -99,9 +85,6 @@ class Reduction(AlongAxis):
         at = len(x.shape) + position
         return x.with_shape((*x.shape[:at], *x.shape[at + 1 :]))
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.make(use.result, use.cleared(x), passes=True),)
-
 
 class Mean(Reduction):
     """The mean over an axis; of nothing, zero."""
@@ -111,10 +94,6 @@ class Mean(Reduction):
     example = "input x: float[5, 6] y = x -> mean output y"
     module = TorchModule("modgraph.nn.Mean", "position")
     affine = True
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        (total,) = super().on_tape(use, x)
-        return (use.tape.make(total.count, total, keeps_more=use.mask() and INDEX),)
 
 
 class Sum(Reduction):
@@ -141,11 +120,6 @@ class Max(Reduction):
             raise Misfit("it takes one value, along an axis", f"the {self.name} of two: (a, b) -> {of_two}")
         return super().bind(*found, **known)
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        x = use.cleared(x)
-        largest = use.tape.make(use.result, x, keeps=[x], keeps_result=True)
-        return (use.tape.cleared(largest, use.rows) if use.mask() else largest,)
-
 
 class Min(Max):
     """The least value along an axis; of nothing, zero."""
@@ -169,8 +143,3 @@ class Last(Reduction):
 
     def _bound(self, bound: Bound, signature: Signature) -> Bound:
         return move_bound(bound, drop_axis(signature.axes["position"]))
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        if use.mask():
-            return (use.tape.make(use.result, x, keeps_more=use.rows * (INDEX + FLAG)),)
-        return (use.tape.view(x, use.result, passes=False),)

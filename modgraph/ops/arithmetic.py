@@ -6,7 +6,6 @@ from modgraph.declare import Signature, TorchModule, setting
 from modgraph.ops.alignment import Pairwise
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, Bounds
-from modgraph.tape import Tape, Value
 
 ARITHMETIC_MODULE = TorchModule(
     "modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", left="left", right="right"
@@ -69,9 +68,6 @@ class Multiply(Arithmetic):
     def zero_with(self) -> tuple[int, ...]:
         return (0, 1)
 
-    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
-        return tape.times(count, left, right)
-
 
 class Divide(Arithmetic):
     """Quotient of two values, element by element."""
@@ -81,16 +77,8 @@ class Divide(Arithmetic):
     example = "input x: float[5] y = 1 / x output y"
     module = ARITHMETIC_MODULE
 
-    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
-        if self.left is None:
-            return tape.function(x, "nothing")
-        return tape.function(tape.function(x, "result"), "nothing")
-
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if self.left is None else ()
-
-    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
-        return tape.quotient(count, left, right)
 
 
 class Power(Arithmetic):
@@ -103,12 +91,6 @@ class Power(Arithmetic):
 
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if self.right is not None and self.right > 0 else ()
-
-    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
-        return tape.function(x, "operand" if self.left is None else "result")
-
-    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
-        return tape.make(count, left, right, keeps=[left, right], keeps_result=True)
 
 
 ARITHMETIC = {op.symbol: op for op in (Add, Subtract, Multiply, Divide, Power)}

@@ -6,9 +6,8 @@ from dataclasses import replace
 from math import prod
 from typing import Any, Self
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, Weight, setting
+from modgraph.declare import Operand, Signature, TorchModule, Weight, setting
 from modgraph.ops.op import Op
-from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each
 
 SIZES = "the lengths of its axes"
@@ -72,9 +71,6 @@ class Constant(Array):
             raise Misfit(reason, "give a number for each place, or one for all")
         return super().bind(*found, **known)
 
-    def on_tape(self, use: Use, like: Value) -> tuple[Value, ...]:
-        return (use.tape.drawn(prod(self.sizes)),)
-
 
 class State(Array):
     """An array that no gradient moves: `state bias: float[expert] = zeros`, and `next bias = …` says what it is after a
@@ -91,9 +87,6 @@ class State(Array):
 
     def result(self, shape: Shape) -> TensorType:
         return TensorType("float", shape, per="batch")
-
-    def on_tape(self, use: Use, like: Value) -> tuple[Value, ...]:
-        return (use.tape.view(use.weights["value"], use.result),)
 
 
 class NextState(Op):
@@ -117,6 +110,3 @@ class NextState(Op):
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         return (found[0],)
-
-    def on_tape(self, use: Use, state: Value, value: Value) -> tuple[Value, ...]:
-        return (use.tape.view(value),)

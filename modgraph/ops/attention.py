@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Use, Weight, normal, setting, tokens, uniform
-from modgraph.ops.normalisation import rms_normalised
+from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Weight, normal, setting, tokens, uniform
 from modgraph.ops.op import Op
-from modgraph.tape import INDEX, Value
 from modgraph.types import Axes, Misfit, TensorType, derived
 
 MEMORY_HELP = "what tokens attend to has the axes number, width; their outer axes are those of the tokens"
@@ -125,63 +123,3 @@ class Attention(Op):
     def macs(self, N: int, M: int, D: int, E: int) -> int:
         joined = self.joined(D)
         return 2 * N * D * joined + 2 * M * E * self.kv_joined(D) + 2 * N * M * joined
-
-    def on_tape(self, use: Use, x: Value, memory: Value | None = None, mask: Value | None = None) -> tuple[Value, ...]:
-        tape, weights, crosses = use.tape, use.weights, memory is not None
-        x = use.cleared(x)
-        q, k, v = self._mapped(use, x, x if memory is None else use.cleared(memory, 1), crosses)
-        if self.qk_norm:
-            head = use.axis("head")
-            q = rms_normalised(tape, q, q.count / head, weights["q_norm.weight"])
-            k = rms_normalised(tape, k, k.count / head, weights["k_norm.weight"])
-        if self.rotary is not None:
-            q, k = self._turned(use, q, "N"), self._turned(use, k, "M" if crosses else "")
-        seen = self._seen(use, mask)
-        y = self._mixed(use, q, k, v, seen)
-        y = tape.cleared(y, seen / use.axis("M"))
-        bias = [weights["out.bias"]] if self.out_bias else []
-        return (tape.product(x.count, y, weights["out.weight"], *bias),)
-
-    def _mapped(self, use: Use, x: Value, memory: Value, crosses: bool) -> tuple[Value, ...]:
-        """Queries, keys and values."""
-        tape = use.tape
-        of = {
-            name: [each for path, each in use.weights.items() if path.startswith(f"{name}.")]
-            for name in ("qkv", *"qkv")
-        }
-        q = use.lead * use.axis("N") * use.axis("joined")
-        kv = use.lead * use.axis("M") * use.axis("kv_joined")
-        if not self.fused:
-            return tape.product(q, x, *of["q"]), tape.product(kv, memory, *of["k"]), tape.product(kv, memory, *of["v"])
-        if not crosses:
-            return tape.parts(tape.product(3 * q, x, *of["qkv"]), q, q, q)
-        return tape.product(q, x, *of["qkv"]), *tape.parts(tape.product(2 * kv, memory, *of["qkv"]), kv, kv)
-
-    def _turned(self, use: Use, x: Value, along: str) -> Value:
-        """Turned by places along an axis: their cosines and sines are kept, where another value's are not taken."""
-        table = use.axis(along) * use.axis("head") * use.tape.width if along else 0
-        return use.tape.copy(use.tape.make(x.count, x, keeps_more=table))
-
-    def _seen(self, use: Use, mask: Value | None) -> float:
-        """How many truth values tell which tokens are seen, 0 where none are needed."""
-        each = mask is not None or any(use.masks)
-        if not each and not (self.causal and self.relative):
-            return 0
-        of_pairs = self.causal or (mask is not None and mask.count > use.lead * use.axis("M"))
-        examples = use.lead if each else 1
-        return examples * float(use.axis("N") * use.axis("M") if of_pairs else use.axis("M"))
-
-    def _mixed(self, use: Use, q: Value, k: Value, v: Value, seen: float) -> Value:
-        """Values by shares: a fused kernel keeps one number for each token and head, but cannot learn what is added."""
-        tape, lead, width = use.tape, use.lead, use.tape.width
-        N, M, joined = use.axis("N"), use.axis("M"), use.axis("joined")
-        if self.relative is None:
-            more = lead * N * self.heads + seen
-            return tape.make(q.count, q, k, v, keeps=[q, k, v], keeps_result=True, keeps_more=more * width)
-        q, k, v = tape.copy(q), *(tape.copy(each, count=lead * M * joined) for each in (k, v))
-        scores = [tape.product(lead * self.heads * N * M, q, k)]
-        if self.relative is not None:
-            bias = tape.make(self.heads * N * M, use.weights["relative.weight"], keeps_more=N * M * INDEX)
-            scores.append(tape.cleared(bias, seen))
-        shares = tape.function(tape.add(scores[0].count, *scores), "result")
-        return tape.copy(tape.product(q.count, shares, v))

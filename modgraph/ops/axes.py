@@ -5,11 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
+from modgraph.declare import Operand, Signature, TorchModule, axis_setting, position_of, setting
 from modgraph.ops.op import Op
 from modgraph.ops.shape import named_axis
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, move_bound
-from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, once_each, shown
 
 PLACE = "its place in the result, counted from the last; the first if not given"
@@ -60,11 +59,6 @@ class Transpose(_OfAxes):
         (bound,), order = known, signature.axes["order"]
         return None if bound is None else (self, move_bound(bound, lambda place: order.index(place) - len(order)))
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        order: list[int] = [*use.axis("order")]
-        turned = order[-2:] == [-1, -2] and order[:-2] == sorted(order[:-2])  # a matrix, which products take as it is
-        return (use.tape.view(x),) if turned else use.tape.parts(x, x.count, strided=True)
-
 
 class Merge(_OfAxes):
     """Make one axis of neighbouring ones, its places in their order: `merge("expert", "slot", into="row")`.
@@ -100,9 +94,6 @@ class Merge(_OfAxes):
         sizes = (axis.size or 1 for axis in signature.operands[0].shape[len(signature.operands[0].shape) + first :])
         others = prod(size for at, size in enumerate(sizes, start=first) if at <= last and at != bound.place)
         return self, Bound(last, None if bound.k is None else bound.k * others)
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.view(x),)
 
 
 class Unmerge(Op):
@@ -141,9 +132,6 @@ class Unmerge(Op):
         (bound,), position, new = known, signature.axes["position"], len(self.sizes) - 1
         return None if bound is None else (self, move_bound(bound, lambda place: place - new * (place < position)))
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.view(x),)
-
 
 class NewAxis(Op):
     """Repeat a value along a new axis: `new_axis(3, axis="sender")`, or along that of a pool's modules,
@@ -165,9 +153,6 @@ class NewAxis(Op):
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return _repeated(self, signature, known)
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.view(x, use.result, passes=False),)
 
 
 class Expand(Op):
@@ -200,9 +185,6 @@ class Expand(Op):
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return _repeated(self, signature, known)
-
-    def on_tape(self, use: Use, x: Value, like: Value) -> tuple[Value, ...]:
-        return (use.tape.view(x, use.result, passes=False),)
 
 
 def _repeated(op: Op, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:

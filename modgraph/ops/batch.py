@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, TorchModule, Use, position_of, setting
+from modgraph.declare import Operand, TorchModule, position_of, setting
 from modgraph.ops.op import Op
-from modgraph.tape import Value
 from modgraph.types import Axes, Misfit, TensorType
 
 AXES = "axes that are gone over too, by name or counted from the last; by default that of the tokens of [..., N, D]"
@@ -53,9 +52,6 @@ class BatchMean(_OverBatch):
     example = "input x: float[5, 6] y = x -> batch_mean loss mean(y ** 2, axis=-1) output x"
     module = TorchModule("modgraph.nn.BatchMean", "positions")
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.make(use.result, use.cleared(x), passes=True),)
-
 
 class BatchVariance(_OverBatch):
     """The mean squared distance from the mean, over all examples of a batch and along axes as `batch_mean` goes."""
@@ -64,12 +60,6 @@ class BatchVariance(_OverBatch):
     synonyms = ("variance_over_batch", "batch_var")
     example = "input x: float[5, 6] y = x -> batch_variance(-2) loss mean(y, axis=-1) output x"
     module = TorchModule("modgraph.nn.BatchVariance", "positions")
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        x = use.cleared(x)
-        mean = use.tape.make(use.result, x, passes=True)
-        off = use.cleared(use.tape.add(x.count, x, mean))
-        return (use.tape.make(use.result, use.tape.function(off), passes=True),)
 
 
 class KeepRecent(Op):
@@ -96,7 +86,3 @@ class KeepRecent(Op):
         if x.per == "batch":
             raise Misfit("it appends a value of each example, and this is one over the batch", "", 1)
         return (record,)
-
-    def on_tape(self, use: Use, record: Value, x: Value) -> tuple[Value, ...]:
-        appended = use.tape.make(record.count + x.count, record, x, learns=False)
-        return (use.tape.view(appended, use.result),)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
+from modgraph.declare import Operand, Signature, TorchModule, axis_setting, position_of, setting
 from modgraph.ops.choice import TopK
 from modgraph.ops.op import Op, check_one_kind
 from modgraph.ops.zeros import Bound
-from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, shapes_meet, shown
 
 
@@ -53,10 +52,6 @@ class NormalNoise(Op):
     def without_chance(self) -> Op:
         return NormalNoise(deviation=0.0)
 
-    def on_tape(self, use: Use, x: Value, *deviation: Value) -> tuple[Value, ...]:
-        drawn = use.tape.drawn(x.count)
-        return tuple(use.tape.times(x.count, drawn, each) for each in deviation) or (drawn,)
-
 
 class GumbelNoise(Op):
     """In training independent standard Gumbel numbers of a value's shape, otherwise zero.
@@ -73,9 +68,6 @@ class GumbelNoise(Op):
 
     def without_chance(self) -> Op:
         return NormalNoise(deviation=0.0)
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.drawn(x.count),)
 
 
 class Draw(Op):
@@ -94,7 +86,6 @@ class Draw(Op):
     operands = (Operand("x", "..."), Operand("told", "..."))
     module = TorchModule("modgraph.nn.Draw", "position")
     masks_each = True
-    keeps = "nothing"
     draws = True
 
     axis: int | str = axis_setting(-1)
@@ -123,6 +114,3 @@ class Draw(Op):
 
     def without_chance(self) -> Op:
         return TopK(k=1, axis=self.axis)
-
-    def on_tape(self, use: Use, x: Value, *told: Value) -> tuple[Value, ...]:
-        return (use.tape.drawn(use.result),)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, setting
+from modgraph.declare import Operand, Signature, TorchModule, axis_setting, position_of, setting
 from modgraph.ops.along_axis import AlongAxis
 from modgraph.ops.axes import axis_called
 from modgraph.ops.op import Op, check_one_kind
 from modgraph.ops.zeros import Bound
-from modgraph.tape import Value
 from modgraph.types import Axes, Misfit, TensorType, once_each
 
 
@@ -23,7 +22,6 @@ class TopK(Op):
     example = "input x: float[5, 6] y = x -> top_k(2) output y"
     module = TorchModule("modgraph.nn.TopKMask", "position", "k")
     masks = "position"
-    keeps = "nothing"
 
     k: int = setting(1, min=1, doc="how many are chosen")
     axis: int | str = axis_setting(-1)
@@ -38,9 +36,6 @@ class TopK(Op):
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], self.k)
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.drawn(use.result),)
 
 
 class MaskedSoftmax(AlongAxis):
@@ -62,11 +57,6 @@ class MaskedSoftmax(AlongAxis):
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
 
-    def on_tape(self, use: Use, x: Value, choice: Value) -> tuple[Value, ...]:
-        tape = use.tape
-        x = tape.make(x.count, use.cleared(x), keeps_more=x.count)
-        return (tape.make(x.count, tape.function(x, "result"), keeps_more=x.count),)
-
 
 class WithinCapacity(Op):
     """In training, of the tokens that chose a module no more than it has room for; outside training, the whole choice.
@@ -87,7 +77,6 @@ class WithinCapacity(Op):
     masks_each = True
     over_batch = True
     outside_training = "choice"
-    keeps = "nothing"
     narrows = "choice"
 
     share: float = setting(min=0, doc="of an even share of the tokens, how much a module takes for each of k choices")
@@ -107,9 +96,6 @@ class WithinCapacity(Op):
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
 
-    def on_tape(self, use: Use, scores: Value, choice: Value) -> tuple[Value, ...]:
-        return (use.tape.drawn(choice.count),)
-
 
 class Above(Op):
     """One where a value is larger than a threshold, zero elsewhere and in padding; without gradient.
@@ -122,7 +108,6 @@ class Above(Op):
     example = "input x: float[5, 6] y = x -> above(0.5) output y"
     module = TorchModule("modgraph.nn.Above", "threshold")
     masks = "..."
-    keeps = "nothing"
 
     threshold: float = setting(0.0, doc="what is not chosen any more")
     axis: int | str = axis_setting(-1)
@@ -133,9 +118,6 @@ class Above(Op):
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"])
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.drawn(use.result),)
 
 
 class FirstPlaces(Op):
@@ -163,9 +145,6 @@ class FirstPlaces(Op):
     def chosen(self, signature: Signature) -> Bound:
         return Bound(-1, 1)
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.drawn(use.result),)
-
 
 class Dispatch(Op):
     """A slot for each thing that was chosen along an axis, in their order: slot i takes the i-th of them.
@@ -180,7 +159,6 @@ class Dispatch(Op):
     example = 'input x: float[5] y = x -> top_k(2) -> dispatch(2, into="slot") output y'
     module = TorchModule("modgraph.nn.Dispatch", "position", "slots")
     masks = "position"
-    keeps = "nothing"
 
     slots: int = setting(min=1, doc="how many slots there are")
     axis: int | str = axis_setting(-1)
@@ -195,9 +173,6 @@ class Dispatch(Op):
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], 1)
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.drawn(use.result),)
 
 
 class StraightThrough(Op):
@@ -222,6 +197,3 @@ class StraightThrough(Op):
 
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
-
-    def on_tape(self, use: Use, soft: Value, hard: Value) -> tuple[Value, ...]:
-        return (use.tape.add(use.result, soft),)

@@ -6,12 +6,11 @@ import operator
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, setting
+from modgraph.declare import Operand, Signature, TorchModule, setting
 from modgraph.declare.words import shown_count
 from modgraph.ops.alignment import Pairwise, aligned
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChosenRanks
-from modgraph.tape import FLAG, Tape, Value
 from modgraph.types import Axes, Misfit, TensorType
 
 MOST_RANKS = 2**12  # that are counted one by one
@@ -44,12 +43,6 @@ class Minimum(_Compared):
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return self.propagate_all(Maximum(right=None), signature, known)
-
-    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
-        return tape.function(x)
-
-    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
-        return tape.make(count, left, right, keeps=[left, right])
 
 
 class Maximum(Minimum):
@@ -84,12 +77,6 @@ class Comparison(_Compared):
         counted = MOST_RANKS if size is None else min(size, MOST_RANKS)
         held = [type(self).holds(float(rank), self.right) for rank in range(counted)]
         return None if held[-1] and counted != size else ChosenRanks(sum(held), all(held[: sum(held)]))
-
-    def with_constant(self, tape: Tape, count: float, x: Value) -> Value:
-        return tape.make(count, x, learns=False)
-
-    def of_two(self, tape: Tape, count: float, left: Value, right: Value) -> Value:
-        return tape.make(count, left, right, learns=False)
 
 
 class Less(Comparison):
@@ -203,7 +190,3 @@ class Where(Op):
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return (self, ANYWHERE) if len(known) == 3 and any(known[1:]) else None
-
-    def on_tape(self, use: Use, condition: Value, *values: Value) -> tuple[Value, ...]:
-        flags = use.tape.make(condition.count, condition, width=FLAG, learns=False)
-        return (use.tape.make(use.result, *values, keeps=[flags]),)

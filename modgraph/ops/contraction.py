@@ -6,10 +6,9 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, sizes
+from modgraph.declare import Operand, Signature, TorchModule, axis_setting, position_of, sizes
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds
-from modgraph.tape import Value
 from modgraph.types import Axes, Misfit, TensorType, may_meet, met, once_each
 
 
@@ -63,9 +62,6 @@ class Contract(Op):
         over_batch = all(type_.per == "batch" for type_ in found)
         result = TensorType("float", once_each(axes.bound["kept"]), per="batch" if over_batch else "example")
         return Signature(self, found, axes, (result,))
-
-    def on_tape(self, use: Use, left: Value, right: Value) -> tuple[Value, ...]:
-        return (use.tape.product(use.result, use.cleared(left), use.cleared(right, 1)),)
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         terms, result = signature.axes["equation"].replace("...", "").split("->")

@@ -17,7 +17,6 @@ class Exp(Op):
     synonyms = ("exponential",)
     example = "input x: float[5, 6] y = x -> exp output y"
     module = FUNCTION
-    keeps = "result"
 
 
 class Log(Op):
@@ -37,7 +36,6 @@ class Sqrt(Op):
     example = "input x: float[5, 6] y = x ** 2 + 0.1 -> sqrt output y"
     module = FUNCTION
     keeps_zeros = True
-    keeps = "result"
 
 
 class Sin(Op):
@@ -77,7 +75,6 @@ class Sign(Op):
     example = "input x: float[5, 6] y = x -> sign output y"
     module = FUNCTION
     keeps_zeros = True
-    keeps = "nothing"
 
 
 class Erf(Op):

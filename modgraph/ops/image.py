@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, Weight, setting, uniform
+from modgraph.declare import Operand, Signature, TorchModule, Weight, setting, uniform
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds
-from modgraph.tape import INDEX, Value
 from modgraph.types import Axes, Misfit, derived
 
 IMAGE = (Operand("x", "... C H W", help="an image has the axes channels, height, width"),)
@@ -49,9 +48,6 @@ class Conv(Op):
     )
     groups: int = setting(1, min=1, doc="groups of channels that do not mix")
     bias: bool = setting(True, doc="add a learned number per filter")
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.product(use.result, x, *use.weights.values()),)
 
     @derived
     def C_group(self, C: int) -> int:
@@ -112,10 +108,6 @@ class MaxPool(_Window):
     example = "input x: float[4, 8, 6] y = x -> max_pool(3, stride=2) output y"
     module = TorchModule("modgraph.nn.MaxPool2d", "kernel", "step")
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        (count,) = use.results
-        return (use.tape.make(count, x, keeps=[x], keeps_more=count * INDEX),)
-
 
 class AvgPool(_Window):
     """The mean of each window."""
@@ -139,9 +131,6 @@ class Tokens(Op):
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return None if known[0] is None else (self, ANYWHERE)
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.view(x),)
 
     @derived
     def N(self, H: int, W: int) -> int:
@@ -168,9 +157,6 @@ class PatchEmbed(Op):
 
     patch: int = setting(min=1, doc="side of a patch")
     width: int = setting(min=1, doc="width of a token")
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.product(use.result, x, *use.weights.values()),)
 
     @derived
     def N(self, H: int, W: int) -> int:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Use, Weight, setting, uniform
+from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Weight, setting, uniform
 from modgraph.ops.op import Op
-from modgraph.tape import Tape, Value
 from modgraph.types import Axes, Axis, Misfit, derived
 
 __all__ = ["Linear", "ModulatedLinear", "ModulatedMLP"]
@@ -43,9 +42,6 @@ class Linear(Op):
     def check(self, axes: Axes) -> None:
         axes.bound["W"] = Axis(self.width, self.named)
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.product(use.result, x, *use.weights.values()),)
-
     def macs(self, D: int) -> int:
         return D * self.width
 
@@ -79,10 +75,6 @@ class ModulatedLinear(Op):
     @derived
     def code_width(self) -> int:
         return self.code or self.width
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        weight, bias, code_weight, code = use.weights.values()
-        return (modulated(use.tape, use.result, x, code, (weight, bias, code_weight)),)
 
     def macs(self, D: int) -> int:
         return D * self.width
@@ -128,25 +120,9 @@ class ModulatedMLP(Op):
             )
         return (*found, Weight("code", "code_width", uniform("code_width")))
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        *maps, code = use.weights.values()
-        for layer, width in enumerate(self.widths):
-            x = use.tape.function(x, ACTIVATIONS[self.activation]) if layer else x
-            weights = maps[3 * layer], maps[3 * layer + 1], maps[3 * layer + 2]
-            x = modulated(use.tape, use.lead * width, x, code, weights)
-        return (x,)
-
     def macs(self, D: int) -> int:
         widths = (D, *self.widths)
         return sum(before * after for before, after in pairwise(widths))
-
-
-def modulated(tape: Tape, count: float, x: Value, code: Value, weights: tuple[Value, Value, Value]) -> Value:
-    """W (x ⊙ LayerNorm(Wc c)) + b on a tape: the numbers of the result, x, the codes, and W, b, Wc."""
-    weight, bias, code_weight = weights
-    projected = tape.product(bias.count and code_weight.count / max(1, code.count), code, code_weight)
-    gain = tape.function(projected)
-    return tape.product(count, tape.times(x.count, x, gain), weight, bias)
 
 
 class Scale(Op):
@@ -162,6 +138,3 @@ class Scale(Op):
     keeps_zeros = True
     affine = True
     gathers = True
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.times(x.count, x, use.weights["weight"]),)

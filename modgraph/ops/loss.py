@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.declare import Operand, Role, Signature, TorchModule, Use, setting
+from modgraph.declare import Operand, Role, Signature, TorchModule, setting
 from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison
 from modgraph.ops.op import Op, check_one_kind
-from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
 
 MISSING_LABELS = "whether a label may be missing, as a negative one says"
@@ -36,19 +35,6 @@ class _Likelihood(_Objective):
     masks = "..."
 
     likelihood = True
-
-
-def averaged(use: Use, x: Value, mask: float | None = None) -> Value:
-    """The mean over an example's positions, padding left out, or what so many truth values tell."""
-    return (
-        x if x.count == use.rows else use.tape.make(use.rows, use.tape.cleared(x, use.mask() if mask is None else mask))
-    )
-
-
-def _difference(use: Use, prediction: Value, target: Value, missing: bool) -> Value:
-    """What a prediction is off by, without padding and what is missing."""
-    off = use.tape.add(prediction.count, prediction, target)
-    return use.tape.cleared(off, off.count) if missing else use.cleared(off)
 
 
 class CrossEntropy(_Likelihood):
@@ -82,17 +68,6 @@ class CrossEntropy(_Likelihood):
         since="since",
         missing="missing",
     )
-
-    def on_tape(self, use: Use, logits: Value, label: Value) -> tuple[Value, ...]:
-        logits = use.cleared(logits)
-        if self.since:
-            logits = use.tape.make(logits.count, logits)
-        log_p = use.tape.function(logits, "result")
-        picked = use.tape.make(use.lead, log_p, keeps=[log_p], keeps_more=use.lead * INDEX)
-        if self.ignore is None and not self.missing:
-            return (averaged(use, picked),)
-        counted = use.tape.make(use.lead, picked, keeps_more=use.lead * FLAG)
-        return (averaged(use, counted, use.lead),)
 
     class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
     ignore: int | None = setting(None, doc="a label that does not count; it need not be a class")
@@ -132,11 +107,6 @@ class Gaussian(_Likelihood):
     compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
     module = TorchModule("modgraph.nn.Gaussian", "variance", reduce="reduce", missing="missing")
 
-    def on_tape(self, use: Use, prediction: Value, target: Value) -> tuple[Value, ...]:
-        off = _difference(use, prediction, target, self.missing)
-        squares = use.tape.make(use.lead, use.tape.function(off))
-        return (averaged(use, use.tape.function(squares, "nothing"), use.lead if self.missing else None),)
-
     variance: float = setting(min=1e-12, doc="of each number of the target")
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
     missing: bool = setting(False, doc=MISSING_NUMBERS)
@@ -157,10 +127,6 @@ class MSE(_Objective):
     module = TorchModule("modgraph.nn.MSE", missing="missing")
     masks = "..."
 
-    def on_tape(self, use: Use, prediction: Value, target: Value) -> tuple[Value, ...]:
-        off = _difference(use, prediction, target, self.missing)
-        return (averaged(use, use.tape.function(off), off.count if self.missing else None),)
-
     missing: bool = setting(False, doc=MISSING_NUMBERS)
 
 
@@ -175,11 +141,6 @@ class Entropy(_Objective):
     module = TorchModule("modgraph.nn.Entropy")
     masks = "..."
 
-    def on_tape(self, use: Use, logits: Value) -> tuple[Value, ...]:
-        log_p = use.tape.function(use.cleared(logits), "result")
-        products = use.tape.times(log_p.count, use.tape.function(log_p, "result"), log_p)
-        return (averaged(use, use.tape.make(use.lead, products)),)
-
 
 class _Balance(_Objective):
     """CV² of what each module got, summed over routes; their tokens may differ in number."""
@@ -187,10 +148,6 @@ class _Balance(_Objective):
     variadic = True
     masks_each = True
     module = TorchModule("modgraph.nn.Importance", over="over")
-
-    def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
-        (count,) = use.results
-        return (use.tape.make(count, *(use.cleared(each, at) for at, each in enumerate(operands))),)
 
     over: str = setting("batch", choices=("batch", "example"), doc="what is summed before variance and mean")
 

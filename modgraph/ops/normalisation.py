@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from modgraph.declare import ONES, ZEROS, TorchModule, Use, Weight, setting
+from modgraph.declare import ONES, ZEROS, TorchModule, Weight, setting
 from modgraph.ops.image import IMAGE
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
-from modgraph.tape import INDEX, Tape, Value
 from modgraph.types import Axes, Misfit
 
 
@@ -33,9 +32,6 @@ class LayerNorm(Op):
     eps: float = setting(1e-6, min=0, doc="added to the variance")
     learned: bool = setting(True, doc="scale and shift by learned vectors")
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (normalised(use, x, 2 * use.lead),)
-
     def check(self, axes: Axes) -> None:
         refuse_padding(axes, "D")
 
@@ -53,9 +49,6 @@ class RMSNorm(Op):
     grouped = True
 
     eps: float = setting(1e-6, min=0, doc="added to the mean square")
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (rms_normalised(use.tape, x, use.lead, use.weights["weight"]),)
 
 
 class BatchNorm(Op):
@@ -82,10 +75,6 @@ class BatchNorm(Op):
     eps: float = setting(1e-5, min=0, doc="added to the variance")
     momentum: float = setting(0.1, min=0, max=1, doc="share of a batch in the running statistics")
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        found = normalised(use, use.tape.make(x.count, x, keeps_more=use.mask() * INDEX) if use.mask() else x, 0)
-        return (use.tape.make(x.count, found, keeps_more=use.mask() * INDEX) if use.mask() else found,)
-
     def check(self, axes: Axes) -> None:
         refuse_padding(axes, "C", "H", "W")
 
@@ -103,9 +92,6 @@ class GroupNorm(Op):
 
     groups: int = setting(min=1, doc="number of groups")
     eps: float = setting(1e-5, min=0, doc="added to the variance")
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (normalised(use, x, 2 * use.lead * self.groups),)
 
     def check(self, axes: Axes) -> None:
         refuse_padding(axes, "C", "H", "W")
@@ -126,18 +112,3 @@ class Dropout(Op):
     outside_training = "x"
 
     rate: float = setting(0.1, min=0, below=1, doc="probability of zero")
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        drawn = use.tape.drawn(x.count)
-        return (use.tape.times(x.count, x, use.tape.function(drawn)),)
-
-
-def normalised(use: Use, x: Value, statistics: float) -> Value:
-    """What is left of x without its mean and its deviation: both are kept, as so many numbers, and x."""
-    return use.tape.make(x.count, x, *use.weights.values(), keeps=[x], keeps_more=statistics * use.tape.width)
-
-
-def rms_normalised(tape: Tape, x: Value, rows: float, weight: Value) -> Value:
-    """x in so many rows, each divided by its root mean square, times a weight."""
-    root = tape.make(rows, tape.make(rows, x, keeps=[x]), keeps_result=True)
-    return tape.times(x.count, tape.times(x.count, x, root), weight)

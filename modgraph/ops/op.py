@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from modgraph.declare import Declaration, Registry, Role, Signature, Use
+from modgraph.declare import Declaration, Registry, Role, Signature
 from modgraph.ops.comparison import Comparison
 from modgraph.ops.zeros import Bound, Bounds, ChosenRanks, Ranking
-from modgraph.tape import Value
 from modgraph.types import Misfit, TensorType
 
 
@@ -38,7 +37,6 @@ class Op(Declaration):
     `compares` says which operands it compares, of a loss that does, and what is measured of them.
     `over_batch` says that the result for an example depends on other examples of the batch, at least in training.
     `constant_for` says for each operand which setting a number in its place is, where it may be one: `maximum(x, 0)`.
-    `keeps` says what autograd keeps of an op that is a function of its operands and no more.
     `tokenizes` says that it makes tokens of raw data, or completes such tokens before anything reads them.
     `objective` says that it is made to be minimised: a loss statement without a name is called after it.
     """
@@ -63,7 +61,6 @@ class Op(Declaration):
     over_batch: ClassVar[bool] = False
     tokenizes: ClassVar[bool] = False
     objective: ClassVar[bool] = False
-    keeps: ClassVar[Literal["operand", "result", "nothing"]] = "operand"
     constant_for: ClassVar[tuple[str, ...]] = ()
     broadcasts: ClassVar[bool] = False  # an operand that is the same for all examples may stand for one alone
     is_array: ClassVar[bool] = False  # one for all examples: its operand only tells how many there are
@@ -72,16 +69,6 @@ class Op(Declaration):
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
         return 0
-
-    def on_tape(self, use: Use, *operands: Any, **named: Any) -> tuple[Value, ...]:
-        """What it makes of its operands on the tape of a training step, and what of that autograd keeps.
-
-        By default each result is a tensor of its own, made of all operands and weights; `keeps` tells the rest.
-        """
-        kept = operands if self.keeps == "operand" else ()
-        sources = (*operands, *use.weights.values())
-        stays = self.keeps == "result"
-        return tuple(use.tape.make(count, *sources, keeps=kept, keeps_result=stays) for count in use.results)
 
     def without_chance(self) -> Op:
         """What takes its place in inference; it may take fewer of the operands."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Signature, TorchModule, Use, axis_setting, setting
+from modgraph.declare import Signature, TorchModule, axis_setting, setting
 from modgraph.ops.activation import Identity
 from modgraph.ops.along_axis import AlongAxis, Max, Reduction
 from modgraph.ops.arithmetic import Subtract
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Ranking
-from modgraph.tape import FLAG, INDEX, Value
 from modgraph.types import Axes, Misfit, TensorType, floats
 
 
@@ -29,9 +28,6 @@ class CumulativeSum(AlongAxis):
             return None if bound is None else (self, ANYWHERE)
         return self, ANYWHERE if bound.place is None else Bound(bound.place)
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.function(use.cleared(x), "nothing"),)
-
 
 class SortOrder(AlongAxis):
     """For each place its rank along an axis, from 0, without gradient: of equal values the one that stands first is
@@ -47,9 +43,6 @@ class SortOrder(AlongAxis):
 
     def ranked(self, signature: Signature) -> Ranking:
         return Ranking(signature.axes["position"], Identity() if self.descending else Subtract(left=0.0, right=None))
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.make(x.count, x, learns=False),)
 
 
 class KthLargest(Reduction):
@@ -74,12 +67,6 @@ class KthLargest(Reduction):
     def _any(self) -> Op:
         return Max(axis=self.axis)
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        value = use.tape.make(use.result, x, keeps=[x], keeps_more=use.result * INDEX)
-        if not use.mask():
-            return (value,)
-        return (use.tape.make(use.result, value, keeps_more=use.rows * FLAG),)
-
 
 class Positions(AlongAxis):
     """0, 1, 2, … along an axis of a value, which is all that the result has; without gradient."""
@@ -96,6 +83,3 @@ class Positions(AlongAxis):
 
     def ranked(self, signature: Signature) -> Ranking:
         return Ranking(-1)
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.make(use.result, x, learns=False),)

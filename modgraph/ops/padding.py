@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from modgraph.declare import TorchModule, Use
+from modgraph.declare import TorchModule
 from modgraph.ops.op import Op
-from modgraph.tape import Value
 
 
 class MaskPadding(Op):
@@ -17,6 +16,3 @@ class MaskPadding(Op):
     affine = True
     keeps_zeros = True
     narrows = "x"
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.cleared(x) if use.mask() else use.tape.view(x),)

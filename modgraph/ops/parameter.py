@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from modgraph.declare import TorchModule, Use, Weight, normal
+from modgraph.declare import TorchModule, Weight, normal
 from modgraph.ops.array import Array
-from modgraph.tape import Value
 
 
 class Parameter(Array):
@@ -19,6 +18,3 @@ class Parameter(Array):
     weights = (Weight("", "...", normal(0.02)),)
     module = TorchModule("modgraph.nn.Parameter", "rank", "sizes")
     is_array = True
-
-    def on_tape(self, use: Use, like: Value) -> tuple[Value, ...]:
-        return (use.tape.view(use.weights[""], use.result),)

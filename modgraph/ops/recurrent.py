@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, Weight, setting, uniform
+from modgraph.declare import Operand, Signature, TorchModule, Weight, setting, uniform
 from modgraph.ops.op import Op
-from modgraph.tape import FLOAT, INDEX, Value
 from modgraph.types import Axis, derived
 
 STEPS = Operand("x", "... N D", help="a sequence has the axes number of steps, width")
@@ -39,19 +38,6 @@ class Recurrent(Op):
     def macs(self, N: int, D: int) -> int:
         return N * self.rows() * (D + self.hidden)
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        y = self.layer(use, self._turned(use, use.cleared(x)))
-        return (self._turned(use, y),)
-
-    def _turned(self, use: Use, x: Value) -> Value:
-        """A sequence in reverse, up to its last real step."""
-        return use.tape.make(x.count, x, keeps_more=use.mask() * INDEX) if self.reverse else x
-
-    def layer(self, use: Use, x: Value) -> Value:
-        """All states, whose steps torch computes one by one: of each it keeps x and seven vectors."""
-        more = 6 * use.result * use.tape.width
-        return use.tape.make(use.result, x, *use.weights.values(), keeps=[x], keeps_result=True, keeps_more=more)
-
 
 class LSTM(Recurrent):
     """A long short-term memory from step to step: c' = f c + i g, h' = o tanh(c'), each step yielding h'.
@@ -65,17 +51,6 @@ class LSTM(Recurrent):
     module = TorchModule("modgraph.nn.LSTM", "D", "hidden", bias="bias", reverse="reverse")
     gates = 4
 
-    def layer(self, use: Use, x: Value) -> Value:
-        """In 32 bits one kernel, which takes x step by step and has a workspace of its own; without biases it keeps
-        copies of the weights."""
-        width, D = use.tape.width, use.axis("D")
-        if width != FLOAT:
-            return super().layer(use, x)
-        x = use.tape.copy(x)
-        more = width * (3 * use.lead * self.hidden + (0 if self.bias else self.rows() * (D + self.hidden)))
-        more += kernel_memory(use.lead, use.axis("N"), D, self.hidden)
-        return use.tape.make(use.result, x, *use.weights.values(), keeps=[x], keeps_result=True, keeps_more=more)
-
 
 class GRU(Recurrent):
     """A gated recurrent unit from step to step: h' = (1 − z) n + z h, each step yielding h'.
@@ -88,22 +63,3 @@ class GRU(Recurrent):
     example = "input x: float[5, 6] y = x -> gru(3) output y"
     module = TorchModule("modgraph.nn.GRU", "D", "hidden", bias="bias", reverse="reverse")
     gates = 3
-
-
-PAGE = 4096
-
-
-def kernel_memory(examples: float, steps: int, width: int, hidden: int) -> float:
-    """Bytes that oneDNN's LSTM kernel keeps: gates, states, cells and what goes into each step, of two layers where one
-    reads the other, their rows laid out by 64 bytes, each array by pages."""
-    of_step = [examples * steps * row for row in (laid_out(4 * hidden), laid_out(hidden))]
-    before = 2 * examples * (steps + 1)
-    of_states = [before * row for row in (hidden, hidden, *[laid_out(max(width, hidden))] * 3)]
-    return sum(-(-4 * count // PAGE) * PAGE for count in (*of_step, *of_states))
-
-
-def laid_out(numbers: int) -> int:
-    """As how many a row of numbers is laid out: by 16, and not by 256, which would fall into the same places of a
-    cache."""
-    found = -(-numbers // 16) * 16
-    return found if found % 256 else found + 16

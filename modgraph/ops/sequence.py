@@ -8,7 +8,6 @@ from modgraph.declare import (
     Operand,
     Signature,
     TorchModule,
-    Use,
     Weight,
     axis_setting,
     normal,
@@ -18,7 +17,6 @@ from modgraph.declare import (
 )
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, Bounds, drop_axis, move_bound
-from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, derived
 
 TOKENS = (tokens("x"),)
@@ -38,9 +36,6 @@ class Embedding(Op):
 
     width: int = setting(min=1, doc="length of a vector")
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.make(use.result, *use.weights.values(), keeps=[x]),)
-
 
 class ClassToken(Op):
     """Put one learned token in front of the others."""
@@ -53,9 +48,6 @@ class ClassToken(Op):
     weights = (Weight("weight", "D", normal(0.02)),)
     module = TorchModule("modgraph.nn.ClassToken", "D")
     tokenizes = True
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.make(use.result, x, *use.weights.values()),)
 
     @derived
     def one_more(self, N: int) -> int:
@@ -76,9 +68,6 @@ class Position(Op):
     tokenizes = True
 
     length: int | None = setting(None, min=1, doc="how many positions; the number of tokens if not given")
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.add(x.count, x, *use.weights.values()),)
 
     def longest(self, signature: Signature) -> dict[str, int]:
         tokens = signature.axes["N"]
@@ -130,6 +119,3 @@ class Select(Op):
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         (bound,), position = known, signature.axes["position"]
         return None if bound is None or bound.place == position else (self, move_bound(bound, drop_axis(position)))
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.view(x, use.result, passes=False),)

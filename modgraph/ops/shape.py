@@ -7,11 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.declare import Signature, TorchModule, Use, position_of, product, setting
+from modgraph.declare import Signature, TorchModule, position_of, product, setting
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op, check_one_kind
 from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, either_bound, union_bound
-from modgraph.tape import Value
 from modgraph.types import (
     Axes,
     Axis,
@@ -40,9 +39,6 @@ class Flatten(Op):
 
     axes: int | None = setting(None, min=1, doc="how many of the last axes; all if not given")
 
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.view(x),)
-
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return None if known[0] is None else (self, ANYWHERE)
 
@@ -68,9 +64,6 @@ class Concat(Op):
     variadic = True
     module = TorchModule("modgraph.nn.Concat")
     affine = True
-
-    def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
-        return (use.tape.copy(*operands),)
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if not found or any(type_.dtype != "float" for type_ in found):
@@ -118,9 +111,6 @@ class Stack(Op):
 
     axis: str = setting("", axis=True, doc="what the new axis is called")
 
-    def on_tape(self, use: Use, *operands: Value) -> tuple[Value, ...]:
-        return (use.tape.copy(*operands),)
-
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return (self, either_bound(known)) if any(known) else None
 
@@ -142,9 +132,6 @@ class Split(Op):
     affine = True
 
     parts: int | tuple[int, ...] = setting(min=1, doc="number of parts, or the length of each")
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return use.tape.parts(x, *use.results)
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return None if known[0] is None else (self, known[0])
@@ -176,9 +163,6 @@ class Rename(Op):
     module = TorchModule("torch.nn.Identity")
     affine = True
     takes_names = True
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (use.tape.view(x),)
 
     names: tuple[str, ...] = setting(
         (), doc='each axis with its new name, as in rename(expert="sender"); "-2" is the one before the last'

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from modgraph.declare import Operand, Signature, TorchModule, Use
+from modgraph.declare import Operand, Signature, TorchModule
 from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound, Bounds, either_bound
-from modgraph.tape import Value
 from modgraph.types import Axes, Misfit, TensorType
 
 
@@ -20,9 +17,6 @@ class StopGradient(Op):
     module = TorchModule("modgraph.nn.StopGradient")
     keeps_zeros = True
     narrows = "x"
-
-    def on_tape(self, use: Use, x: Value) -> tuple[Value, ...]:
-        return (replace(x, learns=False, is_weight=False),)
 
 
 class TrainingOrInference(Op):
@@ -47,6 +41,3 @@ class TrainingOrInference(Op):
 
     def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
         return (self, either_bound(known)) if any(known) else None
-
-    def on_tape(self, use: Use, training: Value, inference: Value) -> tuple[Value, ...]:
-        return (use.tape.view(training),)

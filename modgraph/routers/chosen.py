@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Record, Role, Signature, TorchModule, Use, product, setting, tokens
+from modgraph.declare import Operand, Record, Role, Signature, TorchModule, product, setting, tokens
 from modgraph.routers.choice_forms import SELECTED, choice_forms
-from modgraph.routers.on_tape import TapedPool, chosen, senders
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, RecordsOf, Router, definition
-from modgraph.tape import FLAG, Value
 from modgraph.types import Axis, Misfit, TensorType, once_each
 
 EVERY_EDGE = "modgraph.nn.message_passing.EveryEdgeMessagePassing"
@@ -59,21 +57,7 @@ class Chosen(Router):
         value = value.with_shape(once_each((*value.shape[:-1], *pool.result.shape)))
         return replace(signature, operands=(tokens, *others), results=(value, *records))
 
-    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
-        tokens, (weights, scores, choice) = use.cleared(tokens), map(use.cleared, others)
-        if self.straight:
-            messages = pool.all(tokens, senders(use))
-            weighted = use.tape.times(messages.count, messages, weights)
-            return (use.tape.make(use.results[0], weighted), weights, scores, choice)[: len(use.results)]
-        gates = use.tape.make(weights.count, weights, keeps_more=weights.count * FLAG)
-        value = chosen(form, use, pool, tokens, gates, senders(use), self.reached(use, pool), self.k)
-        return (value, gates, scores, choice)[: len(use.results)]
-
     def active_modules(self, size: int) -> int:
-        return self.k
-
-    def reached(self, use: Use, pool: TapedPool) -> float:
-        """How many modules a sender reaches."""
         return self.k
 
     def deterministic(self) -> Router:
@@ -102,6 +86,7 @@ class ChosenSenders(Chosen):
         "input x: float[5, 6] pool p[3] = linear(4) s = x -> linear(p) "
         "w = (s -> softmax) * (s -> top_k(2, axis=-2)) y = x -> p by w output y"
     )
+    module = TorchModule("modgraph.nn.ChosenSenders", "k", "straight", "message_rank", "shows")
     chooses_along = "senders"
 
     def active_modules(self, size: int) -> int:
@@ -109,9 +94,6 @@ class ChosenSenders(Chosen):
 
     def active_messages(self, signature: Signature, size: int) -> int:
         return min(self.k, int(self.senders_in(signature))) * size
-
-    def reached(self, use: Use, pool: TapedPool) -> float:
-        return min(1.0, self.k / float(use.axis("N"))) * pool.size
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         return super().lowerings(replace(pool, gathers=False))  # a token may be chosen by every module

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, setting
-from modgraph.routers.on_tape import TapedPool
+from modgraph.declare import Operand, Signature, TorchModule, setting
 from modgraph.routers.router import Lowering, PoolTypes, Router, check_padding
-from modgraph.tape import Value
 from modgraph.types import Axes, Misfit, TensorType, once_each
 
 
@@ -40,9 +38,6 @@ class EveryModule(Router):
         axes.lead = tokens.shape[: split - self.rows]
         shape = once_each((*axes.lead, pool.axis, *pool.result.shape))
         return Signature(self, (tokens,), axes, (pool.result.with_shape(shape),))
-
-    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
-        return (pool.rows(tokens, use.lead) if self.rows else pool.all(tokens, use.lead),)
 
     @property
     def reference_form(self) -> Lowering:

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from modgraph.declare import Declaration, Record, Registry, Role, Signature, Use, record_as
-from modgraph.routers.on_tape import TapedPool
+from modgraph.declare import Declaration, Record, Registry, Role, Signature, record_as
 from modgraph.routers.text import RouterFacts
-from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each, shapes_meet
 
 DEFINITION = "message_passing"  # the form that all others must equal
@@ -159,17 +157,6 @@ class Router(Declaration):
         axis of modules."""
         patterns = (*self.results, *(record.axes for record in self.records))
         return tuple(TensorType("float", once_each(_beside(axes["M"], axes.listed(pattern)))) for pattern in patterns)
-
-    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
-        """The value of a route in one of its forms, and its records, on the tape of a training step.
-
-        By default every module runs on every sender, and all messages and records are kept.
-        """
-        tape, sources = use.tape, (tokens, *others, *use.weights.values())
-        messages = pool.all(tokens, use.lead * self.senders_in(use.signature))
-        value, *records = use.results
-        found = [tape.make(count, *sources, keeps_result=True) for count in records]
-        return (tape.make(value, messages, *found, keeps=[messages]), *found)
 
     def senders_in(self, signature: Signature) -> Any:
         """How many senders a route has, outer axes left out."""

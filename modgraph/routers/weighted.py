@@ -8,10 +8,8 @@ from math import prod
 from string import ascii_lowercase
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, Use, axis_setting, position_of, sizes
-from modgraph.routers.on_tape import TapedPool
+from modgraph.declare import Operand, Signature, TorchModule, axis_setting, position_of, sizes
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, check_padding
-from modgraph.tape import Value
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each, shown
 
 MODULE = "m"  # the letter of the axis of modules; others have those behind it
@@ -121,22 +119,6 @@ class Weighted(Router):
 
     def macs(self, over_: str, summed: Any, message: Any) -> int:
         return 0 if over_ == MODULE else prod(sizes((*summed, *message)))
-
-    def on_tape(self, use: Use, pool: TapedPool, form: str, tokens: Value, *others: Value) -> tuple[Value, ...]:
-        tape, given, weights = use.tape, tokens, use.cleared(others[0], 1)
-        letters, rows = use.signature.axes["letters"], use.signature.axes["rows_"]
-        message = tokens.count / use.lead / (pool.size if rows else 1)
-        if form == "factorised":
-            tokens = use.cleared(tokens)
-            sums = tape.product(use.result / pool.result * message, tokens, weights)
-            each = use.result / pool.result / pool.size
-            values = pool.rows(sums, each) if rows or MODULE in letters.weights else pool.all(sums, each)
-            offset = pool.kept(("offset",), lambda: pool.rows(tape.drawn(pool.size * message), 1))
-            total = tape.make(weights.count / max(1, _length(letters)), weights)
-            return (tape.add(values.count, values, tape.times(values.count, total, offset)),)
-        run = pool.rows if rows else pool.all
-        messages = pool.kept(("messages", given), lambda: run(use.cleared(given), use.lead))
-        return (tape.product(use.result, messages, weights),)
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         reason = "every module runs on every sender, and their results are summed"

@@ -12,7 +12,6 @@ from typing import Any
 
 from modgraph.backends.torch import build
 from modgraph.inspect.cost import cost_of
-from modgraph.inspect.memory import TrainingStep, memory_of
 from modgraph.ir import Graph, UnreadableGraph, from_json, to_json, weights_of
 from modgraph.ir.text.parse import parse_text
 from modgraph.program import loads
@@ -161,7 +160,6 @@ def judge(n: int) -> str:
 def _use(graph: Graph) -> None:
     assert parse_text(str(graph)) == graph
     cost_of(graph)
-    memory_of(graph, TrainingStep(2))
     assert from_json(to_json(graph)).hash() == graph.hash()
     if sum(weight.count for weight in weights_of(graph)) < MOST_NUMBERS:
         build(graph)

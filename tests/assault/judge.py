@@ -34,7 +34,6 @@ def judge(text: str, rng: Random, thorough: bool) -> str:
         return "refused"
     check_messages(program.warnings, text)
     cost_of(program.ir)
-    program.memory(batch=2)
     inferred = apply_passes(program.ir, INFERENCE)
     if thorough:
         check_stored(program.ir)

@@ -43,9 +43,10 @@ def test_lengths_are_told_whether_they_were_given_or_not(capsys: pytest.CaptureF
 
 
 def test_a_training_is_that_of_the_recipe_unless_it_is_given(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, GMOE)
+    assert "memory" not in counted(capsys, GMOE), "no torch is imported for what nobody asks for"
+    text = said(capsys, GMOE, "--memory")
     assert "a batch of 32 (of each domain: give all of them by --batch), adam, float32, as specs/gmoe.yaml says" in text
-    memory = counted(capsys, GMOE)["memory"]
+    memory = counted(capsys, GMOE, "--memory")["memory"]
     assert memory["weights"] == memory["gradients"] == 4 * 33_814_363
     assert memory["optimizer"] == 2 * memory["weights"]
     assert counted(capsys, GMOE, "--optimizer", "sgd")["memory"]["optimizer"] == 0
@@ -54,10 +55,10 @@ def test_a_training_is_that_of_the_recipe_unless_it_is_given(capsys: pytest.Capt
 
 def test_a_run_is_counted_as_it_was_trained(spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     begin(spec, tmp_path / "run", train__epochs=1, hidden=8, train__optimizer__name="sgd", train__precision="float64")
-    text = said(capsys, str(tmp_path / "run"))
+    text = said(capsys, str(tmp_path / "run"), "--memory")
     assert text.startswith(f"digits, from the run {tmp_path / 'run'} with hidden=8\n")
     assert "a batch of 50, sgd, float64" in text
-    assert counted(capsys, str(tmp_path / "run"))["memory"]["weights"] == 8 * (65 * 8 + 9 * 10)
+    assert counted(capsys, str(tmp_path / "run"), "--memory")["memory"]["weights"] == 8 * (65 * 8 + 9 * 10)
 
 
 def test_the_document_shows_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,8 +76,8 @@ def test_the_largest_batch_that_fits_is_told(capsys: pytest.CaptureFixture[str])
 
 
 def test_em_is_told_by_what_it_tries(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "em that tries 1,100 at once" in said(capsys, LM)
-    memory = counted(capsys, LM, "--length", "time=35")["memory"]
+    assert "em that tries 1,100 at once" in said(capsys, LM, "--memory")
+    memory = counted(capsys, LM, "--memory", "--length", "time=35")["memory"]
     assert memory["peak"] > 20 * memory["activations"]
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model, build
+from modgraph.backends.torch.step_memory import LONG, Rehearsal, memory_of
 from modgraph.inspect.cost import axes_of_any_length
-from modgraph.inspect.memory import TrainingStep, last_below, memory_of
-from modgraph.inspect.steps import Writer, taped
-from modgraph.ir import Graph, Node, Part, RouteNode, weights_of
-from modgraph.passes import Lower
-from modgraph.tape import Storage, Tape, Value, moments
+from modgraph.inspect.memory import TrainingStep, last_below
+from modgraph.ir import Graph, Part, RouteNode
 from modgraph.training.engine import Engine
 from modgraph.training.run import started
 from tests.examples import GRU, OP_EXAMPLES, ROUTER_EXAMPLES, ROUTERS_IN_SCAN, SEQUENCE, TRANSFORMER, TWO_SCANS
@@ -38,29 +36,27 @@ def near(told: float, measured: float) -> bool:
     return abs(told - measured) <= max(FIFTH * measured, FEW)
 
 
-class LearningInputs(Writer):
-    """What is given learns too and is kept, so that an op that stands alone shows what it keeps of its operands."""
+class LearningInputs(Rehearsal):
+    """What is given learns too, so that an op that stands alone shows what it keeps of its operands."""
 
-    def _given(self, node: Node) -> Value:
-        value = super()._given(node)
-        return replace(value, storage=Storage(value.storage.size), learns=node.types[0].dtype == "float")
-
-
-def told_of(graph: Graph, batch: int) -> float:
-    tape = Tape()
-    weights = {each.name: tape.weight(each.count, not (each.frozen or each.buffer)) for each in weights_of(graph)}
-    lengths = {axis: TIME for part in graph.parts() for node in part.graph for t in node.types for axis in t.padded}
-    values = LearningInputs(tape, lengths, batch, weights).graph(graph, {}, {node.name for node in graph})
-    return moments(tape, values.values()).kept
+    def _examples(self, batch: int, lengths: Mapping[str, int]) -> dict[str, Tensor]:
+        return learning(super()._examples(batch, lengths))
 
 
-def measured_of(model: Model, batch: int) -> float:
-    given_ = random_batch(model, batch)
-    for tensor in given_.values():
-        tensor.requires_grad_(tensor.is_floating_point())
-    with warnings.catch_warnings(), kept([*model.parameters(), *model.buffers()]) as found:
+def learning(examples: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: each.requires_grad_(each.is_floating_point()) for name, each in examples.items()}
+
+
+def told_of(graph: Graph, batch: int, lowering: str | None = None) -> int:
+    lengths = dict.fromkeys(axes_of_any_length(graph), TIME)
+    return LearningInputs(graph, "float32", lowering).moments(batch, lengths).kept
+
+
+def measured_of(model: Model, batch: int) -> int:
+    given_ = learning(random_batch(model, batch))
+    with warnings.catch_warnings(), kept([*model.parameters(), *model.buffers(), *given_.values()]) as found:
         warnings.simplefilter("ignore")
-        computed = model.train().compute(given_)
+        computed = model.train().results(given_, tuple((model.graph.losses or model.graph.outputs).values()))
     assert computed
     return sum(found.values())
 
@@ -70,7 +66,7 @@ DEEP = "model example() { input x: float[3, 50, 16] y = x -> attention(2) output
 
 @pytest.mark.parametrize("name", [*OP_EXAMPLES, "attention over outer axes"])
 def test_an_op_keeps_what_it_says(name: str) -> None:
-    graph = Lower()(modgraph.loads(OP_EXAMPLES.get(name, DEEP)).ir)
+    graph = modgraph.loads(OP_EXAMPLES.get(name, DEEP)).ir
     told, measured = told_of(graph, 3), measured_of(build(graph), 3)
     assert near(told, measured), (told, measured)
 
@@ -96,16 +92,16 @@ def _forms(part: Part, route: RouteNode) -> list[str]:
 
 @pytest.mark.parametrize(("text", "form"), [*forms()])
 def test_a_route_keeps_what_it_says_in_every_form(text: str, form: str) -> None:
-    graph = Lower(form)(modgraph.loads(text).ir)
-    told, measured = told_of(graph, 16), measured_of(build(graph, lowering=form), 16)
+    graph = modgraph.loads(text).ir
+    told, measured = told_of(graph, 16, form), measured_of(build(graph, lowering=form), 16)
     assert near(told, measured), (told, measured)
 
 
 @pytest.mark.parametrize("form", [None, "masked"])
 @pytest.mark.parametrize("name", NESTED)
 def test_pools_inside_pools_keep_what_is_told(name: str, form: str | None) -> None:
-    graph = Lower(form)(modgraph.loads(NESTED[name]).ir)
-    told, measured = told_of(graph, 16), measured_of(build(graph, lowering=form), 16)
+    graph = modgraph.loads(NESTED[name]).ir
+    told, measured = told_of(graph, 16, form), measured_of(build(graph, lowering=form), 16)
     assert near(told, measured), (told, measured)
 
 
@@ -187,12 +183,14 @@ def test_a_precision_changes_what_is_kept(precision: str) -> None:
     assert near(told, measured), (told, measured)
 
 
-def test_a_long_scan_is_told_as_well_as_a_short_one() -> None:
-    graph = Lower()(modgraph.load("specs/modular_networks_lm.mod", vocabulary=20).ir)
-    short, long = (taped(graph, {"time": steps}, 2) for steps in (60, 600))
-    first, second = moments(short.tape, short.objectives), moments(long.tape, long.objectives)
-    assert second.kept == pytest.approx(10 * first.kept, rel=0.05)
-    assert second.backward == pytest.approx(10 * first.backward, rel=0.2)
+@pytest.mark.parametrize("text", [SEQUENCE, GRU])
+def test_the_memory_of_a_long_loop_follows_from_shorter_ones(text: str) -> None:
+    """Beyond a length no step is taken; here one is, to compare."""
+    rehearsal = Rehearsal(modgraph.loads(text).ir, "float32")
+    lengths = dict.fromkeys(axes_of_any_length(rehearsal.graph), LONG + 16)
+    continued, rehearsal.loops = rehearsal.moments(3, lengths), set()
+    taken = rehearsal.moments(3, lengths)
+    assert all(near(*pair) for pair in zip(continued, taken, strict=True)), (continued, taken)
 
 
 @pytest.mark.parametrize("text", [TRANSFORMER, SEQUENCE, GRU, TWO_SCANS])
@@ -273,7 +271,7 @@ def test_the_largest_batch_fits_and_the_next_does_not(lines: list[tuple[int, int
     found = last_below(peak, size)
     assert found == 0 or peak(found) <= size
     assert peak(found + 1) > size or found >= 10**9
-    assert len(calls) < 100
+    assert len(set(calls)) < 40
 
 
 def test_a_program_tells_its_memory() -> None:

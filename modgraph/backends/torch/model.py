@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -242,14 +243,24 @@ def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str 
     Raises `ModgraphError` where the weights do not fit in memory.
     """
     refuse_large_weights(graph)
+    model = empty_model(graph, lowering)
+    initialise(model, weights_of(graph), seed)
+    return model.to(device)
+
+
+def empty_model(
+    graph: Graph, lowering: str | None = None, allocation: AbstractContextManager[object] | None = None
+) -> Model:
+    """A model whose weights have no numbers yet; `allocation` is what they are made in, if that is not memory."""
     with torch.device("meta"):
         model = Model(graph, apply_passes(graph, training_passes(lowering)))
     weights = weights_of(graph)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
-    empty = {name: torch.empty(each.shape, dtype=each.dtype) for name, each in model.state_dict().items()}
-    model.load_state_dict(empty, assign=True)  # `to_empty` imports sympy, which takes half as long as torch
-    initialise(model, weights, seed)
+    shapes = model.state_dict()
+    with allocation or nullcontext():
+        empty = {name: torch.empty(each.shape, dtype=each.dtype) for name, each in shapes.items()}
+        model.load_state_dict(empty, assign=True)  # `to_empty` imports sympy, which takes half as long as torch
     for weight in weights:
         if weight.frozen and not weight.buffer:
             model.lookup(weight.name).requires_grad_(False)
-    return model.to(device)
+    return model

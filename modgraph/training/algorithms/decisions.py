@@ -6,14 +6,15 @@ Shape suffixes: B examples, K slots, M modules; `...` time, senders, and other a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from modgraph.declare import CHOSEN, DISTRIBUTION, Role, record_as
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Decision, Graph, OpNode, Result, drawn_by, rewritten, told, with_missing_labels
+from modgraph.ir import Decision, Graph, Result, drawn_by, told, with_missing_labels
+from modgraph.passes.likelihoods import with_likelihoods
 from modgraph.training.errors import LabelsAreMissing, NoDistribution, NoLikelihood, NothingDrawn
 from modgraph.types import Axis
 
@@ -79,13 +80,7 @@ class DecisionLikelihood:
             raise ModgraphError([NothingDrawn(algorithm=algorithm)])
         for target in sorted(with_missing_labels(graph)):
             raise ModgraphError([LabelsAreMissing(algorithm=algorithm, target=target)])
-        copy = rewritten(graph)
-        likelihoods = {}
-        for loss, node in _likelihoods(graph):
-            summed = f"{loss}:sum"
-            op = replace(node, name=summed, owner=summed, op=replace(node.op, reduce="sum"))  # type: ignore[call-arg]
-            copy.add(op, graph.inputs(node.name), lengths=graph.lengths(node.name))
-            likelihoods[loss] = Result(summed)
+        copy, likelihoods = with_likelihoods(graph)
         if not likelihoods:
             raise ModgraphError([NoLikelihood(algorithm=algorithm)])
         return cls(copy, likelihoods, routes)
@@ -119,11 +114,3 @@ class DecisionLikelihood:
     def _records(self, found: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         records = found[len(self.likelihoods) :]
         return zip(records[::2], records[1::2], strict=True)
-
-
-def _likelihoods(graph: Graph) -> Iterator[tuple[str, OpNode]]:
-    """The losses that are a likelihood and nothing else."""
-    for loss, result in graph.losses.items():
-        node = graph[result.node]
-        if isinstance(node, OpNode) and node.op.likelihood:
-            yield loss, node
