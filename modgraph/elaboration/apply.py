@@ -8,7 +8,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.context import OPERAND
 from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Tensor, TensorTuple, origins
 from modgraph.elaboration.site import Site
-from modgraph.ir import Call, OpNode, Result
+from modgraph.ir import OpNode, Result
 from modgraph.ops.arithmetic import ARITHMETIC
 from modgraph.types import Misfit
 
@@ -20,15 +20,10 @@ def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, s
     """A named instance: its nodes stand below this statement, its weights below the module."""
     if not site.is_own(module, span):
         return POISON
-    site.context.enter(span)
     naming = site.naming.module(module.word, module.path, module.frozen)
     site.context.shorter[naming.node] = site.naming.shorter(naming.node)
-    inside = site.under(naming).within(naming.scope)
-    call = Call("module", module.word, naming.node, module.path, site.context.call, span=span)
-    with site.context.within(call):
-        result = inside.apply(module.template, tensors, span)
-    site.context.leave()
-    return result
+    with site.context.using("module", module.word, naming, span):
+        return site.under(naming).within(naming.scope).apply(module.template, tensors, span)
 
 
 def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -> Any:

@@ -26,7 +26,6 @@ from modgraph.elaboration.entities import (
 from modgraph.elaboration.requirements import require_of_arguments
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
-from modgraph.ir import Call
 from modgraph.syntax import ast
 
 MOST_NESTED = 40  # uses of a definition inside each other, through arguments
@@ -131,9 +130,9 @@ def apply_block(use: BlockUse, tensors: tuple[Tensor, ...], span: Span, site: Si
     scope.declare_parameters(use.parameters, use.spans)
     call = BlockCall(definition.name, list(tensors), span=span, defining=(*site.defining, id(definition)))
     context.spend(BLOCK + len(definition.parameters) + 2 * len(tensors), span)
-    inlined = Call("block", definition.name, node, owner, context.call, span=span)
-    with context.putting_in(definition, span), context.within(inlined):
-        replace(site, scope=scope, naming=Naming(node, owner, scope), call=call).elaborate(definition.body)
+    naming = Naming(node, owner, scope)
+    with context.using("block", definition.name, naming, span, definition):
+        replace(site, scope=scope, naming=naming, call=call).elaborate(definition.body)
     if call.taken != len(tensors):
         return site.tell(errors.BlockOperands(span=span, name=definition.name, inputs=call.taken, given=len(tensors)))
     return _results(call, definition, site)

@@ -11,7 +11,9 @@ from typing import Any
 from modgraph.declare import Signature
 from modgraph.diagnostics import Diagnostic, Note, Report, Span
 from modgraph.elaboration.errors import TooLarge
+from modgraph.elaboration.scope import Naming
 from modgraph.ir import Call, Node
+from modgraph.ir.call import Kind
 from modgraph.ops import Op
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
@@ -26,6 +28,7 @@ OPERAND, RECORD, NAME = 8, 16, 10  # of an op, of a router, compared with a miss
 DEEPEST_USE = 50
 DEEPEST_POOL = 16  # pools inside pools; a stored graph has four levels for each
 MOST_ERRORS = 50
+FEWER = "write fewer iterations or shorter lists"
 
 
 Observer = Callable[[Span, Any], None]  # told what stands at a place: a value, a module, a bound op
@@ -148,23 +151,23 @@ class Context:
         return known
 
     def count_node(self, span: Span) -> None:
-        self.nodes += 1
-        if self.nodes > MOST_NODES:
-            self.tell(TooLarge(span=span, what="the graph has too many nodes", limit=MOST_NODES))
-            raise Abandoned
+        self.nodes = self._add(self.nodes, 1, MOST_NODES, "the graph has too many nodes", span)
 
     def count_iterations(self, domain: range | tuple[Any, ...], span: Span) -> None:
         """Those of a loop, all before the first; a range may be longer than `len` can tell."""
-        self.iterations += max(0, domain.stop - domain.start) if isinstance(domain, range) else len(domain)
-        if self.iterations > MOST_ITERATIONS:
-            self.tell(TooLarge(span=span, what="too many iterations in all", limit=MOST_ITERATIONS))
-            raise Abandoned
+        more = max(0, domain.stop - domain.start) if isinstance(domain, range) else len(domain)
+        self.iterations = self._add(self.iterations, more, MOST_ITERATIONS, "too many iterations in all", span)
 
     def count_weights(self, count: int, span: Span) -> None:
-        self.tensors += count
-        if self.tensors > MOST_WEIGHTS:
-            self.tell(TooLarge(span=span, what="the model has too many tensors of weights", limit=MOST_WEIGHTS))
+        what = "the model has too many tensors of weights"
+        self.tensors = self._add(self.tensors, count, MOST_WEIGHTS, what, span)
+
+    def _add(self, count: int, more: int, most: int, what: str, span: Span, **facts: Any) -> int:
+        """A count with more added; nothing more can be said where that is too many."""
+        if count + more > most:
+            self.tell(TooLarge(span=span, what=what, limit=most, **facts))
             raise Abandoned
+        return count + more
 
     def name_across(self, owner: str, graph: int) -> str | None:
         """Take a name for an op's weights in a graph; another's that lies above it or below, if one does."""
@@ -180,31 +183,15 @@ class Context:
         """Count work, so that no text takes long: an expression is a step, and so is a member that is looked at."""
         self.steps += steps
         if self.steps > MOST_STEPS:
-            advice = "write fewer iterations or shorter lists"
-            what = "the spec takes too many steps to work out"
-            self.tell(TooLarge(span=span, what=what, limit=MOST_STEPS, way_out=advice))
-            raise Abandoned
-
-    def enter(self, span: Span) -> None:
-        """Go into a module or block; `leave` comes out."""
-        self.depth += 1
-        if self.depth > DEEPEST_USE:
-            what = "modules used inside modules are nested too deep"
-            self.tell(TooLarge(span=span, what=what, limit=DEEPEST_USE, way_out="use fewer levels"))
-            raise Abandoned
-
-    def leave(self) -> None:
-        self.depth -= 1
+            self._add(self.steps, 0, MOST_STEPS, "the spec takes too many steps to work out", span, way_out=FEWER)
 
     @contextmanager
     def in_modules(self, span: Span) -> Iterator[None]:
-        """While the modules of a pool are elaborated."""
-        self.pools += 1
-        if self.pools > DEEPEST_POOL:
-            what = "pools inside pools are nested too deep"
-            self.tell(TooLarge(span=span, what=what, limit=DEEPEST_POOL, way_out="use fewer levels"))
-            raise Abandoned
-        yield
+        """While the modules of a pool are elaborated, which belong to no call."""
+        what = "pools inside pools are nested too deep"
+        self.pools = self._add(self.pools, 1, DEEPEST_POOL, what, span, way_out="use fewer levels")
+        with self.within(None):
+            yield
         self.pools -= 1
 
     def nested(self, definition: ast.Definition) -> int:
@@ -226,10 +213,14 @@ class Context:
         self.call = outer
 
     @contextmanager
-    def putting_in(self, definition: ast.Definition, span: Span) -> Iterator[None]:
-        """While the body of a definition is elaborated where it is used."""
+    def using(
+        self, kind: Kind, name: str, naming: Naming, span: Span, definition: ast.Definition | None = None
+    ) -> Iterator[None]:
+        """While a module, or the definition of a block or router, is elaborated where it is used."""
+        what = "modules used inside modules are nested too deep"
+        self.depth = self._add(self.depth, 1, DEEPEST_USE, what, span, way_out="use fewer levels")
         self.active_blocks.append(id(definition))
-        self.enter(span)
-        yield
-        self.leave()
+        with self.within(Call(kind, name, naming.node, naming.owner, self.call, span=span)):
+            yield
         self.active_blocks.pop()
+        self.depth -= 1

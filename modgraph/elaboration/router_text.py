@@ -15,7 +15,7 @@ from modgraph.elaboration.entities import POISON, PoolEntity, RouterEntity, Rout
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
-from modgraph.ir import Call, DecisionNode, Graph, OpNode, PoolNode, RouterNode, drawn_by
+from modgraph.ir import DecisionNode, Graph, OpNode, PoolNode, RouterNode, drawn_by
 from modgraph.ops.along_axis import Softmax
 from modgraph.routers import RouterFacts, RouterText
 from modgraph.syntax import ast
@@ -45,8 +45,7 @@ def inline_router(pools: tuple[PoolEntity, ...], router: RouterEntity, operands:
     context.uses.append(operands.span)
     if not site.region:
         _declare(router, use, operands.span, site)
-    call = Call("router", definition.name, inside.naming.node, router.path, context.call, span=operands.span)
-    with context.putting_in(definition, operands.span), context.within(call):
+    with context.using("router", definition.name, inside.naming, operands.span, definition):
         inside.elaborate(definition.body)
         assert inside.call is not None
         value = _output(inside.call, definition, operands, site)

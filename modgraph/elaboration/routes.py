@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from modgraph.diagnostics import Note, Span
@@ -13,6 +13,7 @@ from modgraph.elaboration.entities import (
     POISON,
     Poison,
     PoolEntity,
+    RouterEntity,
     RouterUse,
     Tensor,
     origins,
@@ -24,23 +25,12 @@ from modgraph.elaboration.scope import Naming
 from modgraph.elaboration.sending import ByRouter, ByWeights
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import compute_choice
-from modgraph.ir import Call, PoolNode, Region, Result, RouteNode, RouterNode, bind_route
+from modgraph.ir import PoolNode, Region, Result, RouteNode, RouterNode, bind_route
 from modgraph.routers import Router
 from modgraph.routers.chosen import Chosen
 from modgraph.routers.every_module import EveryModule
 from modgraph.routers.weighted import Weighted
 from modgraph.types import Misfit, TensorType, shapes_meet
-
-
-@dataclass(frozen=True)
-class Chooser:
-    """A router that Python computes, as it is declared."""
-
-    path: str
-    router: Router
-    frozen: bool
-    span: Span
-    within: Call | None
 
 
 def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, site: Site) -> Any:
@@ -55,15 +45,15 @@ def apply_route(pool: PoolEntity, means: ByRouter, tokens: Tensor, span: Span, s
         return inline_router((pool, *pools), router, Operands(tokens, others, span), site)
     if pools:
         return site.tell(errors.RouterPools(span=span, name=router.router.name, wanted="one", given=1 + len(pools)))
-    choosing = Chooser(router.path, router.router, router.frozen, router.span, router.within)
-    if not _can_choose(node, choosing, span, site):
+    if not _can_choose(node, router, span, site):
         return POISON
-    return _route(pool.word, node, choosing, (tokens, *others), span, site)
+    return _route(pool.word, node, router, (tokens, *others), span, site)
 
 
-def _can_choose(pool: PoolNode, router: Chooser, span: Span, site: Site) -> bool:
+def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, site: Site) -> bool:
     """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
-    chosen = router.router.active_modules(pool.size)
+    declared: Any = router.router
+    chosen: int = declared.active_modules(pool.size)
     decision = site.call.decision if site.call is not None else None
     used: tuple[Note, ...] = (Note(text="used here", span=span),)
     if decision is not None:  # the route is that of a definition's body: what it chooses is told of the router
@@ -74,7 +64,7 @@ def _can_choose(pool: PoolNode, router: Chooser, span: Span, site: Site) -> bool
     elif pool.size == 1:
         if decision is None:  # of a definition it is told where it is used
             _tell_single(pool, router.path, span, site)
-    elif chosen == pool.size and router.router.chooses_along is not None:
+    elif chosen == pool.size and declared.chooses_along is not None:
         site.tell(errors.SelectsAll(span=router.span, router=router.path, pool=pool.name, size=pool.size))
     return chosen <= pool.size
 
@@ -91,7 +81,7 @@ def apply_every_module(pool: PoolEntity, value: Tensor, span: Span, site: Site) 
     outer = value.type.shape[: len(value.type.shape) - len(node.message.shape)]
     rows = bool(outer) and outer[-1] == pool.axis
     name, _ = site.naming.next("every_module")
-    router = Chooser(name, EveryModule(rows=rows), False, span, site.context.call)
+    router = RouterEntity(name, EveryModule(rows=rows), False, span, site.context.call)
     return _route(pool.word, node, router, (value,), span, site)
 
 
@@ -105,12 +95,12 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     beside = site.under(Naming(f"{name}_choice", f"{name}_choice", site.scope))
     found = find_choice(means.weights, value, node, span, beside) if over == node.axis.name else None
     if found is None:
-        router = Chooser(name, Weighted(over=over), False, span, site.context.call)
+        router = RouterEntity(name, Weighted(over=over), False, span, site.context.call)
         return _route(pool.word, node, router, (value, means.weights), span, site)
     recorded = site.call is not None and site.call.decision is not None and site.call.decision.shows_choice
     shows = not (recorded or site.region)  # nothing reads the records of a route in a pool's module
     declared = found.router(k=found.k or node.size, straight=found.support.straight, shows=shows)
-    router = Chooser(name, declared, False, span, site.context.call)
+    router = RouterEntity(name, declared, False, span, site.context.call)
     if found.router is Chosen and found.k is not None and not _can_choose(node, router, span, site):
         return POISON
     behind = compute_choice(found.support, found.weights, beside)
@@ -128,10 +118,11 @@ def _summed(means: ByWeights, pool: PoolNode) -> str | int:
     return pool.axis.name if place and shape[int(means.over)] == pool.axis else means.over
 
 
-def _route(word: str, pool: PoolNode, router: Chooser, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
+def _route(word: str, pool: PoolNode, router: RouterEntity, values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     who = f'pool "{pool.name}"'
     if not isinstance(router.router, EveryModule | Weighted | Chosen):
         who = f'router "{router.path}" over {who}'
+    assert isinstance(router.router, Router)
     try:
         signature = bind_route(router.router, pool, *(value.type for value in values))
         shapes = signature.weight_shapes()
@@ -171,7 +162,7 @@ def _pool_node(pool: PoolEntity, tokens: TensorType, span: Span, site: Site) -> 
     site.context.messages.setdefault(pool.whole_path, (message,))
     site.context.first_used[pool.whole_path] = FirstUse(site.naming.node, span)
     before = site.context.tensors
-    with site.context.applying(pool.span, span), site.context.within(None), site.context.in_modules(span):
+    with site.context.applying(pool.span, span), site.context.in_modules(span):
         regions = [elaborate_module(pool, at, message, site) for at in range(len(pool.templates))]
     whole = [region for region in regions if isinstance(region, Region)]
     if len(whole) < len(regions):
