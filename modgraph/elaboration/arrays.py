@@ -24,46 +24,34 @@ from modgraph.types import TensorType
 Declared = ast.WeightOf | ast.ConstantOf | ast.StateOf
 
 
-def declare_weight(statement: ast.WeightOf, site: Site) -> None:
-    """A learned array: a value of its own, the same for every example."""
+def declare_array(statement: Declared, site: Site) -> None:
+    """An array that is learned, one that is given, or one that a rule moves."""
     if is_taken(statement.name, statement.span, site):
         return
-    type_, start = _type_of(statement, site, "a weight"), initial_of(statement.start, site)
-    if isinstance(type_, Poison) or isinstance(start, Poison):
-        site.scope.declare(statement.name, POISON)
-        return
-    use = OpUse(Parameter(**_axes(type_)), statement.name, start)
-    site.scope.declare(statement.name, _array(use, statement, site))
+    use = _use_of(statement, site)
+    found = POISON if isinstance(use, Poison) else _array(use, statement, site)
+    site.scope.declare(statement.name, found)
 
 
-def declare_constant(statement: ast.ConstantOf, site: Site) -> None:
-    """Given numbers, the same for every example."""
-    if is_taken(statement.name, statement.span, site):
-        return
-    type_, value = _type_of(statement, site), site.constant(statement.value, "a constant array")
-    if isinstance(type_, Poison) or isinstance(value, Poison):
-        site.scope.declare(statement.name, POISON)
-        return
-    problem = _problem(value, sizes(type_.shape))
-    if problem is not None:
-        site.tell(errors.NoSuchArray(span=statement.value.span, type=str(type_), problem=problem))
-        site.scope.declare(statement.name, POISON)
-        return
-    op = Constant(**_axes(type_), numbers=tuple(map(float, _flat(value))))
-    site.scope.declare(statement.name, _array(OpUse(op, statement.name), statement, site))
-
-
-def declare_state(statement: ast.StateOf, site: Site) -> None:
-    """An array that is one for the whole batch, and moves by a rule."""
-    if is_taken(statement.name, statement.span, site):
-        return
-    type_, start = _type_of(statement, site), initial_of(statement.start, site)
-    outside = not _in_scan(statement, "a state that training moves", site)
+def _use_of(statement: Declared, site: Site) -> OpUse | Poison:
+    """The op of an array, with its axes and its numbers or how it starts."""
+    type_ = _type_of(statement, site, "a weight" if isinstance(statement, ast.WeightOf) else "an array")
+    if isinstance(statement, ast.ConstantOf):
+        start = site.constant(statement.value, "a constant array")
+    else:
+        start = initial_of(statement.start, site)
+    outside = not (isinstance(statement, ast.StateOf) and _in_scan(statement, "a state that training moves", site))
     if isinstance(type_, Poison) or isinstance(start, Poison) or not outside:
-        site.scope.declare(statement.name, POISON)
-        return
-    state = OpUse(State(**_axes(type_)), statement.name, start)
-    site.scope.declare(statement.name, _array(state, statement, site))
+        return POISON
+    names = tuple(axis.name for axis in type_.shape)
+    axes: dict[str, Any] = {"sizes": sizes(type_.shape), "names": names if any(names) else ()}
+    if not isinstance(statement, ast.ConstantOf):
+        op: Any = State if isinstance(statement, ast.StateOf) else Parameter
+        return OpUse(op(**axes), statement.name, start)
+    problem = _problem(start, axes["sizes"])
+    if problem is not None:
+        return site.tell(errors.NoSuchArray(span=statement.value.span, type=str(type_), problem=problem))
+    return OpUse(Constant(**axes, numbers=tuple(map(float, _flat(start)))), statement.name)
 
 
 def elaborate_next(statement: ast.Next, site: Site) -> None:
@@ -94,18 +82,13 @@ def _in_scan(statement: ast.Statement, what: str, site: Site) -> bool:
     return stands_in_scan(statement, what, "declare it before the scan, and move it after", site)
 
 
-def _type_of(statement: Declared, site: Site, what: str = "an array") -> TensorType | Poison:
+def _type_of(statement: Declared, site: Site, what: str) -> TensorType | Poison:
     """The type of an array: numbers, of a fixed length along each axis."""
     type_ = elaborate_type(statement.type, site)
     if isinstance(type_, Poison) or (type_.dtype == "float" and not type_.padded):
         return type_
     problem = f"{what} has numbers of a fixed length along each axis, and this is {type_}"
     return site.tell(errors.BadAxis(span=statement.type.span, problem=problem, way_out="for example: float[expert, 8]"))
-
-
-def _axes(type_: TensorType) -> dict[str, Any]:
-    names = tuple(axis.name for axis in type_.shape)
-    return {"sizes": sizes(type_.shape), "names": names if any(names) else ()}
 
 
 def _array(use: OpUse, statement: Declared, site: Site) -> Any:

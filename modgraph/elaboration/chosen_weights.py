@@ -9,7 +9,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.entities import Tensor
 from modgraph.elaboration.messages import for_each_sender
 from modgraph.elaboration.site import Site
-from modgraph.elaboration.sparsity import Support, choice_lost_at, support_of
+from modgraph.elaboration.sparsity import Support, made_dense_by, support_of
 from modgraph.ir import PoolNode
 from modgraph.ops.along_axis import Softmax
 from modgraph.ops.compared import Where
@@ -73,7 +73,7 @@ def _lacks_senders(shape: Shape, whole: Shape) -> bool:
 
 def _warn_lost(weights: Tensor, pool: PoolNode, span: Span, site: Site) -> None:
     """Warn of an op between a choice of modules and the weights of a route whose result is not zero where it was."""
-    lost = choice_lost_at(weights.result, pool.axis, site.graph)
+    lost = made_dense_by(weights.result, site.graph, along=pool.axis)
     if lost is not None:
         way_out = "multiply by the choice again after it: weights * chosen"
         if isinstance(lost.op, Softmax | Where):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from modgraph.elaboration import errors
@@ -34,10 +33,7 @@ from modgraph.vocabulary import find_router, router_meant
 
 def declare_module(statement: ast.Module, site: Site) -> None:
     template = _template(statement.value, f'{statement.keyword} "{statement.name}"', site)
-    _declare(statement, ModuleEntity, (template, site.scope.frozen, site.region), site)
-    module = site.scope.names[statement.name]
-    if isinstance(module, ModuleEntity):
-        site.scope.declare(statement.name, replace(module, word=statement.name))
+    _declare(statement, ModuleEntity, site, template=template, word=statement.name)
 
 
 def declare_pool(statement: ast.Pool, site: Site) -> None:
@@ -47,18 +43,13 @@ def declare_pool(statement: ast.Pool, site: Site) -> None:
     axis = _shared(statement, site) if listed is None else None
     size = axis.size if isinstance(axis, PoolEntity | AxisEntity) else axis
     size = _size(statement, None if listed is None else len(listed), site) if size is None else size
-    facts = (size, POISON if POISON in templates else templates, site.scope.frozen)
-    _declare(statement, PoolEntity, facts, site)
-    pool = site.scope.names[statement.name]
-    if not isinstance(pool, PoolEntity):
-        return
-    further: dict[str, Any] = {"alone": isinstance(statement.size, ast.Literal)}
+    facts: dict[str, Any] = {"alone": isinstance(statement.size, ast.Literal), "word": statement.name}
     if isinstance(axis, PoolEntity):
-        further = {"alone": axis.alone, "grown": axis.grown, "shares": axis.shares or axis.path}
+        facts |= {"alone": axis.alone, "grown": axis.grown, "shares": axis.shares or axis.path}
     elif isinstance(axis, AxisEntity):
-        further |= {"shares": axis.path}
-    further |= {"word": statement.name, "within": site.context.call, "inside": site.region}
-    site.scope.declare(statement.name, replace(pool, **further))
+        facts["shares"] = axis.path
+    facts |= {"size": size, "templates": POISON if POISON in templates else templates, "within": site.context.call}
+    _declare(statement, PoolEntity, site, **facts)
 
 
 def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | None:
@@ -124,10 +115,7 @@ def _checked(value: Any, expression: ast.Expression, what: str, site: Site) -> A
 
 def declare_router(statement: ast.Router, site: Site) -> None:
     router = _settled_router(statement.value, site)
-    _declare(statement, RouterEntity, (router, site.scope.frozen), site)
-    declared = site.scope.names[statement.name]
-    if isinstance(declared, RouterEntity):
-        site.scope.declare(statement.name, replace(declared, within=site.context.call, inside=site.region))
+    _declare(statement, RouterEntity, site, router=router, within=site.context.call)
 
 
 def _settled_router(
@@ -185,7 +173,7 @@ def _tell_unknown_router(callee: ast.Name, site: Site) -> None:
     site.tell(errors.WrongKind(span=span, notes=notes, **facts))
 
 
-def _declare(statement: Any, kind: Any, facts: tuple[Any, ...], site: Site) -> None:
+def _declare(statement: Any, kind: Any, site: Site, **facts: Any) -> None:
     if is_taken(statement.name, statement.span, site):
         return
     path = site.scope.weights_below(statement.name)
@@ -195,5 +183,6 @@ def _declare(statement: Any, kind: Any, facts: tuple[Any, ...], site: Site) -> N
         site.tell(errors.DuplicateName(span=statement.span, name=path))
         site.scope.declare(statement.name, POISON)
         return
-    sound = not any(isinstance(fact, Poison) for fact in facts)
-    site.scope.declare(statement.name, kind(path, *facts, statement.span) if sound else POISON)
+    sound = not any(isinstance(fact, Poison) for fact in facts.values())
+    facts |= {"path": path, "frozen": site.scope.frozen, "inside": site.region, "span": statement.span}
+    site.scope.declare(statement.name, kind(**facts) if sound else POISON)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -68,6 +68,20 @@ class Scope:
         scope.suffix = ""
         return scope
 
+    def chain(self) -> Iterator[Scope]:
+        """This scope and those around it, from the inside."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+    def of_body(self) -> Iterator[Scope]:
+        """This scope and those around it in the same body."""
+        for scope in self.chain():
+            yield scope
+            if scope.is_body:
+                return
+
     def find(self, name: str, wanted: Callable[[Any], bool] = lambda value: True) -> Any | None:
         """The innermost thing of a name that is wanted, or None."""
         scope: Scope | None = self
@@ -79,26 +93,15 @@ class Scope:
 
     def find_router(self, name: str) -> Any | None:
         """The definition of a router that the file of this scope has or imports."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.routers:
-                return scope.routers[name]
-            scope = scope.outer
-        return None
+        return next((scope.routers[name] for scope in self.chain() if name in scope.routers), None)
 
     def router_names(self) -> list[str]:
         """The routers that the file of this scope defines or imports."""
-        outer = self.outer.router_names() if self.outer is not None else []
-        return [*self.routers, *outer]
+        return [name for scope in self.chain() for name in scope.routers]
 
     def bound(self, name: str) -> Any | None:
         """What a name is bound to in this body, or None."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = None if scope.is_body else scope.outer
-        return None
+        return next((scope.names[name] for scope in self.of_body() if name in scope.names), None)
 
     def declare(self, name: str, value: Any) -> None:
         self.names[name] = value
@@ -109,10 +112,7 @@ class Scope:
 
     def body_of(self, name: str) -> str | None:
         """The kind of the inner body in which alone a name was bound, or None."""
-        scope: Scope | None = self
-        while scope is not None and name not in scope.ended:
-            scope = None if scope.is_body else scope.outer
-        return scope.ended[name] if scope is not None else None
+        return next((scope.ended[name] for scope in self.of_body() if name in scope.ended), None)
 
     def declare_parameters(self, values: Mapping[str, Any], spans: Mapping[str, Span]) -> None:
         """Parameters of a definition, and where a use gave them."""
@@ -121,26 +121,16 @@ class Scope:
 
     def given_at(self, name: str) -> Span | None:
         """Where the argument stands that a name means here, if it is a parameter's and an argument was given."""
-        scope: Scope | None = self
-        while scope is not None and name not in scope.names:
-            scope = scope.outer
-        return scope.arguments.get(name) if scope is not None else None
+        return next((scope.arguments.get(name) for scope in self.chain() if name in scope.names), None)
 
     def rebind(self, name: str, value: Any) -> None:
         """Bind a value: where the name is bound already in this body, or else here."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                scope.names[name] = value
-                return
-            scope = None if scope.is_body else scope.outer
-        self.names[name] = value
+        next((scope for scope in self.of_body() if name in scope.names), self).names[name] = value
 
     def visible(self, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
         """The names to suggest for a misspelt one: of each scope the latest."""
-        outer = self.outer.visible(wanted) if self.outer is not None else []
-        latest = islice(reversed(self.names.items()), MOST_SUGGESTED)
-        return [name for name, value in latest if wanted(value)] + outer
+        latest = (islice(reversed(scope.names.items()), MOST_SUGGESTED) for scope in self.chain())
+        return [name for names in latest for name, value in names if wanted(value)]
 
     def weights_below(self, name: str) -> str:
         """Where the weights of a thing declared here stand."""

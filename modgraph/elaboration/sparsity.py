@@ -59,39 +59,22 @@ def compute_choice(support: Support, weights: Tensor, site: Site) -> tuple[Tenso
     return scores if isinstance(scores, Poison) else (scores, choice)
 
 
-def made_dense_by(weights: Result, graph: Graph) -> OpNode | None:
+def made_dense_by(weights: Result, graph: Graph, along: Axis | None = None) -> OpNode | None:
     """The op, nearest to weights, behind which a choice stands that its result is not zero beyond; None if there is no
-    choice behind them."""
-    supports, pending, seen = _Supports(graph), [weights], {weights}
-    for result in pending:
-        node = _op_of(result, graph)
-        if node is None or supports.of(result) is not None:
-            continue
-        operands = [*graph.inputs(node.name).values()]
-        if any(supports.is_choice(each) for each in operands):
-            return node
-        pending += [each for each in dict.fromkeys(operands) if each not in seen]
-        seen.update(operands)
-    return None
-
-
-def choice_lost_at(weights: Result, axis: Axis, graph: Graph) -> OpNode | None:
-    """The op, nearest to weights, at which a choice along an axis ends; None if there is none, or if weights or sums
-    over other axes have computed new values from the choice."""
+    choice behind them. Of a choice along an axis none is meant from which weights, or sums over other axes, have
+    computed new values."""
     supports, pending, seen = _Supports(graph), [weights], {weights}
     for result in pending:
         node = _op_of(result, graph)
         if node is None or supports.of(result) is not None:
             continue
         rank = len(graph.type_of(result).shape)
-        operands = [
-            each
-            for each in dict.fromkeys(graph.inputs(node.name).values())
-            if axis in graph.type_of(each).shape and len(graph.type_of(each).shape) <= rank
-        ]
+        shapes = {each: graph.type_of(each).shape for each in graph.inputs(node.name).values()}
+        operands = [each for each, shape in shapes.items() if along is None or (along in shape and len(shape) <= rank)]
         if any(supports.is_choice(each) for each in operands):
             return node
-        pending += [each for each in operands if each not in seen and not node.op.all_weights()]
+        if along is None or not node.op.all_weights():
+            pending += [each for each in operands if each not in seen]
         seen.update(operands)
     return None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_module, apply_op
-from modgraph.elaboration.arrays import declare_constant, declare_state, declare_weight, elaborate_next
+from modgraph.elaboration.arrays import declare_array, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
 from modgraph.elaboration.blocks import apply_block
 from modgraph.elaboration.decisions import bind_input, elaborate_record
@@ -98,9 +98,9 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
     ast.Moved: elaborate_moved,
-    ast.WeightOf: declare_weight,
-    ast.ConstantOf: declare_constant,
-    ast.StateOf: declare_state,
+    ast.WeightOf: declare_array,
+    ast.ConstantOf: declare_array,
+    ast.StateOf: declare_array,
     ast.Next: elaborate_next,
     ast.Record: elaborate_record,
     ast.Require: elaborate_require,
