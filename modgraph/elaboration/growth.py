@@ -51,18 +51,16 @@ def elaborate_grow_by(statement: ast.GrowBy, site: Site) -> None:
             site.scope.rebind(name, replace(other, size=other.size + by, grown=other.grown + by))
 
 
-def _is_of_types(axis: Axis, scope: Scope | None) -> bool:
+def _is_of_types(axis: Axis, scope: Scope) -> bool:
     """Whether an axis of modules is one that a type declares."""
-    names = scope.names.values() if scope is not None else ()
-    here = any(isinstance(each, AxisEntity) and each.axis == axis for each in names)
-    return here or (scope is not None and _is_of_types(axis, scope.outer))
+    known = (each for here in scope.chain() for each in here.names.values())
+    return any(isinstance(each, AxisEntity) and each.axis == axis for each in known)
 
 
 def _pools_along(axis: Axis, scope: Scope) -> dict[str, PoolEntity]:
     """The pools whose modules have an axis, by their names in a scope."""
-    outer = _pools_along(axis, scope.outer) if scope.outer is not None else {}
-    own = {name: pool for name, pool in scope.names.items() if isinstance(pool, PoolEntity) and pool.axis == axis}
-    return outer | own
+    known = (item for here in reversed([*scope.chain()]) for item in here.names.items())
+    return {name: each for name, each in known if isinstance(each, PoolEntity) and each.axis == axis}
 
 
 def _declared(name: str, kind: type[E], statement: ast.GrowBy | ast.Grow, site: Site) -> E | None:

@@ -21,6 +21,7 @@ from modgraph.ir.program.relative import Naming, rename_axes
 from modgraph.ir.program.rename import rename
 from modgraph.ops.array import NextState, State
 from modgraph.syntax import ast
+from modgraph.types import TensorType
 
 SIMPLE = (ast.Binding, ast.If, ast.Frozen, ast.Module, ast.Pool, ast.Router, ast.Loss, ast.WeightOf, ast.ConstantOf)
 MOST_TRIED = 4  # rounds that are elaborated before a loop is taken for one whose rounds differ
@@ -237,14 +238,14 @@ class _Copy:
             context.named[copy.name] = copy
         for name, table in _tables(self.site):
             entries = next(entries for of, entries in self.round.entries if of == name)
-            table.update((self._key(key), self._fact(value)) for key, value in entries)
+            table.update((self._renamed(key), self._renamed(value)) for key, value in entries)
         context.used |= {self._name(name) for name in self.round.used}
         context.count_weights(self.round.tensors, span)
         context.spend(len(self.round.nodes), span)
         for name, value in self.round.own.items():
-            scope.declare(name, self._entity(value))
+            scope.declare(name, self._renamed(value))
         for name, value in self.round.bound.items():
-            self.site.scope.rebind(name, self._entity(value))
+            self.site.scope.rebind(name, self._renamed(value))
 
     def _name(self, name: str) -> str:
         found = self.names.get(name)
@@ -274,25 +275,23 @@ class _Copy:
             node = rename(node, node.name, self._name)
         return replace(node, **facts)
 
-    def _key(self, key: Any) -> Any:
-        return (key[0], self._name(key[1])) if isinstance(key, tuple) else self._name(key)
-
-    def _fact(self, value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(self._name(each) if isinstance(each, str) else rename_axes(each, self._name) for each in value)
-        return self._name(value) if isinstance(value, str) else value
-
-    def _entity(self, value: Any) -> Any:
+    def _renamed(self, value: Any) -> Any:
+        """What names stand for, and what a context knows, as it is of this round."""
         match value:
-            case Tensor():
-                return replace(value, result=self._value(value.result), type=rename_axes(value.type, self._name))
+            case str():
+                return self._name(value)
+            case Result():
+                return self._value(value)
+            case Call():
+                return self._call(value)
+            case TensorType():
+                return rename_axes(value, self._name)
+            case tuple():
+                return tuple(map(self._renamed, value))
             case Family():
-                return replace(value, members={key: self._entity(each) for key, each in value.members.items()})
-            case PoolEntity():
-                shares = self._name(value.shares)
-                return replace(value, path=self._name(value.path), shares=shares, within=self._call(value.within))
-            case RouterEntity():
-                return replace(value, path=self._name(value.path), within=self._call(value.within))
+                return replace(value, members={key: self._renamed(each) for key, each in value.members.items()})
+            case Tensor() | PoolEntity() | RouterEntity():
+                return replace(value, **{name: self._renamed(each) for name, each in vars(value).items()})
             case _:
                 return value
 

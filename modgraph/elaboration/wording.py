@@ -35,10 +35,7 @@ def in_own_words(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]
 def _words(scope: Scope, named: Mapping[str, Axis]) -> dict[str, str]:
     """What the names of axes are called, by these names; what is further in hides what is further out."""
     words = {axis.name: word for word, axis in named.items()}
-    found: Scope | None = scope
-    while found is not None:
-        for name, value in found.names.items():
-            if isinstance(value, WithAxis):
-                words.setdefault(value.axis.name, name)
-        found = found.outer
+    for name, value in ((name, value) for each in scope.chain() for name, value in each.names.items()):
+        if isinstance(value, WithAxis):
+            words.setdefault(value.axis.name, name)
     return words
