@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from modgraph.declare import Initial, Signature, sizes
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, RouterNode, ScanNode
+from modgraph.ir.node import Node, OpNode, PoolNode, RouteNode, ScanNode
 from modgraph.types import Shape
 
 
@@ -16,7 +16,8 @@ from modgraph.types import Shape
 class GraphWeight:
     """One tensor of the state dict. `owner` is the op, module of a pool or router it belongs to; `scale` is the bound
     or the deviation of its start; a `shared` one is the same for all modules of a pool. An axis that is a pool's has
-    its name: along it the weight grows with the pool."""
+    its name: along it the weight grows with the pool. `place` is that of the node that declares it: of one in a module
+    `pool/0/linear`."""
 
     name: str
     owner: str
@@ -24,6 +25,7 @@ class GraphWeight:
     initial: Initial
     scale: float
     buffer: bool
+    place: str
     frozen: bool = False
     shared: bool = False
 
@@ -49,9 +51,10 @@ def node_weights(graph: Graph, node: Node) -> Iterable[GraphWeight]:
     """The weights and buffers of one node of a graph."""
     match node:
         case OpNode():
-            return _of_op(graph, node, node.owner, node.owner)
+            return _declared(graph.signature(node), node.name, node.owner, node.initial, node.frozen)
         case RouteNode():
-            return _of_router(graph.router_of(node), graph.signature(node))
+            router = graph.router_of(node)
+            return _declared(graph.signature(node), router.name, router.name, None, router.frozen)
         case PoolNode():
             return _pooled(node)
         case ScanNode():
@@ -60,29 +63,22 @@ def node_weights(graph: Graph, node: Node) -> Iterable[GraphWeight]:
             return ()
 
 
-def _of_router(router: RouterNode, signature: Signature) -> Iterator[GraphWeight]:
-    return _declared(signature, router.name, router.name, None, router.frozen)
-
-
-def _of_op(graph: Graph, node: OpNode, path: str, owner: str) -> Iterator[GraphWeight]:
-    return _declared(graph.signature(node), path, owner, node.initial, node.frozen)
-
-
 def _declared(
-    signature: Signature, path: str, owner: str, initial: Initial | None, frozen: bool
+    signature: Signature, place: str, owner: str, initial: Initial | None, frozen: bool
 ) -> Iterator[GraphWeight]:
-    """The weights of one declaration below a path; `initial` replaces the start of the first."""
+    """The weights of one declaration below its owner; `initial` replaces the start of the first."""
     axes = signature.weight_axes()
     for weight in signature.declaration.all_weights():
         start = initial or weight.initial
         initial = None
         yield GraphWeight(
-            name=below(path, weight.name),
+            name=below(owner, weight.name),
             owner=owner,
             axes=axes[weight.name],
             initial=start,
             scale=signature.scale_of(start),
             buffer=weight.buffer,
+            place=place,
             frozen=frozen,
             shared=weight.shared,
         )
@@ -93,11 +89,11 @@ def _pooled(pool: PoolNode) -> Iterator[GraphWeight]:
     modules of a pool inside share is each outer module's own."""
     regions = [
         [
-            replace(weight, shared=weight.shared and isinstance(region.graph[node.name], OpNode))
+            replace(weight, place=f"{pool.name}/{at}/{weight.place}", shared=weight.shared and isinstance(node, OpNode))
             for node in region.graph
             for weight in node_weights(region.graph, node)
         ]
-        for region in pool.regions
+        for at, region in enumerate(pool.regions)
     ]
     if pool.alike:
         yield from (_below(f"{pool.name}.shared", weight) for weight in regions[0] if weight.shared)

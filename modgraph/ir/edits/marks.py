@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import Node, OpNode, PoolNode, RouterNode, TargetNode
+from modgraph.ir.node import Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode
 from modgraph.ir.part import Part
 from modgraph.ir.rewrite import rewritten
-from modgraph.ir.weights import below
-
-Learned = tuple[str, OpNode | RouterNode, list[str]]
+from modgraph.ir.weights import GraphWeight, node_weights
 
 
 def frozen_places(graph: Graph) -> frozenset[str]:
     """The nodes with weights that are frozen; one of a pool's module as `pool/0/linear`."""
-    return frozenset(place for place, node, _ in _learned(graph) if node.frozen)
+    return frozenset(weight.place for weight in _weights(graph) if weight.frozen)
 
 
 def added(graph: Graph) -> dict[str, int]:
@@ -29,7 +27,10 @@ def added(graph: Graph) -> dict[str, int]:
 def marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mapping[str, int]) -> Graph:
     """A graph in which all with weights is frozen that `frozen` says, told its place and the names of its weights, and
     so many places count as added."""
-    marks = {place: frozen(place, names) for place, _, names in _learned(graph)}
+    names: dict[str, list[str]] = {}
+    for weight in _weights(graph):
+        names.setdefault(weight.place, []).append(weight.name)
+    marks = {place: frozen(place, own) for place, own in names.items()}
 
     def rule(node: Node, part: Part) -> Node:
         match node:
@@ -46,38 +47,9 @@ def marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mappin
     return rewritten(graph, rule)
 
 
-def _learned(graph: Graph) -> Iterator[Learned]:
-    """All that has weights, in scans and pools too: its place, itself, and the names of its weights."""
+def _weights(graph: Graph) -> Iterator[GraphWeight]:
+    """The weights of every node, in scans and pools too, also those that several nodes use."""
     for part in graph.parts():
-        yield from _learned_in(part.graph)
-
-
-def _learned_in(graph: Graph) -> Iterator[Learned]:
-    for node in graph:
-        match node:
-            case OpNode() if node.op.all_weights():
-                yield node.name, node, [below(node.owner, weight.name) for weight in node.op.all_weights()]
-            case RouterNode() if node.weights:
-                yield node.name, node, [below(node.name, weight.name) for weight in node.weights]
-            case PoolNode():
-                yield from _in_pool(node)
-
-
-def _in_pool(pool: PoolNode) -> Iterator[Learned]:
-    for at, region in enumerate(pool.regions):
-        modules = [str(module) for module in (range(pool.size) if pool.alike else (at,))]
-        for place, node, names in _learned_in(region.graph):
-            shared = _shared(node) if pool.alike else set()
-            held = [
-                f"{pool.name}.{holder}.{name}"
-                for name in names
-                for holder in (["shared"] if name in shared else modules)
-            ]
-            yield f"{pool.name}/{at}/{place}", node, held
-
-
-def _shared(node: OpNode | RouterNode) -> set[str]:
-    """The weights of an op that the modules around it have in common, as their region calls them."""
-    if not isinstance(node, OpNode):
-        return set()
-    return {below(node.owner, weight.name) for weight in node.op.all_weights() if weight.shared}
+        for node in part.graph:
+            if not isinstance(node, ScanNode):
+                yield from node_weights(part.graph, node)

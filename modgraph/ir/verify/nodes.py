@@ -22,7 +22,6 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.ir.part import Part
-from modgraph.ir.verify.growths import verify_growths
 from modgraph.ir.verify.names import verify_names
 from modgraph.ir.verify.regions import verify_lengths, verify_pool, verify_scan
 from modgraph.ops import Op
@@ -39,7 +38,7 @@ def verify(graph: Graph) -> None:
     for node in graph:
         verify_node(Part(graph), node)
     verify_names(graph)
-    verify_growths(graph)
+    _verify_growths(graph)
     for label, path in paths_from_targets(graph).items():
         ask(False, f"the output {label} reads it in inference", path[0], "users")
 
@@ -190,3 +189,34 @@ def _lowering(part: Part, route: RouteNode) -> None:
 def _forms(part: Part, route: RouteNode) -> list[str]:
     forms: Iterable[str] = (each.form for each in part.graph.declaration_of(route).lowerings(part.facts_of(route)))
     return list(dict.fromkeys(forms))
+
+
+def _verify_growths(graph: Graph) -> None:
+    """What decides is one number for the batch, the router is one that the modules are used by, and modules along one
+    axis grow by one condition. Raises `InvalidGraph`."""
+    growths = graph.growths()
+    used = _used(graph) if growths else set()
+    unlike = {pool.axis for pool in graph.pools().values() if not pool.alike} if growths else set()
+    first: dict[str, str] = {}
+    for node in growths:
+        pool, router = graph.pool_of(node), graph.router_of(node)
+        _condition(graph, node)
+        ask(pool.axis not in unlike, "only a pool of modules of one kind grows", node.name, "uses")
+        by = (pool.axis.name, router.name) in used
+        ask(by, f"{router.name} routes nothing through {pool.name}", node.name, "uses")
+        other = first.setdefault(pool.axis.name, node.name)
+        ask(other == node.name, f"{other} is of the same modules", node.name, "uses")
+
+
+def _used(graph: Graph) -> set[tuple[str, str]]:
+    """The axes of modules that routers send along, in scans too, by their names."""
+    return {(each.pool.axis.name, each.router.name) for each in graph.decisions()}
+
+
+def _condition(graph: Graph, node: GrowthNode) -> None:
+    inputs = graph.inputs(node.name)
+    ask([*inputs] == ["when"], "one value flows into it, in the slot when", node.name, "inputs")
+    ask(not node.types, "nothing comes out of it", node.name, "types")
+    type_ = graph.type_of(inputs["when"])
+    one = type_ == TensorType("float", per="batch")
+    ask(one, f"it is decided by a number for the batch, not {type_}", node.name, "inputs")
