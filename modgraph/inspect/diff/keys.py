@@ -18,15 +18,23 @@ Say = Callable[[str], str]  # how a text says a name
 
 
 class Keys:
-    """The paths of a graph that end in a key, each with its loop or pool."""
+    """The paths of a graph that end in a key, each with its loop, its pool or its definition: of a round, of a pool's
+    module, and of a block or module that is used several times in one body, whose key is all of its path there."""
 
     def __init__(self, *graphs: Graph) -> None:
         self._known: dict[str, tuple[str, Key]] = {}
         levels = [level for graph in graphs for level in Level(graph).walk()]
+        uses: dict[str, dict[str, str]] = {}
         for call in dict.fromkeys(node.within for level in levels for node in level.graph if node.within):
             for each in call.chain():
                 if each.kind == "round" and each.key is not None:
                     self._known |= dict.fromkeys(_paths(each, call), (each.path.rpartition(".")[0], each.key))
+                if each.kind in ("block", "module"):
+                    outer = f"{each.outer.path}." if each.outer else ""
+                    uses.setdefault(f"{outer}{each.definition}()", {})[each.path] = each.path.removeprefix(outer)
+        for definition, paths in uses.items():
+            if len(paths) > 1:
+                self._known |= {path: (definition, key) for path, key in paths.items()}
         for pool in (pool for level in levels for pool in level.graph.of_kind(PoolNode)):
             self._known |= {f"{pool.name}.{at}": (pool.name, at) for at in range(pool.size)}
 
@@ -36,13 +44,13 @@ class Keys:
 
         def say(loop: str, key: Key) -> str:
             found.setdefault(loop, key)
-            return f".{STAR}{[*found].index(loop)}"
+            return f"{STAR}{[*found].index(loop)}"
 
         return self._map(place, say), tuple(found.values())
 
     def star(self, name: str) -> str:
         """A name with a star for each key."""
-        return self._map(name, lambda loop, key: f".{STAR}")
+        return self._map(name, lambda loop, key: STAR)
 
     def seen_from(self, place: str) -> Say:
         """How names are said in the round that a place stands in: with a star for its own key."""
@@ -52,7 +60,7 @@ class Keys:
         def say(loop: str, key: Key) -> str:
             here = own.get(loop)
             is_before = isinstance(key, int) and isinstance(here, int) and key == here - 1
-            return f".{STAR}" if key == here else BEFORE if is_before else f".{key}"
+            return STAR if key == here else BEFORE if is_before else str(key)
 
         return lambda name: self._map(name, say)
 
@@ -60,12 +68,14 @@ class Keys:
         return "/".join(self._map_name(name, say) for name in place.split("/"))
 
     def _map_name(self, name: str, say: Callable[[str, Key], str]) -> str:
-        first, *parts = name.split(".")
-        path, said = first, first
-        for part in parts:
-            path = f"{path}.{part}"
-            said += say(*self._known[path]) if path in self._known else f".{part}"
-        return said
+        path, said = "", list[str]()
+        for part in name.split("."):
+            path = f"{path}.{part}" if path else part
+            said.append(part)
+            if path in self._known:
+                loop, key = self._known[path]
+                said[-len(str(key).split(".")) :] = [say(loop, key)]
+        return ".".join(said).replace(f".{BEFORE}", BEFORE)
 
 
 def _paths(round_: Call, inside: Call) -> Iterator[str]:

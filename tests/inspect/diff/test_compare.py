@@ -10,8 +10,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError, Report, Source
-from modgraph.inspect.diff import Fate, applied, compare, weights_after
+from modgraph.inspect.diff import Fate, Side, applied, compare, compared, weights_after
 from modgraph.inspect.diff.keys import Item, Keys, Move, fold, moves_of
+from modgraph.inspect.diff.text import lines_of
 from modgraph.inspect.diff.told import without_bodies
 from modgraph.inspect.diff.words import details
 from modgraph.ir import Graph, from_json, to_json, weights_of
@@ -236,3 +237,14 @@ def test_what_is_the_same_but_for_keys_is_told_once() -> None:
         ("t.{a, b}.i.0.h.*.linear", 2, "x"),
         ("t.{a, b}.i.{1, 2}.h.*.linear", 4, "t.*.i[-1].h.*.linear"),
     ]
+
+
+def test_a_change_of_a_block_is_told_once_for_all_its_uses() -> None:
+    text = (
+        "block ffn(d) {{ input x: float[d] y = x -> linear({}) -> linear(d) output y }} model m() {{ input x: float[4] "
+    )
+    text += "left = x -> ffn(4) right = x -> ffn(4) repeat i in 0..2 {{ left = left -> ffn(4) }} "
+    text += "y = left + right output y }}"
+    sides = [Side(f"{width}.mod", "spec", loads(text.format(width)).ir) for width in (8, 6)]
+    lines = [(line.place, line.count) for line in lines_of(compared(sides[0], sides[1], {}, {}))]
+    assert lines == [("i.{0, 1}.left.ffn.y.linear", 2), ("{left.ffn, right.ffn}.y.linear", 2)], "once in each body"
