@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from modgraph.backends.torch.source.formulas import Expression, called, cleared,
 from modgraph.backends.torch.source.pools import define_modules
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Part, PoolNode, Result, RouteNode
-from modgraph.nn.weighted import MODULE, Weighted
+from modgraph.nn.weighted import Weighted
 
 SENT = ("SelectedGrouped", "SelectedPerModule", "SelectedGathered")
 
@@ -23,7 +22,8 @@ def route_of(writer: Writer, node: RouteNode) -> None:
     graph, layout = writer.graph, writer.layout
     pool, router = graph.pool_of(node), graph.declaration_of(node)
     forms = (*router.lowerings(Part(graph, layout.scan).facts_of(node)), router.reference_form)
-    form = next(each.route for each in forms if each.form == node.lowering).rpartition(".")[2]
+    path = next(each.route for each in forms if each.form == node.lowering)
+    form = path.rpartition(".")[2]
     program = layout.programs.get(pool.name) or writer.file.programs[pool.name]
     define_modules(writer.file, pool, program)  # type: ignore[arg-type]
     operands = [*graph.inputs(node.name).values()]
@@ -39,11 +39,11 @@ def route_of(writer: Writer, node: RouteNode) -> None:
         _give(writer, node, found)
     elif form in ("WeightedDense", "WeightedFactorised"):
         weighted = resolve(constructor[0])(*constructor[1], **constructor[2])
-        _weighted(writer, node, form, weighted, modules, said, real)
+        _weighted(writer, node, weighted, modules, said, real)
     elif constructor[0] == "modgraph.nn.Chosen":
         _chosen(writer, node, form, modules, said, real[0])
     else:
-        _by_form(writer, node, form, modules, said, real)
+        _by_form(writer, node, path, modules, said, real[0])
 
 
 def _give(writer: Writer, node: RouteNode, said: Expression) -> None:
@@ -65,41 +65,18 @@ def every(modules: str, x: Expression, pool: PoolNode, rows: bool) -> Expression
 def _weighted(
     writer: Writer,
     node: RouteNode,
-    form: str,
     router: Weighted,
     modules: str,
     said: Sequence[Expression],
     real: Sequence[Expression | None],
 ) -> None:
-    pool, lines = writer.graph.pool_of(node), writer.lines
+    pool = writer.graph.pool_of(node)
     x, weights = (cleared(each, mask) for each, mask in zip(said, real, strict=True))
-    x = _named(writer, x, "x")
-    weights = _named(writer, weights, "weights")
-    message, own = "DEFGH"[: len(pool.message.shape)], "VWXYZ"[: len(pool.result.shape)]
-    if form == "WeightedDense":
-        messages = every(modules, x, pool, router.rows)
-        equation = f"{router.weights},{router.pairs}{own}->{router.result}{own}"
-        found = text(f'torch.einsum("{equation}", _0, _1)', weights, messages)
-    else:
-        rows = "".join(each for each in router.senders + router.own if each != router.over)
-        rows += MODULE if MODULE in router.weights + router.given else ""
-        equation = f"{router.weights},{router.given}{message}->{rows}{message}"
-        sums = lines.named("sums")
-        lines.line(f"{sums} = {_text(text(f'torch.einsum({equation!r}, _0, _1)', weights, x))}")
-        values = every(modules, name(sums), pool, rows=MODULE in rows)
-        offset = lines.named("offset")
-        zeros = text(f"_0.new_zeros({', '.join(str(axis.size) for axis in pool.message.shape)})", x)
-        lines.line(f"{offset} = {_text(every(modules, zeros, pool, rows=False))}")
-        letters, target = router.weights.replace(router.over, ""), rows.replace(MODULE, "") + MODULE
-        total = text(f"_0.sum({router.weights.index(router.over)})", weights)
-        total = _laid(total, letters, target, len(own))
-        values = _named(writer, values, writer.lines.word(Result(node.name)))
-        found = text(f"_0 + (_1 - 1) * {offset}", values, total)
-        order = [target.index(letter) for letter in router.result]
-        if order != [*range(len(order))]:
-            found = text(f"_0.permute({[*order, *range(len(order), len(order) + len(own))]})", found)
+    x, own = _named(writer, x, "x"), "VWXYZ"[: len(pool.result.shape)]
+    equation = f"{router.weights},{router.pairs}{own}->{router.result}{own}"
+    found = text(f'torch.einsum("{equation}", _0, _1)', weights, every(modules, x, pool, router.rows))
     if real[0] is not None:
-        letters, mask = router.given, text("_0" + "[..., 0]" * len(message), real[0])
+        letters, mask = router.given, text("_0" + "[..., 0]" * len(pool.message.shape), real[0])
         if router.over in letters:
             letters, mask = letters.replace(router.over, ""), text(f"_0.any({letters.index(router.over)})", mask)
         found = cleared(found, _laid(mask, letters, router.result, len(own)))
@@ -176,41 +153,25 @@ def _chosen(
 
 
 def _by_form(
-    writer: Writer,
-    node: RouteNode,
-    form: str,
-    modules: str,
-    said: Sequence[Expression],
-    real: Sequence[Expression | None],
+    writer: Writer, node: RouteNode, path: str, modules: str, said: Sequence[Expression], real: Expression | None
 ) -> None:
     """A call of the module that computes the route's form, as it is."""
     graph, lines, file = writer.graph, writer.lines, writer.file
-    pool, router = graph.pool_of(node), graph.declaration_of(node)
+    pool, router, own = graph.pool_of(node), graph.declaration_of(node), graph.router_of(node)
     file.whole_pools.add((id(writer.tree), pool.name))
-    forms = (*router.lowerings(Part(graph, writer.layout.scan).facts_of(node)), router.reference_form)
-    path = next(each.route for each in forms if each.form == node.lowering)
-    called_ = re.sub(r"(?<!^)(?=[A-Z])", "_", form).lower()
-    helper = writer.helper(called_, f"{file.copied.name_of(resolve(path))}()")
-    own = graph.router_of(node)
+    helper = writer.helper("route", f"{file.copied.name_of(resolve(path))}()")
     made = file.made(graph.signature(node).constructor())
-    chooser = writer.member(own.name) if own.weights else writer.helper(own.name.split(".")[-1], made)
-    x, *others = said
+    chooser = writer.member(own.name) if own.weights else writer.helper("router", made)
     single = router.senders and len(writer.type_of(graph.inputs(node.name)["tokens"]).shape) == len(pool.message.shape)
-    if single and not router.takes_one:
-        x = text(f"_0.unsqueeze({-len(pool.message.shape) - 1})", x)
-    mask = real[0] if not single else None
-    found = called(helper, [x, name(modules), name(chooser), *others], real=mask)
+    alone, squeezed = single and router.takes_one, single and not router.takes_one and router.one_for_each == "sender"
+    x = text(f"_0.unsqueeze({-len(pool.message.shape) - 1})", said[0]) if single and not alone else said[0]
+    found = called(helper, [x, name(modules), name(chooser), *said[1:]], real=None if single else real)
     results = [Result(node.name, at) for at in range(len(node.types))]
-    squeezed = single and not router.takes_one and router.one_for_each == "sender"
-    value = writer.copied.needed((STANDALONE, "value_of"))
-    if len(results) == 1:
-        said_ = text(f"{value}(_0)", found)
-        _give(writer, node, text(f"_0.squeeze({-len(pool.result.shape) - 1})", said_) if squeezed else said_)
-        return
-    lines.set_all(results, found)
-    if squeezed and lines.left[results[0]]:
-        first = lines.variable(results[0])
-        lines.line(f"{first} = {first}.squeeze({-len(pool.result.shape) - 1})")
-    for each in results[1:] if single and router.takes_one else ():
-        if lines.left[each]:
-            lines.line(f"{lines.variable(each)} = {lines.variable(each)}.unsqueeze(-2)")
+    if len(results) > 1:
+        lines.set_all(results, found)
+    else:
+        lines.assign(results[0], text(f"{writer.copied.needed((STANDALONE, 'value_of'))}(_0)", found))
+    for at, each in enumerate(results):
+        if lines.left[each] and (squeezed if at == 0 else alone):
+            change = f"squeeze({-len(pool.result.shape) - 1})" if at == 0 else "unsqueeze(-2)"
+            lines.line(f"{lines.variable(each)} = {lines.variable(each)}.{change}")

@@ -44,6 +44,13 @@ def _wrapped(line: str) -> Iterator[str]:
     yield from _wrapped(indent + code[last:])
 
 
+class _Uncut(list[int]):
+    """Commas that are no places to cut."""
+
+    def append(self, at: int, /) -> None:
+        """Leave it out."""
+
+
 def _longest(code: str) -> tuple[int, int, list[int]]:
     """Where the longest brackets of a line open and close, and the commas between what they hold."""
     opened, found = list[tuple[int, list[int]]](), [(0, 0, list[int]())]
@@ -57,6 +64,8 @@ def _longest(code: str) -> tuple[int, int, list[int]]:
             opened.append((at, []))
         elif char == "," and opened:
             opened[-1][1].append(at)
+        elif opened and code.startswith(" for ", at):  # a comprehension, which is cut nowhere
+            opened[-1] = (opened[-1][0], _Uncut())
         elif char in ")]}" and opened:
             start, commas = opened.pop()
             found += [(start, at, commas)] if not opened else []
