@@ -77,10 +77,8 @@ def agreement_round(v, key_turned, tokens, key_inverse, specialist):
     )
     scores = 0.0 + scores_product * key_inverse.unsqueeze(-1)  # [B, 64, 2]
     gates = scores.softmax(-1)  # [B, 64, 2]
-    sums = torch.einsum("zam,zaD->zmD", gates, tokens)
-    offset = torch.stack([module(tokens.new_zeros(64)) for module in specialist], -2)
-    v_2 = torch.stack([module(row) for module, row in zip(specialist, sums.unbind(-2))], -2)
-    return v_2 + (gates.sum(1)[:, :, None] - 1) * offset, scores
+    v = torch.einsum("zam,zamV->zmV", gates, torch.stack([module(tokens) for module in specialist], -2))
+    return v, scores
 
 
 def agreement_round_2(v, key_turned, tokens, key_inverse, scores, specialist):
@@ -89,10 +87,8 @@ def agreement_round_2(v, key_turned, tokens, key_inverse, scores, specialist):
     )
     scores = scores + scores_product * key_inverse.unsqueeze(-1)  # [B, 64, 2]
     gates = scores.softmax(-1)  # [B, 64, 2]
-    sums = torch.einsum("zam,zaD->zmD", gates, tokens)
-    offset = torch.stack([module(tokens.new_zeros(64)) for module in specialist], -2)
-    v_2 = torch.stack([module(row) for module, row in zip(specialist, sums.unbind(-2))], -2)
-    return v_2 + (gates.sum(1)[:, :, None] - 1) * offset, scores, gates
+    v = torch.einsum("zam,zamV->zmV", gates, torch.stack([module(tokens) for module in specialist], -2))
+    return v, scores, gates
 
 
 class Agreement(nn.Module):
@@ -108,14 +104,11 @@ class Agreement(nn.Module):
             x.shape[-2], dtype=torch.promote_types(x.dtype, torch.float32), device=x.device
         ).expand(*x.shape[:-2], -1)
         even = (0.0 * even).softmax(-1)  # [B, 64]
-        sums = torch.einsum("za,zaD->zD", even, x)
-        offset = torch.stack([module(x.new_zeros(64)) for module in specialist], -2)
-        v = torch.stack([module(sums) for module in specialist], -2)
-        v_2 = v + (even.sum(1)[:, None, None] - 1) * offset  # [B, 2, 384]
-        v_2, scores = agreement_round(v_2, key_turned, x, key_inverse, specialist)
+        v = torch.einsum("za,zamV->zmV", even, torch.stack([module(x) for module in specialist], -2))
+        v, scores = agreement_round(v, key_turned, x, key_inverse, specialist)
         for _ in range(3):
-            v_2, scores, gates = agreement_round_2(v_2, key_turned, x, key_inverse, scores, specialist)
-        return gates, v_2
+            v, scores, gates = agreement_round_2(v, key_turned, x, key_inverse, scores, specialist)
+        return gates, v
 
 
 class Smn(nn.Module):
