@@ -13,6 +13,7 @@ from modgraph.backends.torch.source.pools import define_modules
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Part, PoolNode, Result, RouteNode
 from modgraph.nn.weighted import Weighted
+from modgraph.routers.chosen import Chosen
 
 SENT = ("SelectedGrouped", "SelectedPerModule", "SelectedGathered")
 
@@ -40,7 +41,7 @@ def route_of(writer: Writer, node: RouteNode) -> None:
     elif form in ("WeightedDense", "WeightedFactorised"):
         weighted = resolve(constructor[0])(*constructor[1], **constructor[2])
         _weighted(writer, node, weighted, modules, said, real)
-    elif constructor[0] == "modgraph.nn.Chosen":
+    elif isinstance(router, Chosen):
         _chosen(writer, node, form, modules, said, real[0])
     else:
         _by_form(writer, node, path, modules, said, real[0])
