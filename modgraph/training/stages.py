@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from modgraph.backends.torch import Model
 from modgraph.backends.torch.construct import attribute
+from modgraph.backends.torch.parts import WeightInParts
 from modgraph.ir import Graph, module_axes, weights_of
 from modgraph.store.checkpoint import Checkpoint, OptimizerState
 from modgraph.training.divided import divided_as, whole
@@ -113,14 +114,11 @@ def _cut(model: Model, name: str, axis: int, bounds: tuple[int, ...], first_trai
     module = model.lookup(path) if path else model
     local = attribute(module, local)
     whole = model.lookup(name).detach()
-    parts = nn.ParameterList(
+    parts = [
         nn.Parameter(whole.narrow(axis, start, stop - start).clone(), requires_grad=start >= first_trained)
         for start, stop in pairwise(bounds)
-    )
-    delattr(module, local)
-    module.register_module(f"{local} in parts", parts)
-    joined = property(lambda _: torch.cat(tuple(parts), axis))
-    module.__class__ = type(type(module).__name__, (type(module),), {local: joined})  # it reads its weight as before
+    ]
+    model.in_parts.append(WeightInParts.cut(module, local, axis, parts))
     return StagedWeight(axis, bounds, tuple(parts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -181,3 +182,20 @@ def test_a_model_with_staged_weights_is_the_whole_one(name: str, by: int, seed: 
             assert gradients == [None] * len(gradients)
         else:
             assert torch.cat(gradients, each.axis).equal(expected)
+
+
+def test_a_weight_in_parts_leaves_the_class_of_its_module_and_is_compiled() -> None:
+    text = """model m() { input x: float[time, 4] pool p[3] = linear(5) grow p[1]
+      frozen { module e = linear(p) } y = x -> p by (x -> e -> softmax) output y }"""
+    program = modgraph.loads(text)
+    model, whole = program.build(seed=1), program.build(seed=1)
+    cut = staged(model, program.ir)
+    assert cut, "nothing has grown"
+    kinds = [{type(each).__name__ for each in of.modules()} - {"ParameterList"} for of in (model, whole)]
+    assert kinds[0] == kinds[1] and type(model.e.linear) is type(whole.e.linear)
+    x = torch.randn(2, 3, 4)
+    assert torch.equal(model(x), whole(x))
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(x), whole(x))
+    assert "bias=True" in repr(model), "a model with weights in parts is shown"
+    assert copy.deepcopy(model)(x).requires_grad, "no value of a call stays in the model"

@@ -17,6 +17,7 @@ from modgraph.backends.torch.labelled import labelled_examples, labels_of_losses
 from modgraph.backends.torch.memory import refuse_large_weights
 from modgraph.backends.torch.nodes import Nodes
 from modgraph.backends.torch.padding import refilled
+from modgraph.backends.torch.parts import WeightInParts
 from modgraph.backends.torch.plan import Steps, needed
 from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
@@ -66,6 +67,7 @@ class Model(Namespace):
         self._groups = {"outputs": computed.outputs, "losses": computed.losses, "routing": computed.records()}
         self._padded = _padded_inputs(graph)
         self._labels = labels_of_losses(graph)
+        self.in_parts: list[WeightInParts] = []
         self.steps: Steps = ()
         self.steps = Nodes(self).steps(computed, graph)
         outputs = tuple(computed.outputs.values())
@@ -184,7 +186,12 @@ class Model(Namespace):
             if name not in values:
                 raise TypeError(self._batch_types.describe_missing(name))
         told = {name: values[name] for name in self._told if name in values}
-        return plan.run([values[name] for name in reads], Context(told))
+        for weight in self.in_parts:
+            weight.join()
+        found = plan.run([values[name] for name in reads], Context(told))
+        for weight in self.in_parts:
+            weight.part()
+        return found
 
     @eager
     def _by_name(self, inputs: tuple[Tensor, ...], named: dict[str, Tensor]) -> dict[str, Tensor]:
