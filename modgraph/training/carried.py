@@ -41,7 +41,7 @@ def frozen_alike(graph: Graph, began: Graph, now: Graph, names: Mapping[str, str
     grown, sizes = dict(then.grown), _sizes(graph)
     old = {names.get(name, name): size - grown.get(name, 0) for name, size in _sizes(now).items()}
     added = {name: sizes[name] - old[name] for name in sizes.keys() & old.keys() if sizes[name] > old[name]}
-    return Mark(own.frozen | since, tuple(sorted({**dict(own.grown), **added}.items()))).applied(graph)
+    return Mark(own.frozen | since, tuple(sorted({**dict(own.grown), **added}.items()))).apply(graph)
 
 
 def _sizes(graph: Graph) -> dict[str, int]:

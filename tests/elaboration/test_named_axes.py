@@ -123,7 +123,7 @@ def test_classes_grow_and_every_weight_along_them() -> None:
             expected[ALONG[weight.name]] += 2
         assert shapes[weight.name] == tuple(expected)
     assert {along.old for along in module_axes(after).values() if along.name == "kind"} == {3}
-    merged = Freeze(("*",)).applied(after)
+    merged = Freeze(("*",)).apply(after)
     assert merged == graph_of(n=5)  # as a spec of that size is
 
 
@@ -132,15 +132,15 @@ def test_classes_grow_and_every_weight_along_them() -> None:
 def test_growth_of_classes_is_undone_without_a_trace(edits: list[Grow | Freeze]) -> None:
     graph = graph_of()
     for edit in edits:
-        after = edit.applied(graph)
-        assert replayed(after, edit.undone(graph)).hash() == graph.hash()
+        after = edit.apply(graph)
+        assert replayed(after, edit.invert(graph)).hash() == graph.hash()
         graph = after
 
 
 def test_classes_that_shrink_below_what_was_added_come_back_as_they_were() -> None:
-    graph = Grow("kind").applied(graph_of())
+    graph = Grow("kind").apply(graph_of())
     edit = Shrink("kind", 2)
-    assert replayed(edit.applied(graph), edit.undone(graph)).hash() == graph.hash()
+    assert replayed(edit.apply(graph), edit.invert(graph)).hash() == graph.hash()
 
 
 def test_a_weight_along_two_growing_axes_grows_along_the_first_alone() -> None:
@@ -163,7 +163,7 @@ def test_a_pool_may_have_a_module_for_each_class() -> None:
     assert str(graph.type_of(graph.outputs["logits"])) == "float[kind=3]"
     grown = grow(graph, "kind", 1)
     assert grown.pools()["judge"].size == 4
-    assert Freeze(("*",)).applied(grown) == loads(text, n=4).ir
+    assert Freeze(("*",)).apply(grown) == loads(text, n=4).ir
 
 
 def test_a_difference_tells_more_classes_and_leads_there() -> None:

@@ -118,7 +118,7 @@ def test_bindings_make_no_boxes_and_calls_of_blocks_stack_as_rounds_do() -> None
 
 def test_calls_that_freeze_other_weights_stand_apart() -> None:
     text = "model m() { input x: float[8] repeat b[i] in 0..4 { x = x -> linear(8) -> relu } output x }"
-    graph = Freeze(but=("b.3.*",)).applied(loads(text).ir)
+    graph = Freeze(but=("b.3.*",)).apply(loads(text).ir)
     assert [box.id for box in scene_of(graph).boxes] == ["x", "b.0-2", "b.3", "output.x"]
 
 

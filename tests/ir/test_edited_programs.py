@@ -38,14 +38,14 @@ def test_the_rounds_are_one_definition() -> None:
 
 @pytest.mark.parametrize("edit", [Grow("b.2.e"), Grow("b.2.e", 2), Grow("b.0.e")])
 def test_a_pool_that_grows_copies_the_definitions_along_it(edit: Edit) -> None:
-    before, graph = graph_of(), edit.applied(graph_of())
+    before, graph = graph_of(), edit.apply(graph_of())
     assert {name: 2 * count for name, count in authors(before).items()} == authors(graph)
     assert_kept(graph)
     assert to_text(graph).count("e = deferred pool[") == 2
 
 
 def test_classes_that_grow_copy_no_definition() -> None:
-    graph = Grow("kind").applied(graph_of())
+    graph = Grow("kind").apply(graph_of())
     assert authors(graph) == authors(graph_of())
     assert "target grown 1" in to_text(graph)
     assert_kept(graph)
@@ -53,7 +53,7 @@ def test_classes_that_grow_copy_no_definition() -> None:
 
 def test_freezing_one_round_keeps_one_definition() -> None:
     """What is frozen in the first use is said there; a table says what learns, or is frozen, in others."""
-    spared = Freeze(("b.2.*", "logits.*")).applied(graph_of())
+    spared = Freeze(("b.2.*", "logits.*")).apply(graph_of())
     assert authors(spared) == authors(graph_of())
     text = to_text(spared)
     head = text[text.index("weights {") : text.index("model m")]
@@ -66,8 +66,8 @@ def test_freezing_one_round_keeps_one_definition() -> None:
 
 def test_only_one_round_is_frozen() -> None:
     graph = graph_of()
-    marks = Mark.of(Freeze(tuple(f"{path}.*" for path in ("b.0", "b.2", "b.3", "logits"))).applied(graph))
-    frozen = marks.applied(graph)
+    marks = Mark.of(Freeze(tuple(f"{path}.*" for path in ("b.0", "b.2", "b.3", "logits"))).apply(graph))
+    frozen = marks.apply(graph)
     assert authors(frozen) == authors(graph)
     table = outline(frozen).weights
     nodes = ["e/0/linear", "x.deep.y.layer_norm", "x.deep2.y.layer_norm"]
@@ -78,9 +78,9 @@ def test_only_one_round_is_frozen() -> None:
 def test_what_was_added_to_one_pool_is_in_the_table() -> None:
     grown = graph_of()
     for at in range(4):
-        grown = Grow(f"b.{at}.e").applied(grown)
+        grown = Grow(f"b.{at}.e").apply(grown)
     assert authors(grown) == authors(graph_of())
-    kept = Freeze((), ("b.3.e",)).applied(grown)
+    kept = Freeze((), ("b.3.e",)).apply(grown)
     assert authors(kept) == authors(graph_of())
     assert dict(outline(kept).weights)["b.3.e"] == {"grown": 1}
     assert "b.3.e grown 1" in to_text(kept)
@@ -91,13 +91,13 @@ def test_what_was_added_to_one_pool_is_in_the_table() -> None:
     "edit", [Grow("b.1.e"), Grow("kind", 2), Freeze(), Freeze(("b.2.*",)), Freeze(("*.bias",), ("b.1.e",))]
 )
 def test_an_edit_that_is_undone_leaves_the_text(edit: Edit) -> None:
-    for before in (graph_of(), Freeze(("b.1.*",)).applied(graph_of()), Grow("b.3.e").applied(graph_of())):
-        after = edit.applied(before)
-        for step in edit.undone(before):
-            after = step.applied(after)
+    for before in (graph_of(), Freeze(("b.1.*",)).apply(graph_of()), Grow("b.3.e").apply(graph_of())):
+        after = edit.apply(before)
+        for step in edit.invert(before):
+            after = step.apply(after)
         assert to_text(after) == to_text(before)
 
 
 def test_a_pool_that_shrinks_to_its_former_size_is_as_the_others_again() -> None:
-    graph = Shrink("b.2.e", 2).applied(Grow("b.2.e", 2).applied(graph_of()))
+    graph = Shrink("b.2.e", 2).apply(Grow("b.2.e", 2).apply(graph_of()))
     assert to_text(graph) == to_text(graph_of())

@@ -284,7 +284,7 @@ def test_what_records_no_novelty_is_told(tmp_path: Path) -> None:
 
 def test_old_outputs_return_where_the_new_column_counts_nothing() -> None:
     old, images = model_of().eval(), images_of(3)
-    new = build(Grow("blocks.2.adapter", 1).applied(old.graph)).double().eval()
+    new = build(Grow("blocks.2.adapter", 1).apply(old.graph)).double().eval()
     with torch.no_grad():
         for name, before in old.state_dict().items():
             new.state_dict()[name][tuple(map(slice, before.shape))] = before

@@ -150,7 +150,7 @@ def test_diff_tells_of_longer_weights_whether_their_old_values_are_there(
 ) -> None:
     last = newest_checkpoint(run / "checkpoints")
     assert last is not None and last.graph is not None
-    graph = Grow(POOL).applied(last.graph)
+    graph = Grow(POOL).apply(last.graph)
     weights = build(graph, 0).state_dict()
     for name, old in last.weights.items():
         weights[name][tuple(map(slice, old.shape))] = old

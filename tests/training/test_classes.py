@@ -36,7 +36,7 @@ model small(classes=3) {
 
 def test_weights_along_classes_held_in_parts_are_the_whole_ones() -> None:
     graph = graph_of()
-    grown = Grow("kind", 2).applied(Freeze().applied(graph))
+    grown = Grow("kind", 2).apply(Freeze().apply(graph))
     plain, parts = build(grown, 1), build(grown, 1)
     cut = staged(
         parts, grown, Checkpoint(0, 0, dict(build(graph, 1).state_dict()), {}, graph=graph, origin=graph.hash())
@@ -69,12 +69,12 @@ def test_of_a_frozen_model_only_the_rows_of_new_classes_learn(tmp_path: Path) ->
 
 def test_classes_that_are_added_count_as_much_as_any() -> None:
     graph = loads(SPEC.replace("(z, y)", "(z, y, class_weights=[2, 1, 3])")).ir
-    grown = Grow("kind", 2).applied(graph)
+    grown = Grow("kind", 2).apply(graph)
     (compared,) = comparisons(grown)
     assert compared.class_weights == (2, 1, 3, 1, 1)
-    assert replayed(grown, Grow("kind", 2).undone(graph)) == graph
+    assert replayed(grown, Grow("kind", 2).invert(graph)) == graph
     with pytest.raises(Misfit, match="would be lost"):
-        Shrink("kind").applied(graph)
+        Shrink("kind").apply(graph)
 
 
 def arrays(labels: list[int]) -> Arrays:
@@ -109,7 +109,7 @@ def test_labels_beyond_the_classes_of_a_model_are_refused(tmp_path: Path) -> Non
 def test_a_bundle_names_the_classes_that_the_model_has() -> None:
     graph, names = loads(SPEC).ir, ["one", "two", "three", "four"]
     assert Description.of({"classes": {"y": names}}, graph).classes == {"y": names[:3]}
-    grown = Grow("kind").applied(graph)
+    grown = Grow("kind").apply(graph)
     assert Description.of({"classes": {"y": names}}, grown).classes == {"y": names}
     with pytest.raises(ModgraphError, match="names 2 classes"):
         Description.of({"classes": {"y": names[:2]}}, graph)

@@ -1,4 +1,4 @@
-"""Edits of a graph as values: what a training does to its model while it goes on, told, logged, replayed and undone."""
+"""Edits of a graph as values: what a training does to its model while it goes on, logged, replayed and inverted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
-from modgraph.ir.analysis.module_axes import module_axes
 from modgraph.ir.edits.grow import grow, growing_axis, grown_along
 from modgraph.ir.edits.marks import added, frozen_places, marked
 from modgraph.ir.graph import Graph
@@ -17,20 +16,16 @@ from modgraph.ir.stored.fields import Fields, list_of, name_of, whole_of
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of a graph. Undone after it was applied, it leaves the graph as it was, to the hash."""
+    """A change of a graph. Its inverse leads back to the same graph, to the hash."""
 
     kind: ClassVar[str]
 
-    def applied(self, graph: Graph) -> Graph:
+    def apply(self, graph: Graph) -> Graph:
         """The graph with the edit. Raises `Misfit` or `KeyError` where it cannot be made."""
         raise NotImplementedError
 
-    def undone(self, before: Graph) -> tuple[Edit, ...]:
+    def invert(self, before: Graph) -> tuple[Edit, ...]:
         """What leads back to the graph that the edit is applied to."""
-        raise NotImplementedError
-
-    def told(self, before: Graph) -> str:
-        """What the edit does to a graph."""
         raise NotImplementedError
 
     def as_json(self) -> dict[str, Any]:
@@ -45,14 +40,11 @@ class _Resize(Edit):
     axis: str
     by: int = 1
 
-    def applied(self, graph: Graph) -> Graph:
+    def apply(self, graph: Graph) -> Graph:
         return grow(graph, self.axis, self.sign * self.by)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.axis} by {self.by}"
-
-    def told(self, before: Graph) -> str:
-        return f"{self}: {_resized(before, self.axis, self.sign * self.by)}"
 
     def as_json(self) -> dict[str, Any]:
         return {"edit": self.kind, "axis": self.axis, "by": self.by}
@@ -65,7 +57,7 @@ class Grow(_Resize):
     kind = "grow"
     sign = 1
 
-    def undone(self, before: Graph) -> tuple[Edit, ...]:
+    def invert(self, before: Graph) -> tuple[Edit, ...]:
         return (Shrink(self.axis, self.by),)
 
 
@@ -76,7 +68,7 @@ class Shrink(_Resize):
     kind = "shrink"
     sign = -1
 
-    def undone(self, before: Graph) -> tuple[Edit, ...]:
+    def invert(self, before: Graph) -> tuple[Edit, ...]:
         again = Grow(self.axis, self.by)
         if grown_along(before, growing_axis(before, self.axis)) >= self.by:
             return (again,)
@@ -92,7 +84,7 @@ class Freeze(Edit):
     but: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
 
-    def applied(self, graph: Graph) -> Graph:
+    def apply(self, graph: Graph) -> Graph:
         kept = {name: count for name, count in added(graph).items() if name in self.keeps}
         before = frozen_places(graph)  # which no pattern makes learn again
         return marked(graph, lambda place, names: place in before or not self._spares(names), kept)
@@ -100,16 +92,12 @@ class Freeze(Edit):
     def _spares(self, names: Iterable[str]) -> bool:
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.but)
 
-    def undone(self, before: Graph) -> tuple[Edit, ...]:
+    def invert(self, before: Graph) -> tuple[Edit, ...]:
         return (Mark.of(before),)
 
     def __str__(self) -> str:
         spared = [*self.but, *(f"what was added to {name}" for name in self.keeps)]
         return f"freeze all but {', '.join(spared)}" if spared else "freeze all"
-
-    def told(self, before: Graph) -> str:
-        after = Mark.of(self.applied(before))
-        return f"{self}: {after.told(before)}"
 
     def as_json(self) -> dict[str, Any]:
         return {"edit": self.kind, "but": [*self.but], "keeps": [*self.keeps]}
@@ -129,26 +117,14 @@ class Mark(Edit):
         """What is frozen in a graph, and counts as added."""
         return cls(frozen_places(graph), tuple(sorted(added(graph).items())))
 
-    def applied(self, graph: Graph) -> Graph:
+    def apply(self, graph: Graph) -> Graph:
         return marked(graph, lambda place, names: place in self.frozen, dict(self.grown))
 
-    def undone(self, before: Graph) -> tuple[Edit, ...]:
+    def invert(self, before: Graph) -> tuple[Edit, ...]:
         return (Mark.of(before),)
 
     def __str__(self) -> str:
         return f"mark {len(self.frozen)} nodes as frozen"
-
-    def told(self, before: Graph) -> str:
-        was = Mark.of(before)
-        parts = [f"{len(self.frozen - was.frozen)} nodes are frozen"] if self.frozen - was.frozen else []
-        parts += [f"{len(was.frozen - self.frozen)} nodes learn again"] if was.frozen - self.frozen else []
-        old, new = dict(was.grown), dict(self.grown)
-        parts += [
-            f"of {name} {new.get(name, 0)} of the last count as added, not {old.get(name, 0)}"
-            for name in sorted({*old, *new})
-            if old.get(name, 0) != new.get(name, 0)
-        ]
-        return "; ".join(parts) or "nothing changes"
 
     def as_json(self) -> dict[str, Any]:
         return {"edit": self.kind, "frozen": sorted(self.frozen), "grown": dict(self.grown)}
@@ -157,21 +133,8 @@ class Mark(Edit):
 def replayed(graph: Graph, edits: Iterable[Edit]) -> Graph:
     """A graph after some edits, in their order."""
     for edit in edits:
-        graph = edit.applied(graph)
+        graph = edit.apply(graph)
     return graph
-
-
-def _resized(before: Graph, name: str, by: int) -> str:
-    """How long an axis becomes, and what lies along it."""
-    axis = growing_axis(before, name)
-    assert axis.size is not None
-    pools = [pool.name for pool in before.pools().values() if pool.axis == axis]
-    weights = [weight for weight, along in module_axes(before).items() if along.name == axis.name]
-    told = [
-        f"{axis.size} → {axis.size + by}",
-        *(f"{word} {', '.join(names)}" for word, names in (("pools", pools), ("weights", weights)) if names),
-    ]
-    return "; ".join(told)
 
 
 # ---------------------------------------------------------------- stored

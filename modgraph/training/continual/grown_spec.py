@@ -72,4 +72,4 @@ def _same(found: Graph, plain: Graph, grew: Sizes) -> bool:
         edited = replayed(plain, [Grow(axis, by) for axis, by in grew.items()])
     except Misfit:
         return False
-    return Mark().applied(edited) == Mark().applied(found)
+    return Mark().apply(edited) == Mark().apply(found)
