@@ -11,7 +11,6 @@ class NothingToTrace(Diagnostic):
     code = "MG801"
     message = '"{path}" has no route that records gates'
     help = "send tokens through a pool by a router: x -> pool by router"
-    path: str
 
 
 class UnknownSplit(Diagnostic):
@@ -20,8 +19,6 @@ class UnknownSplit(Diagnostic):
     code = "MG802"
     message = 'the data of the run has no split "{name}"'
     help = "{suggestion}"
-    name: str
-    suggestion: str
 
 
 class UnknownRoute(Diagnostic):
@@ -30,8 +27,6 @@ class UnknownRoute(Diagnostic):
     code = "MG803"
     message = 'there is no route "{name}" to trace'
     help = "{suggestion}"
-    name: str
-    suggestion: str
 
 
 class UnknownTraceSuffix(Diagnostic):
@@ -40,7 +35,6 @@ class UnknownTraceSuffix(Diagnostic):
     code = "MG804"
     message = '"{path}" has no suffix that trace can write'
     help = "end it in .npz (arrays), .json (the summary), .html (a page), or .png, .svg or .pdf (a view)"
-    path: str
 
 
 class NotOfAnImage(Diagnostic):
@@ -53,7 +47,6 @@ class NotOfAnImage(Diagnostic):
     code = "MG805"
     message = "the tokens of {routes} are no places of an image"
     help = "choose another view, as --view controllers or --view paths, or write numbers: -o trace.npz"
-    routes: str
 
 
 class TooTall(Diagnostic):
@@ -62,8 +55,6 @@ class TooTall(Diagnostic):
     code = "MG806"
     message = "a picture of {rows} rows is more than {most}"
     help = "lower --examples or choose one --route; .npz holds any number"
-    rows: int
-    most: int
 
 
 class NoGroups(Diagnostic):
@@ -72,7 +63,6 @@ class NoGroups(Diagnostic):
     code = "MG808"
     message = "the examples of {split} have neither one class each nor groups"
     help = "take another view: --view places, or --view training"
-    split: str
 
 
 class NoHistory(Diagnostic):
@@ -89,7 +79,6 @@ class NotAPicture(Diagnostic):
     code = "MG810"
     message = "--view {view} is a picture, and none is written"
     help = "write one: -o {view}.png, or .svg or .pdf"
-    view: str
 
 
 class NotFinite(Diagnostic):
@@ -98,8 +87,6 @@ class NotFinite(Diagnostic):
     code = "MG807"
     message = 'the {record} of route "{route}" are infinite or not a number'
     help = "train again with a lower learning rate"
-    record: str
-    route: str
 
 
 class NoPaths(Diagnostic):
@@ -146,8 +133,6 @@ class NotKept(Diagnostic):
     severity = "warning"
     message = 'the trace is not kept in "{path}": {reason}'
     help = "let the folder be written to, or take the numbers elsewhere: -o trace.json"
-    path: str
-    reason: str
 
 
 class NoRouting(Diagnostic):
@@ -156,7 +141,6 @@ class NoRouting(Diagnostic):
     code = "MG837"
     message = 'the bundle "{path}" does not tell what its routers decide'
     help = "export it so: modgraph export RUN -o {path} --routing"
-    path: str
 
 
 class NoData(Diagnostic):
@@ -165,7 +149,6 @@ class NoData(Diagnostic):
     code = "MG838"
     message = '"{path}" is a bundle, and has no data to be traced on'
     help = "name a recipe, as that of its run: --recipe RUN/recipe.yaml, or arrays named as its inputs: --input x.npz"
-    path: str
 
 
 class NotForThisTrace(Diagnostic):
@@ -174,6 +157,3 @@ class NotForThisTrace(Diagnostic):
     code = "MG839"
     message = "{option} is nothing for {what}"
     help = "leave it out; {instead}"
-    option: str
-    what: str
-    instead: str

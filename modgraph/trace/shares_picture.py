@@ -1,18 +1,16 @@
-"""Shares of modules as pictures: by class and group (Li et al., ICLR 2023, figure 3b), and over a training."""
+"""Shares of modules as a picture: by class and group (Li et al., ICLR 2023, figure 3b)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.trace.colours import colours_of
-from modgraph.trace.errors import NoGroups, NoHistory, TooTall
+from modgraph.trace.errors import NoGroups, TooTall
 from modgraph.trace.groups import groupings_of, use_by_groups
 from modgraph.trace.routes import RouteTrace
-from modgraph.trace.sheet import WORDS, Sheet, file_of, shortened
+from modgraph.trace.sheet import Sheet, file_of, shortened
 from modgraph.trace.trace import Trace
 
 MOST_ROWS = 1000
@@ -20,7 +18,6 @@ DARK = 0.6  # of the scale, from where on words are white
 
 # in inches
 TITLE, HEAD, ROW, COLUMN, NAMES, MARGIN = 0.35, 0.3, 0.22, 0.5, 1.2, 0.3
-CHART_WIDTH, CHART_HEIGHT, LEGEND = 5.5, 1.8, 1.4
 
 Tables = dict[str, dict[str, list[float]]]  # shares of the modules by grouping and group
 
@@ -75,32 +72,3 @@ def _draw_table(sheet: Sheet, left: float, top: float, grouping: str, shares: Ma
             colour = "white" if share > DARK * largest else "black"
             place = corner + (module + 0.5) * COLUMN
             sheet.write(place, middle, f"{100 * share:.0f}", color=colour, ha="center", va="center")
-
-
-def training_picture(trace: Trace, suffix: str) -> bytes:
-    """A chart for each route: a line for each module's share over the epochs. Raises `ModgraphError`."""
-    routes = [route for route in trace.routes if route.name in trace.history]
-    if not routes:
-        raise ModgraphError([NoHistory()])
-    return file_of(lambda: _drawn_charts(trace, routes), suffix)
-
-
-def _drawn_charts(trace: Trace, routes: list[RouteTrace]) -> Sheet:
-    step = TITLE + CHART_HEIGHT + 0.5
-    sheet = Sheet.blank(0.7 + CHART_WIDTH + LEGEND, 0.2 + step * len(routes))
-    for at, route in enumerate(routes):
-        sheet.title(at * step + 0.3, f"{route.name}: {route.pool}, share of what was selected by epoch")
-        _draw_chart(sheet, at * step + TITLE + 0.1, route, trace.history[route.name])
-    return sheet
-
-
-def _draw_chart(sheet: Sheet, top: float, route: RouteTrace, shares_EM: NDArray[np.float64]) -> None:
-    axes = sheet.axes(0.7, top, CHART_WIDTH, CHART_HEIGHT)
-    epochs = np.arange(1, len(shares_EM) + 1)
-    for module, colour in enumerate(colours_of(route.modules)):
-        name = f"{shortened(route.short_pool)}.{module}"
-        axes.plot(epochs, shares_EM[:, module], color=colour, label=name, marker="." if len(epochs) == 1 else None)
-    axes.axhline(1 / route.modules, color="grey", linestyle=":", linewidth=1)
-    axes.set_ylim(0, None)
-    axes.tick_params(labelsize=8)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), frameon=False, fontsize=WORDS["fontsize"])

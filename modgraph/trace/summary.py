@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -23,53 +23,6 @@ from modgraph.trace.tasks import tasks_of, use_by_task
 from modgraph.trace.trace import Trace
 from modgraph.trace.words import typical_words, words_tables
 from modgraph.version import VERSION
-
-
-@dataclass(frozen=True)
-class RoundSummary:
-    """Means over the senders of all examples, padding left out.
-
-    `use` is each module's share of what was selected, or of the gates where a router selects nothing. `entropy` is
-    in nats that of the distribution that a router chooses from, or of a sender's gates, scaled to sum to one.
-    """
-
-    use: list[float]
-    largest_gate: float
-    entropy: float
-
-
-@dataclass(frozen=True)
-class RouteSummary:
-    """The statistics of one route, after each round; each module's share `by` class and group after the last, and in
-    each epoch of the `training`."""
-
-    route: str
-    pool: str
-    router: str
-    selects: bool
-    rounds: list[RoundSummary]
-    by: dict[str, dict[str, list[float]]]
-    together: list[list[float]] | None
-    training: list[list[float]]
-    controller: list[list[float]]
-
-
-def summarise(trace: Trace) -> list[RouteSummary]:
-    """The statistics of every route."""
-    return [
-        RouteSummary(
-            route.name,
-            route.pool,
-            route.router,
-            selects=route.selects,
-            rounds=[_of_round(route, at) for at in range(route.rounds)],
-            by=use_by_groups(trace, route),
-            together=together(route),
-            training=trace.history[route.name].tolist() if route.name in trace.history else [],
-            controller=trace.entropies[route.name].tolist() if route.name in trace.entropies else [],
-        )
-        for route in trace.routes
-    ]
 
 
 def as_json(trace: Trace) -> dict[str, Any]:
@@ -96,13 +49,21 @@ def _routes(trace: Trace) -> dict[str, dict[str, Any]]:
     """What is told of each route, by its name."""
     positions, words, steps = positions_of(trace), typical_words(trace), use_by_steps(trace)
     found = {}
-    for route, summary in zip(trace.routes, summarise(trace), strict=True):
-        told = {"node": route.node} | asdict(summary) | asdict(statistics_of(route))
-        del told["route"]
-        if route.name in positions:
-            told["positions"] = asdict(positions[route.name])
-        if route.name in steps:
-            told["steps"] = asdict(steps[route.name])
+    for route in trace.routes:
+        told: dict[str, Any] = {
+            "node": route.node,
+            "pool": route.pool,
+            "router": route.router,
+            "selects": route.selects,
+            "rounds": [_of_round(route, at) for at in range(route.rounds)],
+            "by": use_by_groups(trace, route),
+            "together": together(route),
+            "training": trace.history[route.name].tolist() if route.name in trace.history else [],
+            "controller": trace.entropies[route.name].tolist() if route.name in trace.entropies else [],
+            **asdict(statistics_of(route)),
+        }
+        told |= {"positions": asdict(positions[route.name])} if route.name in positions else {}
+        told |= {"steps": asdict(steps[route.name])} if route.name in steps else {}
         if route.name in words:
             told["words"] = [[asdict(word) for word in of_module] for of_module in words[route.name]]
         found[route.name] = told
@@ -112,29 +73,32 @@ def _routes(trace: Trace) -> dict[str, dict[str, Any]]:
 def as_table(trace: Trace) -> str:
     """The statistics to read: a table for each route, a column for each round."""
     head = f"{len(trace)} examples of {trace.split}"
-    tables = [_table(*each) for each in zip(trace.routes, summarise(trace), strict=True)]
-    return "\n\n".join([head, *tables, *steps_tables(trace), *words_tables(trace), *paths_tables(trace)])
-
-
-def _of_round(route: RouteTrace, at: int) -> RoundSummary:
-    real = real_senders(route, at)
-    gates, chosen = (np.asarray(each[at][real], np.float64) for each in (route.gates, route.chosen))
-    return RoundSummary(
-        use=(chosen.sum(0) / max(chosen.sum(), 1e-300)).tolist(),
-        largest_gate=mean_of(gates.max(-1)),
-        entropy=mean_of(entropies(route, at)[real]),
+    return "\n\n".join(
+        [head, *map(_table, trace.routes), *steps_tables(trace), *words_tables(trace), *paths_tables(trace)]
     )
 
 
-def _table(route: RouteTrace, summary: RouteSummary) -> str:
-    shown = shown_rounds(len(summary.rounds))
-    rounds = [summary.rounds[at] for at in shown]
-    rows = [["", *(f"round {at + 1}" for at in shown)]] if len(summary.rounds) > 1 else []
-    for module, shares in enumerate(zip(*(each.use for each in rounds), strict=True)):
-        rows += [[f"{summary.pool}.{module}", *(f"{share:.1%}" for share in shares)]]
-    rows += [["largest gate", *(f"{each.largest_gate:.3f}" for each in rounds)]]
-    rows += [["entropy (nats)", *(f"{each.entropy:.3f}" for each in rounds)]]
-    head = f"{summary.route}: {summary.pool} by {summary.router}"
+def _of_round(route: RouteTrace, at: int) -> dict[str, Any]:
+    """Means over the senders of all examples, padding left out: each module's share of what was selected, or of the
+    gates where a router selects nothing; the largest gate; the entropy of a decision."""
+    real = real_senders(route, at)
+    gates, chosen = (np.asarray(each[at][real], np.float64) for each in (route.gates, route.chosen))
+    return {
+        "use": (chosen.sum(0) / max(chosen.sum(), 1e-300)).tolist(),
+        "largest_gate": mean_of(gates.max(-1)),
+        "entropy": mean_of(entropies(route, at)[real]),
+    }
+
+
+def _table(route: RouteTrace) -> str:
+    shown = shown_rounds(route.rounds)
+    rounds = [_of_round(route, at) for at in shown]
+    rows = [["", *(f"round {at + 1}" for at in shown)]] if route.rounds > 1 else []
+    for module, shares in enumerate(zip(*(each["use"] for each in rounds), strict=True)):
+        rows += [[f"{route.pool}.{module}", *(f"{share:.1%}" for share in shares)]]
+    rows += [["largest gate", *(f"{each['largest_gate']:.3f}" for each in rounds)]]
+    rows += [["entropy (nats)", *(f"{each['entropy']:.3f}" for each in rounds)]]
+    head = f"{route.name}: {route.pool} by {route.router}"
     return "\n".join([head, *_aligned(rows), *_wrong(route)])
 
 

@@ -37,8 +37,8 @@ class View:
 VIEWS = {
     "places": View("modgraph.trace.picture", "picture_of", statistic=False),
     "groups": View("modgraph.trace.shares_picture", "groups_picture"),
-    "training": View("modgraph.trace.shares_picture", "training_picture"),
-    "controllers": View("modgraph.trace.controllers_picture", "controllers_picture"),
+    "training": View("modgraph.trace.training_pictures", "training_picture"),
+    "controllers": View("modgraph.trace.training_pictures", "controllers_picture"),
     "paths": View("modgraph.trace.paths_picture", "paths_picture"),
     "steps": View("modgraph.trace.steps_picture", "steps_picture"),
     "growth": View("modgraph.trace.growth_picture", "growth_picture"),

@@ -12,7 +12,6 @@ class NoWebModule(Diagnostic):
     code = "MG860"
     message = "--web needs the package modgraph-web: {reason}"
     help = "pip install ./export/web, in a checkout of modgraph"
-    reason: str
 
 
 class NoFolder(Diagnostic):
@@ -21,7 +20,6 @@ class NoFolder(Diagnostic):
     code = "MG861"
     message = '--web writes a folder, and "{path}" is the name of a bundle'
     help = "for example: -o page/ --web"
-    path: str
 
 
 class NoPage(Diagnostic):

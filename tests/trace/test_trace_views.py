@@ -27,10 +27,11 @@ from modgraph.trace.of_run import trace_run
 from modgraph.trace.picture import picture_of
 from modgraph.trace.routes import route_called
 from modgraph.trace.sections import LEFT, ROUTE, TOP
-from modgraph.trace.shares_picture import groups_picture, training_picture
+from modgraph.trace.shares_picture import groups_picture
 from modgraph.trace.sheet import CELL
 from modgraph.trace.summary import as_json
 from modgraph.trace.trace import Trace
+from modgraph.trace.training_pictures import training_picture
 from modgraph.trace.views import VIEWS
 from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started

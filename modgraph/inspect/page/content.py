@@ -5,50 +5,57 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 Cell = str | int | float | None
 
 
 @dataclass(frozen=True)
-class Text:
+class Content:
+    """A thing that `charts.js` draws: in JSON its kind and its fields, zero for what is no finite number."""
+
+    def as_json(self) -> dict[str, Any]:
+        record = {each.name: self.plain(getattr(self, each.name)) for each in fields(self)}
+        return {"kind": type(self).__name__.lower(), **record}
+
+    def plain(self, value: Any) -> Any:
+        """A value that JSON has."""
+        if isinstance(value, list | tuple):
+            return [self.plain(each) for each in value]
+        return 0.0 if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@dataclass(frozen=True)
+class Text(Content):
     """A paragraph."""
 
     text: str
 
-    def as_json(self) -> dict[str, Any]:
-        return {"kind": "text", "text": self.text}
-
 
 @dataclass(frozen=True)
-class Table:
+class Table(Content):
     """Rows of as many cells as the header, which may be empty; numbers stand right."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        rows = [[_finite(cell) for cell in row] for row in self.rows]
-        return {"kind": "table", "title": self.title, "header": list(self.header), "rows": rows}
+    def plain(self, value: Any) -> Any:
+        return str(value) if isinstance(value, float) and not math.isfinite(value) else super().plain(value)
 
 
 @dataclass(frozen=True)
-class Bars:
+class Bars(Content):
     """A bar for each label, the largest value the longest."""
 
     labels: Sequence[str]
     values: Sequence[float]
     title: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        values = [_number(value) for value in self.values]
-        return {"kind": "bars", "title": self.title, "labels": list(self.labels), "values": values}
-
 
 @dataclass(frozen=True)
-class Heatmap:
+class Heatmap(Content):
     """A cell for each row and column, the largest value the strongest: `values[row][column]`, none below zero. Maps
     that are looked at together name the largest value of them all, `most`."""
 
@@ -57,17 +64,6 @@ class Heatmap:
     values: Sequence[Sequence[float]]
     title: str = ""
     most: float = 0.0
-
-    def as_json(self) -> dict[str, Any]:
-        values = [[_number(value) for value in row] for row in self.values]
-        return {
-            "kind": "heatmap",
-            "title": self.title,
-            "rows": list(self.rows),
-            "columns": list(self.columns),
-            "values": values,
-            "most": _number(self.most),
-        }
 
 
 @dataclass(frozen=True)
@@ -79,34 +75,28 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Curves:
+class Curves(Content):
     """Curves in one chart; points that are no finite numbers are left out."""
 
     series: Sequence[Curve]
     title: str = ""
     x_label: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        series = [
-            {"name": each.name, "points": [point for point in each.points if all(map(math.isfinite, point))]}
-            for each in self.series
-        ]
-        return {"kind": "curves", "title": self.title, "series": series, "x_label": self.x_label}
+    def plain(self, value: Any) -> Any:
+        if isinstance(value, Curve):
+            return {"name": value.name, "points": [point for point in value.points if all(map(math.isfinite, point))]}
+        return super().plain(value)
 
 
 @dataclass(frozen=True)
-class Picture:
+class Picture(Content):
     """A PNG image."""
 
-    png: bytes
+    data: bytes
     title: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        data = "data:image/png;base64," + base64.b64encode(self.png).decode()
-        return {"kind": "picture", "title": self.title, "data": data}
-
-
-Content = Text | Table | Bars | Heatmap | Curves | Picture
+    def plain(self, value: Any) -> Any:
+        return "data:image/png;base64," + base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
 @dataclass(frozen=True)
@@ -121,12 +111,3 @@ class Section:
     def as_json(self) -> dict[str, Any]:
         content = [each.as_json() for each in self.content]
         return {"title": self.title, "content": content, "nodes": list(self.nodes)}
-
-
-def _finite(cell: Cell) -> Cell:
-    return str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
-
-
-def _number(value: float) -> float:
-    """A value that JSON has: what is no finite number counts as zero."""
-    return value if math.isfinite(value) else 0.0

@@ -12,4 +12,3 @@ class TooFewAddresses(Diagnostic):
     code = "MG142"
     message = "pages and pictures need a terabyte of addresses to be laid out; this process is bounded to {most} GiB"
     help = "lift the bound (ulimit -v unlimited), or draw what others lay out: a file that ends in .dot or .mmd"
-    most: int
