@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from modgraph.declare import CHOSEN, Role
 from modgraph.diagnostics import ModgraphError, did_you_mean
-from modgraph.ir import Decision, Graph
+from modgraph.ir import Decision, Graph, Result, needed_in
 from modgraph.trace.errors import NotFinite, UnknownRoute
 
 Records = dict[str, NDArray[Any]]
@@ -96,9 +96,10 @@ def routes_with_gates(graph: Graph) -> list[Decision]:
     return [each for node in graph for each in found.get(node.name, ())]
 
 
-def homes_of_routes(graph: Graph) -> dict[str, str]:
-    """The node of a graph that has each route with gates: itself, or a scan; by the name of the route."""
-    return {each.label: (each.part.scan or each.node).name for each in routes_with_gates(graph)}
+def routes_behind(graph: Graph, results: Sequence[Result]) -> set[str]:
+    """The names of the routes with gates that results depend on."""
+    needed = needed_in(graph, results).nodes
+    return {each.label for each in routes_with_gates(graph) if (each.part.scan or each.node).name in needed}
 
 
 def route_called(graph: Graph, name: str) -> Decision:

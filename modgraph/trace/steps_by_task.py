@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modgraph.ir import needed_in
+from modgraph.ir import Result
 from modgraph.trace.entropies import shares_of
-from modgraph.trace.routes import homes_of_routes
+from modgraph.trace.routes import routes_behind
 from modgraph.trace.steps import GATE, Shares, StepUse, without_common
 from modgraph.trace.trace import Trace
 
@@ -49,13 +49,11 @@ def names_of(rows: Sequence[SubNetwork]) -> list[tuple[str, str]]:
 
 def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
     """The tasks whose outputs depend on each traced route, by its name."""
-    above: dict[str, set[str]] = {}
+    outputs: dict[str, list[Result]] = {}
     for label, result in trace.graph.outputs.items():
-        above.setdefault(label.partition(".")[2] or label, set()).update(needed_in(trace.graph, [result]).nodes)
-    homes = homes_of_routes(trace.graph)
-    return {
-        route.name: tuple(task for task, names in above.items() if homes[route.name] in names) for route in trace.routes
-    }
+        outputs.setdefault(label.partition(".")[2] or label, []).append(result)
+    behind = {task: routes_behind(trace.graph, results) for task, results in outputs.items()}
+    return {route.name: tuple(task for task, names in behind.items() if route.name in names) for route in trace.routes}
 
 
 def routes_of_tasks(trace: Trace, use: Mapping[str, StepUse]) -> dict[str, list[StepUse]]:
@@ -82,8 +80,10 @@ def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> TaskSteps | None:
     first = next(iter(routes.values()))[0]
     rows = list(dict.fromkeys(row for each in found.values() for row in each))
     examples = {task: max((each.examples for each in own), key=len) for task, own in routes.items()}
-    means = {task: [_mean(each, row) for row in rows] for task, each in found.items()}
-    steps = {task: [_steps(each, row, len(examples[task])) for row in rows] for task, each in found.items()}
+    none = {task: ([0.0] * len(each), 0.0) for task, each in examples.items()}
+    taken = {task: [each.get(row, none[task]) for row in rows] for task, each in found.items()}
+    steps = {task: [use for use, _ in each] for task, each in taken.items()}
+    means = {task: [mean for _, mean in each] for task, each in taken.items()}
     shares = shares_of(np.array([*means.values()], np.float64).T).tolist()
     of = GATE if any(each.of == GATE for own in routes.values() for each in own) else first.of
     return TaskSteps(first.axis, of, examples, rows, steps, means, shares)
@@ -101,11 +101,3 @@ def _numbered(routes: list[StepUse]) -> Numbered:
         for module, (steps, mean) in enumerate(zip(rows.steps, rows.mean, strict=True)):
             found[SubNetwork(rows.pool, times, module)] = steps, mean
     return found
-
-
-def _mean(found: Numbered, row: SubNetwork) -> float:
-    return found[row][1] if row in found else 0.0
-
-
-def _steps(found: Numbered, row: SubNetwork, count: int) -> list[float]:
-    return found[row][0] if row in found else [0.0] * count

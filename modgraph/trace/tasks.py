@@ -9,9 +9,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from modgraph.ir import needed_in
 from modgraph.trace.groups import shares
-from modgraph.trace.routes import RouteTrace, homes_of_routes
+from modgraph.trace.routes import RouteTrace, routes_behind
 from modgraph.trace.trace import Trace
 
 Tasks = dict[str, tuple[str, ...]]  # routes, by target
@@ -21,11 +20,9 @@ def tasks_of(trace: Trace) -> Tasks:
     """The traced routes that serve each target; none where there are not several targets."""
     if len(trace.predictions) < 2:
         return {}
-    above = {target: needed_in(trace.graph, [result]).nodes for target, result in trace.predictions.items()}
-    homes = homes_of_routes(trace.graph)
+    behind = {target: routes_behind(trace.graph, [result]) for target, result in trace.predictions.items()}
     return {
-        target: tuple(route.name for route in trace.routes if homes[route.name] in names)
-        for target, names in above.items()
+        target: tuple(route.name for route in trace.routes if route.name in names) for target, names in behind.items()
     }
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from modgraph_runtime.ports import Port
 
@@ -32,9 +31,6 @@ class ShownRoute:
     slots: str | None
     places: Places | None
     words: str | None
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def shown_routes(graph: Graph, outputs: Mapping[str, Port]) -> list[ShownRoute]:

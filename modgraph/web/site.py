@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ def _record(bundle: Bundle) -> dict[str, Any]:
     return {
         "modgraph": VERSION,
         "format": FORMAT,
-        "routes": [route.as_json() for route in routes],
+        "routes": [*map(asdict, routes)],
         "probabilities": [name for name, result in graph.outputs.items() if _is_distribution(graph, result)],
         "graph": _pane(graph, routes),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from modgraph.diagnostics import Source
@@ -73,24 +73,16 @@ class Box:
 
     def as_json(self) -> dict[str, Any]:
         """What differs from a box that has nothing."""
-        record: dict[str, Any] = {"id": self.id, "kind": self.kind, "label": self.label}
-        for name in ("detail", "help", "short", "alike"):
-            if value := getattr(self, name):
-                record[name] = value
-        for name in ("types", "notes"):
-            if value := getattr(self, name):
-                record[name] = list(value)
+        record = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
+        for name in ("weights", "records"):
+            if name in record:
+                record[name] = [*map(asdict, record[name])]
         if self.settings:
             record["settings"] = dict(self.settings)
-        if any(self.cost.counts.values()):
+        if any(record.pop("cost", NOTHING).counts.values()):
             record["counts"] = self.cost.counts
-        for name in ("weights", "records"):
-            if rows := getattr(self, name):
-                record[name] = [{"name": row.name, "type": row.type, "note": row.note} for row in rows]
         if self.lines is not None:
-            record["lines"] = {field.name: getattr(self.lines, field.name) for field in fields(Lines)}
-        if self.count != 1:
-            record["count"] = self.count
+            record["lines"] = asdict(self.lines)
         if self.kind == "repeat":
             record["period"] = self.period
         if self.children:
@@ -110,7 +102,7 @@ class Edge:
     short: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+        return {name: value for name, value in asdict(self).items() if value}
 
 
 @dataclass(frozen=True)
