@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 
@@ -32,20 +33,23 @@ def divided_as(x: Tensor, like: Tensor) -> Tensor:
     return distribute_tensor(x.to(like.device), mesh, placed.placements, src_data_rank=None)
 
 
-def divide(module: nn.Module, mesh: Any) -> nn.Module:
-    """Divide the weights of a module; they are whole while it computes, and while gradients flow back through it."""
+def divide(module: nn.Module, device: torch.device) -> nn.Module:
+    """Divide the weights of a module among all processes; they are whole while it computes, and while gradients flow
+    back through it."""
+    from torch.distributed import get_world_size
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     for owner in module.modules():
         for name, weight in [*owner.named_parameters(recurse=False)]:
             if not weight.dim():  # which torch does not divide
                 owner.register_parameter(name, nn.Parameter(weight.detach().reshape(1), weight.requires_grad))
-    fully_shard(module, mesh=mesh["data_parallel"])
+    fully_shard(module, mesh=init_device_mesh(device.type, (get_world_size(),)))
     return module
 
 
 @contextmanager
-def made_whole(module: nn.Module) -> Iterator[None]:
+def made_whole(module: Any) -> Iterator[None]:
     """Within it the weights of a module are whole, for whoever does not call the module itself."""
     inner: Any = getattr(module, "module", module)
     if not hasattr(inner, "unshard"):

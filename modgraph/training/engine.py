@@ -295,6 +295,6 @@ class Engine:
         parts = [self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()]
         loss = torch.stack(parts).sum()
         self.finite.loss(self.processes.mean(loss), self.progress.step)
-        self.processes.fabric.backward(loss)
+        loss.backward()  # type: ignore[no-untyped-call]
         self.finite.gradients(self.state.named, self.progress.step, self.train.clip)
-        self.state.stepper.step()
+        self.state.optimizer.step()

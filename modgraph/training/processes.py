@@ -1,4 +1,4 @@
-"""Where a training computes: device, precision, and the processes that share a batch (Lightning Fabric).
+"""Where a training computes: device, precision, and the processes that share a batch (torch.distributed).
 
 Started by torchrun, every process has a part of each batch, and the same weights (DDP) or a part of them, which are
 brought together for each step (FSDP); gradients are averaged.
@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import torch
@@ -26,39 +27,55 @@ from modgraph.training.errors import NoDevice
 
 T = TypeVar("T")
 DDP, FSDP = "ddp", "fsdp"
-PRECISIONS: dict[str, Any] = {"float32": "32-true", "bfloat16": "bf16-mixed", "float64": "64-true"}
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.float32, "float64": torch.float64}  # of the weights
+
+
+@dataclass(frozen=True)
+class Precise:
+    """A module that computes in a precision: with weights of `dtype`, and if `mixed`, products in 16 bits."""
+
+    module: nn.Module
+    device: torch.device
+    dtype: torch.dtype
+    mixed: bool
+
+    def __call__(self, batch: Mapping[str, Tensor]) -> tuple[list[Tensor], dict[str, Tensor]]:
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(self.dtype)
+        try:
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
+                values, losses = self.module({name: _cast(each, self.dtype) for name, each in batch.items()})
+        finally:
+            torch.set_default_dtype(default)
+        return [_cast(each, default) for each in values], {name: _cast(each, default) for name, each in losses.items()}
+
+
+def _cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x.to(dtype) if x.is_floating_point() else x
 
 
 class Processes:
     """The processes of one training, or the one that there is. Raises `ModgraphError` if the device is missing."""
 
-    def __init__(self, device: str, precision: str, strategy: str = "ddp") -> None:
-        from lightning_fabric import Fabric  # at use: it imports torch's compiler, which takes as long as torch
-
-        world, local = (int(os.environ.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    def __init__(self, device: str, precision: str, strategy: str = DDP) -> None:
+        set_by_torchrun = {"WORLD_SIZE": 1, "RANK": 0, "LOCAL_RANK": 0}
+        self.size, self.rank, local = (int(os.environ.get(name, alone)) for name, alone in set_by_torchrun.items())
         kind, index = _place(device)
-        if world > 1 and index is not None:
+        if self.size > 1 and index is not None:
             raise ModgraphError([NoDevice(device=device, reason="each of several processes has a device of its own")])
-        self.divides = world > 1 and strategy == FSDP
-        self.fabric = Fabric(
-            accelerator=kind,
-            devices=local if index is None else [index],
-            num_nodes=world // local,
-            strategy=_strategy(strategy, world) if world > 1 else "auto",
-            **_precision(precision, self.divides),
-        )
-        self.fabric.launch()
-        self.size, self.rank = self.fabric.world_size, self.fabric.global_rank
+        self.divides = self.size > 1 and strategy == FSDP
+        self.precision = precision
+        self.device = torch.device(kind) if kind != "cuda" else torch.device(kind, local if index is None else index)
+        if kind == "cuda":
+            torch.cuda.set_device(self.device)
+        if self.size > 1:
+            dist.init_process_group("nccl" if kind == "cuda" else "gloo")
         self.group: Any = dist.new_group() if self.size > 1 else None
 
     @property
     def is_rank_zero(self) -> bool:
         """Whether this is the process that writes files and talks."""
         return self.rank == 0
-
-    @property
-    def device(self) -> torch.device:
-        return self.fabric.device
 
     def own(self, indices: Tensor) -> tuple[int, int]:
         """From where to where in a batch this process's part goes: parts differ by one example at most."""
@@ -77,19 +94,20 @@ class Processes:
 
     def setup(
         self, module: nn.Module, optimizer_of: Callable[[], torch.optim.Optimizer]
-    ) -> tuple[Any, torch.optim.Optimizer, Any]:
-        """A module whose gradients are averaged over the processes, the optimizer of its parameters, and that as it
-        makes steps; all on the device."""
+    ) -> tuple[Any, torch.optim.Optimizer]:
+        """A module whose gradients are averaged over the processes, and the optimizer of its parameters, on the
+        device."""
         if not any(parameter.requires_grad for parameter in module.parameters()):  # which DDP refuses
-            optimizer = optimizer_of()
-            return module.to(self.device), optimizer, optimizer
-        if self.divides:  # an optimizer knows the parts
-            ready = self.fabric.setup_module(module)
-            optimizer = optimizer_of()
-            return ready, optimizer, self.fabric.setup_optimizers(optimizer)
-        optimizer = optimizer_of()
-        ready, stepper = self.fabric.setup(module, optimizer)
-        return ready, optimizer, stepper
+            return module.to(self.device), optimizer_of()
+        dtype, ready = PRECISIONS[self.precision], module.to(self.device)
+        if dtype is torch.float64:
+            ready.double()
+        if self.divides:
+            ready = divide(ready, self.device)
+        optimizer = optimizer_of()  # which knows the parts of what is divided
+        if self.size > 1 and not self.divides:
+            ready = nn.parallel.DistributedDataParallel(ready, find_unused_parameters=True)
+        return Precise(ready, self.device, dtype, self.precision == "bfloat16"), optimizer
 
     def placed(self, x: Tensor) -> Tensor:
         """A tensor on this process's device."""
@@ -149,25 +167,6 @@ class Processes:
         """Leave the group of processes."""
         if self.size > 1 and dist.is_initialized():
             dist.destroy_process_group()
-
-
-def _precision(name: str, divides: bool) -> dict[str, Any]:
-    """What tells Fabric the precision: of double precision its strategies that divide weights know nothing."""
-    if not divides or name != "float64":
-        return {"precision": PRECISIONS[name]}
-    from lightning_fabric.plugins.precision.double import DoublePrecision
-
-    return {"plugins": [DoublePrecision()]}
-
-
-def _strategy(name: str, world: int) -> Any:
-    """Lightning Fabric's strategy for several processes."""
-    from lightning_fabric.strategies.ddp import DDPStrategy
-    from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
-
-    if name == FSDP:
-        return ModelParallelStrategy(divide, data_parallel_size=world, tensor_parallel_size=1)
-    return DDPStrategy(find_unused_parameters=True)
 
 
 def device_or_cpu(device: str) -> torch.device:

@@ -231,7 +231,7 @@ def finish(engine: Engine) -> dict[str, Any]:
     """Train to the end, test on every other split, and record it: metrics by `split.metric`."""
     engine.run()
     processes = engine.processes
-    processes.fabric.barrier()
+    processes.gather(None)  # until all are done
     run = load_run(engine.directory.path)
     model = run.model(processes.device)
     metrics: dict[str, Any] = {"epochs": engine.epoch, "steps": engine.step, **engine.course.results(engine)}

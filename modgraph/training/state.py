@@ -44,6 +44,7 @@ from modgraph.training.stages import (
     trained_weights,
     whole_weights,
 )
+from modgraph.training.without_compiler import without_compiler
 
 STEPS = "step"  # of a weight, which torch's optimizers keep as one number whatever its shape
 
@@ -66,7 +67,7 @@ class Objective(nn.Module):
 class TrainState:
     """The graph, the model that is made of it, its optimizer, what carries out the algorithm, and what is measured.
 
-    `objective` and `stepper` are the model and the optimizer as the processes of the training run them.
+    `objective` is the model as the processes of the training run it.
     """
 
     graph: Graph
@@ -74,8 +75,7 @@ class TrainState:
     optimizer: torch.optim.Optimizer
     learner: Learner
     metrics: Metrics
-    objective: nn.Module
-    stepper: Any
+    objective: Any
     staged: Staged
     scheduled: tuple[ScheduledState, ...]
 
@@ -152,15 +152,15 @@ def train_state(
 
     def optimizer_of() -> torch.optim.Optimizer:
         moved = [each for each in trained_weights(model, cut).values() if each.requires_grad]
-        found: torch.optim.Optimizer = resolve(train.optimizer.torch)(
+        found: torch.optim.Optimizer = without_compiler(resolve(train.optimizer.torch))(
             [{"params": moved}], **train.optimizer.arguments()
         )
         return found
 
     wanted = [*metrics.wanted, *learner.wanted, *model.moved_states.results.values()]
     made = _objective(model, wanted, train.compile, processes)
-    objective, optimizer, stepper = processes.setup(made, optimizer_of)
-    state = TrainState(graph, model, optimizer, learner, metrics, objective, stepper, cut, scheduled)
+    objective, optimizer = processes.setup(made, optimizer_of)
+    state = TrainState(graph, model, optimizer, learner, metrics, objective, cut, scheduled)
     if checkpoint is not None:
         _take_up(state, checkpoint, same_phase, goes_on=same_phase or phase.goes_on)
     return state
