@@ -6,7 +6,6 @@ import argparse
 import pkgutil
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -65,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             check_folder()
             words = sys.argv[1:] if argv is None else argv
-            with imports_frozen() if argv is None else nullcontext():
+            with imports_frozen():
                 options = parser(words[0] if words else None).parse_args(words)
             code: int = options.run(options)
             sys.stdout.flush()

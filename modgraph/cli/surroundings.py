@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,7 +87,13 @@ def warnings_that_only_warn() -> Iterator[None]:
 
 @contextmanager
 def imports_frozen() -> Iterator[None]:
-    """What is imported here stays until the process ends: no search for garbage looks at it, neither now nor later."""
+    """What is imported here stays until the process ends: no search for garbage looks at it, neither now nor later.
+
+    Where torch is there already, this is not the beginning of a process, and garbage stays garbage.
+    """
+    if "torch" in sys.modules:
+        yield
+        return
     gc.disable()
     try:
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from modgraph.cli.common import add_overrides, overrides
+from modgraph.cli.surroundings import imports_frozen
 from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
@@ -26,13 +27,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    values = overrides(options)
+    with imports_frozen():
+        values = overrides(options)
     if options.resume is None and options.spec is None:
         raise ModgraphError([SpecOrResume(problem="there is no spec to train")])
     if options.resume is not None and (values or options.recipe or options.out):
         problem = "a resumed run keeps its recipe: -s, --recipe and --out do not go with --resume"
         raise ModgraphError([SpecOrResume(problem=problem)])
-    from modgraph.training.run import finish, print_metrics, resumed, started
+    with imports_frozen():
+        from modgraph.training.run import finish, print_metrics, resumed, started
 
     if options.resume is not None:
         session = resumed(options.resume)

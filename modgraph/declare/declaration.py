@@ -16,6 +16,7 @@ from modgraph.declare.setting import setting
 from modgraph.declare.signature import Signature
 from modgraph.declare.weight import Weight
 from modgraph.declare.words import shown_count, shown_value
+from modgraph.frozen import FrozenData
 from modgraph.types.axis import Axis
 from modgraph.types.pattern import Axes, Misfit
 from modgraph.types.tensor import TensorType
@@ -51,13 +52,8 @@ class TorchModule:
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
-class _Declared:
-    """Makes every class below it a frozen dataclass, which one without fields of its own is already."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if cls.__annotations__:
-            dataclass(frozen=True, kw_only=True)(cls)
+class _Declared(FrozenData):
+    """Makes every class below it a frozen dataclass."""
 
 
 class Declaration(_Declared, Registered):

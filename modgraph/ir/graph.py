@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
@@ -234,13 +236,19 @@ class Graph:
 
     def canonical(self) -> list[str]:
         """Node names in an order that depends on the graph alone, sources first, decisions as early as may be."""
-        import networkx
 
         def key(name: str) -> tuple[bool, str]:
             return not isinstance(self[name], DecisionNode), name
 
-        users: dict[str, Iterable[str]] = {name: [*users] for name, users in self._users.items()}
-        return list(networkx.lexicographical_topological_sort(networkx.DiGraph(users), key))
+        sorter = TopologicalSorter({name: sources.names for name, sources in self._sources.items()})
+        sorter.prepare()
+        found, ready = list[str](), list[tuple[bool, str]]()
+        while sorter:
+            for name in sorter.get_ready():
+                heappush(ready, key(name))
+            found.append(heappop(ready)[1])
+            sorter.done(found[-1])
+        return found
 
     def hash(self) -> str:
         """A name for the content: equal for equal graphs, whatever the spec's layout (64 hexadecimal digits)."""

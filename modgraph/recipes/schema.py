@@ -6,13 +6,13 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
 from modgraph.declare import Configurable, Registered, Setting, load_extensions, setting
 from modgraph.diagnostics import Report, closest, did_you_mean
+from modgraph.frozen import FrozenData
 from modgraph.recipes import errors
 from modgraph.recipes.yaml_tree import Branch, Leaf
 
@@ -21,10 +21,8 @@ PLAIN = "must be a plain value"
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
-class _Declared:
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        dataclass(frozen=True, kw_only=True)(cls)
+class _Declared(FrozenData):
+    """Makes every class below it a frozen dataclass."""
 
 
 class Section(_Declared, Configurable):

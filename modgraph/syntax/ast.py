@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from typing import Any, dataclass_transform
 
 from modgraph.diagnostics import Span
+from modgraph.frozen import FrozenData
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-class _Node:
+class _Node(FrozenData):
     """Makes every class below it a frozen dataclass."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        dataclass(frozen=True, kw_only=True)(cls)
 
 
 class Tree(_Node):

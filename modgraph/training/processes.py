@@ -165,6 +165,7 @@ class Processes:
 
     def close(self) -> None:
         """Leave the group of processes."""
+        self.group = None
         if self.size > 1 and dist.is_initialized():
             dist.destroy_process_group()
 

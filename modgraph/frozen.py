@@ -1,0 +1,58 @@
+"""FrozenData dataclasses whose methods are those of their base.
+
+`dataclass(frozen=True)` compiles six methods for every class. For hundreds of declarations, that takes longer than all
+else that a command does at its start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
+from operator import itemgetter
+from typing import Any, ClassVar, NoReturn, cast
+
+
+class FrozenData:
+    """Makes every class below it a frozen dataclass, whose fields are given by name."""
+
+    _compared: ClassVar[Any] = staticmethod(lambda values: ())
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = cls.__doc__ or cls.__name__  # or a dataclass makes one of its signature
+        dataclass(init=False, repr=False, eq=False, match_args=False)(cls)
+        compared = [field.name for field in fields(cast(Any, cls)) if field.compare]
+        if compared:
+            cls._compared = staticmethod(itemgetter(*compared))
+
+    def __init__(self, **given: Any) -> None:
+        values = vars(self)
+        for field in fields(cast(Any, self)):
+            name = field.name
+            if name in given:
+                values[name] = given.pop(name)
+            elif field.default is not MISSING:
+                values[name] = field.default
+            elif field.default_factory is not MISSING:
+                values[name] = field.default_factory()
+            else:
+                raise TypeError(f"{type(self).__name__} needs {name}")
+        if given:
+            raise TypeError(f"{type(self).__name__} takes no {', '.join(given)}")
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return bool(self._compared(vars(self)) == self._compared(vars(other)))
+
+    def __hash__(self) -> int:
+        return hash(self._compared(vars(self)))
+
+    def __repr__(self) -> str:
+        shown = [f"{each.name}={vars(self)[each.name]!r}" for each in fields(cast(Any, self)) if each.repr]
+        return f"{type(self).__qualname__}({', '.join(shown)})"
