@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modgraph.cli.common import add_force
+from modgraph.cli.surroundings import imports_frozen
 from modgraph.diagnostics import ModgraphError, render_all
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from modgraph.training import load_run
+    with imports_frozen():
+        from modgraph.training import load_run
 
     if options.no_examples and not options.web:
         from modgraph.web.errors import NoPage
@@ -67,8 +69,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _exported(options: argparse.Namespace, run: Run, data: Mapping[str, Arrays], path: str | Path) -> Report:
     """The bundle of a run, written to a path; of a page it tells the routing."""
-    from modgraph.backends.onnx import export
-    from modgraph.data.batches import EXAMPLES
+    with imports_frozen("onnxscript"):
+        from modgraph.backends.onnx import export
+        from modgraph.backends.onnx.trace import start_up
+        from modgraph.data.batches import EXAMPLES
+
+        start_up()
 
     first = next(iter(data.values()), None)
     tests = {split: _test(run.graph, arrays) for split, arrays in data.items()} if options.int8 else {}

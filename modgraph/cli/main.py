@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,12 +16,7 @@ from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 
 USER_FAULT, OUR_FAULT, INTERRUPTED = 1, 3, 130
 
-FOLDER = str(Path(__file__).parent)
-COMMANDS = tuple(
-    module.name.removesuffix("_command")
-    for module in pkgutil.iter_modules([FOLDER])
-    if module.name.endswith("_command")
-)
+COMMANDS = {path.stem.removesuffix("_command"): path for path in sorted(Path(__file__).parent.glob("*_command.py"))}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -34,28 +28,24 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(USER_FAULT)
 
 
-def parser(asked_for: str | None = None) -> argparse.ArgumentParser:
-    """Commands with their arguments, all unless a first word asks for less: each is a module, and imports what it
-    needs."""
+def parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """All commands, and the arguments of the one that a command line asks for: each is a module that begins with its
+    summary, and imports what it needs."""
     from modgraph.version import VERSION
 
     top = _Parser(prog="modgraph", description="A declarative compiler for modular neural networks.")
     top.add_argument("--version", action="version", version=f"modgraph {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in _commands_for(asked_for):
-        module = import_module(f"modgraph.cli.{name}_command")
-        summary, *_ = [*(module.__doc__ or "").strip().splitlines(), ""]  # none under python -OO
+    asked_for = next((word for word in words if word in COMMANDS), None)
+    for name, path in COMMANDS.items():
+        with path.open(encoding="utf-8") as text:
+            summary = text.readline().strip().strip('"')
         command = commands.add_parser(name, help=summary, description=summary)
-        module.arguments(command)
-        command.set_defaults(run=module.run)
+        if name == asked_for:
+            module = import_module(f"modgraph.cli.{name}_command")
+            module.arguments(command)
+            command.set_defaults(run=module.run)
     return top
-
-
-def _commands_for(word: str | None) -> Sequence[str]:
-    """The commands whose arguments a command line of this first word can ask for."""
-    if word == "--version":
-        return ()
-    return (word,) if word in COMMANDS else COMMANDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_folder()
             words = sys.argv[1:] if argv is None else argv
             with imports_frozen():
-                options = parser(words[0] if words else None).parse_args(words)
+                options = parser(words).parse_args(words)
             code: int = options.run(options)
             sys.stdout.flush()
         except ModgraphError as error:

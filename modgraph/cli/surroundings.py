@@ -86,12 +86,12 @@ def warnings_that_only_warn() -> Iterator[None]:
 
 
 @contextmanager
-def imports_frozen() -> Iterator[None]:
+def imports_frozen(library: str = "torch") -> Iterator[None]:
     """What is imported here stays until the process ends: no search for garbage looks at it, neither now nor later.
 
-    Where torch is there already, this is not the beginning of a process, and garbage stays garbage.
+    Where the library was imported before, this is not the beginning of a process, and nothing is kept.
     """
-    if "torch" in sys.modules:
+    if library in sys.modules:
         yield
         return
     gc.disable()

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
 
 from modgraph.data.declaration import OnDisk
 from modgraph.data.errors import BadDataFile
@@ -21,10 +20,12 @@ from modgraph.data.reading import read_data, reading
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import open_file, reason_of
 
+if TYPE_CHECKING:
+    from PIL import Image
+
 FORMATS = ("JPEG", "PNG")  # Pillow knows others that start programs
 PIXELS = 2**26  # of an image, 268 MB in colour
 MOST_UNPACKED = 8 * 1032  # pixels of one bit that one byte of PNG can stand for; one of JPEG stands for less
-DAMAGED = (SyntaxError, Image.DecompressionBombError)  # what Pillow raises besides
 WAY_OUT = "repair the image or take it out of its folder"
 
 
@@ -61,12 +62,14 @@ class ImageFiles(OnDisk):
 
 def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
     """The colours of a file in this size, [3, H, W] from 0 to 1. Raises `ModgraphError`."""
+    from PIL import Image
+
     try:
         with reading(path, WAY_OUT), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong is told, what is odd is read
             with _opened(path) as image:
                 resized = _in_colour(image).resize((width, height), Image.Resampling.BILINEAR)
-    except DAMAGED as error:
+    except (SyntaxError, Image.DecompressionBombError) as error:  # what Pillow raises besides
         reason = reason_of(error)
         raise ModgraphError([BadDataFile(path=path, reason=reason, way_out=WAY_OUT)]) from error
     colours: NDArray[np.float32] = np.asarray(resized, np.float32).transpose(2, 0, 1) / np.float32(255)
@@ -76,6 +79,8 @@ def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
 @contextmanager
 def _opened(path: str) -> Iterator[Image.Image]:
     """An image whose pixels are not read yet. Raises `ValueError` where they are too many, and what Pillow raises."""
+    from PIL import Image, UnidentifiedImageError
+
     with open_file(path) as file:
         try:
             opened = Image.open(file, formats=FORMATS)
@@ -95,5 +100,7 @@ def _in_colour(image: Image.Image) -> Image.Image:
     if image.mode == "P" and image.palette is None:
         raise ValueError("it has no palette for its colours")
     if image.mode.startswith("I"):  # grey of 16 bits, which Pillow would cut off at 255
+        from PIL import Image
+
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     return image if image.mode == "RGB" else image.convert("RGB")

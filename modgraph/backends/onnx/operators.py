@@ -4,25 +4,58 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from string import ascii_letters
 from typing import Any
 
 import numpy as np
 import onnxscript
 import torch
-from torch.onnx._internal.exporter._registration import ONNXRegistry
+from onnxscript import OnnxFunction, TracedOnnxFunction
+from onnxscript.function_libs.torch_lib.registration import default_registry
+from torch.onnx._internal.exporter._registration import OnnxDecompMeta, ONNXRegistry, _get_overload
+from torch.onnx._internal.exporter._torchlib._torchlib_registry import get_torchlib_ops
 
 OPSET = 20
 op: Any = onnxscript.opset20
 aten = torch.ops.aten
+ELSEWHERE = ("internal::", "torchvision::")  # names of functions for no operation of torch itself
+
+
+class Operators(ONNXRegistry):
+    """torch's table of what can be said in ONNX, each function of onnxscript's library read when it is looked up.
+
+    `ONNXRegistry.from_torchlib` reads five hundred of them from their sources, which takes as long as importing torch.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        import_module("onnxscript.function_libs.torch_lib.ops")  # fills the registry
+        self._opset_version = OPSET
+        for known in get_torchlib_ops():
+            self._register(known.fx_target, known)
+        for name, known_functions in default_registry.items():
+            target: Any = None if name.startswith(ELSEWHERE) else _get_overload(name)
+            for function in (*known_functions.overloads, *known_functions.complex) if target is not None else ():
+                is_complex = function in known_functions.complex
+                meta = OnnxDecompMeta(function, target, None, is_complex=is_complex, skip_signature_inference=True)
+                self._register(target, meta)
+        self._cleanup_registry_based_on_opset_version()
+
+    def get_decomps(self, target: Any) -> list[Any]:
+        found = super().get_decomps(target)
+        for each in found:
+            if each.signature is None and isinstance(each.onnx_function, OnnxFunction | TracedOnnxFunction):
+                each.skip_signature_inference = False
+                each.__post_init__()
+        return found
 
 
 @functools.cache
-def operators() -> ONNXRegistry:
-    """All that can be said. `torch.onnx.export` reads this anew at every export, from the sources of five hundred
-    functions, which takes longer than all else of a small one.
-    """
-    registry = ONNXRegistry.from_torchlib(opset_version=OPSET)
+def operators() -> Operators:
+    """All that can be said: torch's table, and `SAID`. It is made once, since `torch.onnx.export` makes one for every
+    export."""
+    registry = Operators()
     for operation, said in SAID.items():
         registry.register_op(operation, said)
     return registry
