@@ -1,9 +1,10 @@
-"""What a command costs that only reads a spec: processor time of whole processes, in ratios.
+"""What commands cost before they work: processor time of whole processes, in ratios.
 
     python benchmarks/check.py [--quick] [--rounds 7]
 
 Every process runs in turn, once in each round, and the least of its times counts. Bytecode is kept from a first run.
-What `check` is divided by imports the libraries that the compiler is built on, and nothing else.
+What `check` is divided by imports lark, yaml and, as it once did, networkx; what `train` and `export` of a small model
+are divided by imports torch, or torch and its table of operators for ONNX.
 """
 
 from __future__ import annotations
@@ -11,20 +12,42 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from options import parse_options
 
 FOLDER = Path(__file__).parents[1]
 BARE = ("-c", "import lark, networkx, yaml")
+TORCH = ("-c", "import torch")
+REGISTRY = ("-c", "from torch.onnx._internal.exporter._registration import ONNXRegistry as R; R.from_torchlib()")
+SPEC = """
+model small() {
+  input x: float[4]
+  target label: class[2]
+  logits = x -> linear(2)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
+RECIPE = "data: {name: npz, train: data.npz, test: data.npz}\ntrain: {epochs: 1, batch: 4}\n"
+TRAIN = ("-m", "modgraph", "train", "small.mod", "--out", "run")
+EXPORT = ("-m", "modgraph", "export", "run", "-o", "small.onnx", "--force")
 
 
 def check(spec: str, *parameters: str) -> tuple[str, ...]:
     """The arguments of Python that check a spec."""
-    return ("-m", "modgraph", "check", f"specs/{spec}.mod", *(part for each in parameters for part in ("-s", each)))
+    return (
+        "-m",
+        "modgraph",
+        "check",
+        str(FOLDER / f"specs/{spec}.mod"),
+        *(part for each in parameters for part in ("-s", each)),
+    )
 
 
 # what is measured, and what it is divided by
@@ -38,15 +61,19 @@ RATIOS = {
         check("zoo/mixtral", "num_hidden_layers=2"),
     ),
     "check smn, 500 rounds by 10": (check("smn", "iterations=500"), check("smn", "iterations=10")),
+    "train": (TRAIN, TORCH),
+    "export": (EXPORT, REGISTRY),
 }
 
 
 def seconds(arguments: tuple[str, ...], folder: str) -> float:
     """Processor time of a Python process, which must succeed."""
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if arguments == TRAIN:
+        shutil.rmtree(Path(folder, "run"), ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], cwd=FOLDER, env=environment, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -57,6 +84,9 @@ def main() -> None:
     options = parse_options(parser, rounds=1)
     processes = dict.fromkeys(each for pair in RATIOS.values() for each in pair)
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "small.mod").write_text(SPEC)
+        Path(folder, "small.yaml").write_text(RECIPE)
+        np.savez(Path(folder, "data.npz"), x=np.zeros((8, 4), np.float32), label=np.arange(8) % 2)
         for each in processes:
             seconds(each, folder)
         rounds = [{each: seconds(each, folder) for each in processes} for _ in range(options.rounds)]
