@@ -35,7 +35,7 @@ def done(*command):
 def needs_none_of(*libraries):
     assert not set(libraries) & set(sys.modules), set(libraries) & set(sys.modules)
 
-HEAVY = ("networkx", "torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", "matplotlib", "lightning_fabric")
+HEAVY = ("networkx", "torch", "torch_geometric", "onnx", "onnxruntime", "sklearn", "scipy", "matplotlib")
 done("--version")
 needs_none_of("numpy", "lark", "modgraph.ops", "modgraph.ir", "modgraph.elaboration", *HEAVY)
 done("--help")
@@ -49,7 +49,7 @@ for command in (("show", "m.mod"), ("cost", "m.mod"), ("explain", "linear")):
     needs_none_of("numpy", *HEAVY)
 for suffix in ("html", "svg", "dot", "mmd"):
     done("visualize", "m.mod", "-o", "m." + suffix)
-    needs_none_of("torch", "torch_geometric", "onnxruntime", "sklearn", "scipy", "matplotlib", "lightning_fabric")
+    needs_none_of("torch", "torch_geometric", "onnxruntime", "sklearn", "scipy", "matplotlib")
 done("explain", "em")
 needs_none_of(*HEAVY)
 """
