@@ -25,7 +25,7 @@ import modgraph
 from modgraph.backends.onnx.examples import Examples
 from modgraph.backends.onnx.trace import trace
 from modgraph.backends.torch import Model
-from modgraph.passes import Determinize, InferenceOnly, Lower, apply_passes, choices
+from modgraph.passes import Determinize, InferenceOnly, Lower, Moved, apply_passes, choices
 
 STEPS = 32
 FORMS = ("gathered", "grouped", "masked")
@@ -48,7 +48,7 @@ def traced(program: modgraph.Program, form: str | None) -> onnx.ModelProto:
     """The ONNX graph of a program whose routes have a form."""
     weights = program.build(seed=0).state_dict()
     graph = apply_passes(program.ir, (InferenceOnly(), Determinize(), Lower(form, exportable=form is None)))
-    model = Model(graph, graph).eval().requires_grad_(False)
+    model = Model(graph, Moved(graph)).eval().requires_grad_(False)
     model.load_state_dict({name: weights[name] for name in model.state_dict()})
     only = trace(model, Examples(graph)).only(graph.outputs)
     return only.proto

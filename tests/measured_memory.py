@@ -99,7 +99,8 @@ class MeasuredStep:
     @classmethod
     def of(cls, graph: Graph) -> MeasuredStep:
         decisions = DecisionLikelihood.of(graph, "em") if drawn_routes(graph) else None
-        return cls(graph, build(graph if decisions is None else decisions.graph).train(), decisions)
+        model = build(graph) if decisions is None else build(decisions.graph, asked=decisions.wanted)
+        return cls(graph, model.train(), decisions)
 
     def loss(self, batch: Mapping[str, Tensor]) -> Tensor:
         """What an algorithm differentiates: the losses, or where decisions are drawn, how likely all is."""

@@ -36,7 +36,7 @@ from modgraph.ir.program.program import CallNode, Definition, Program
 from modgraph.ir.program.relative import OUTSIDE, name_in_call, rename_axes
 from modgraph.ir.program.rename import rename
 from modgraph.ir.region import Region
-from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten
+from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten, rewritten_with_moves
 from modgraph.ir.stored.fields import MOST_MODULES
 from modgraph.ir.stored.nodes import flat_to_json, node_with_edges
 from modgraph.ir.stored.read import from_json
@@ -130,6 +130,7 @@ __all__ = [
     "rename_axes",
     "replayed",
     "rewritten",
+    "rewritten_with_moves",
     "stored_form",
     "to_json",
     "to_text",

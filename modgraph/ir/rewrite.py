@@ -55,6 +55,12 @@ def rewritten(graph: Graph, rule: Rule = unchanged) -> Graph:
     return _Copy(Part(graph), rule).graph
 
 
+def rewritten_with_moves(graph: Graph, rule: Rule) -> tuple[Graph, Mapping[Result, Result]]:
+    """The same, and the results of the copy that stand for those of the graph where they are others."""
+    copy = _Copy(Part(graph), rule)
+    return copy.graph, copy.moved
+
+
 def pruned(region: Region, rule: Rule) -> Region:
     """A region rewritten, without the arguments that the rule leaves out."""
     return _Copy(Part(region.graph), rule).region(region)

@@ -1,8 +1,9 @@
 """Passes from graph to graph, and the pipelines they make."""
 
 from modgraph.passes.determinize import Determinize
+from modgraph.passes.fold import Fold
 from modgraph.passes.inference import InferenceOnly
-from modgraph.passes.infrastructure import Pass
+from modgraph.passes.infrastructure import Moved, Pass, apply_passes, optimised
 from modgraph.passes.lower import Lower, NoSuchLowering, choices, routes_by_path
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 from modgraph.passes.outputs import WithoutOutputs, without_outputs
@@ -14,12 +15,12 @@ from modgraph.passes.pipelines import (
     TRAINING,
     WITH_NOVELTY,
     WITHOUT_NOVELTY,
-    apply_passes,
     export_pipeline,
     pipeline_behind,
     training_passes,
     up_to,
 )
+from modgraph.passes.prune import Prune
 from modgraph.passes.reassociate import Reassociate, images
 
 __all__ = [
@@ -31,11 +32,14 @@ __all__ = [
     "WITHOUT_NOVELTY",
     "WITH_NOVELTY",
     "Determinize",
+    "Fold",
     "InferenceOnly",
     "Lower",
+    "Moved",
     "NoSuchLowering",
     "NoveltyAsOutputs",
     "Pass",
+    "Prune",
     "Reassociate",
     "WithoutNovelty",
     "WithoutOutputs",
@@ -44,6 +48,7 @@ __all__ = [
     "export_pipeline",
     "images",
     "novelties",
+    "optimised",
     "pipeline_behind",
     "routes_by_path",
     "training_passes",

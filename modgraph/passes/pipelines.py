@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from modgraph.ir import Graph
+from modgraph.ir import Graph, Result
 from modgraph.passes.determinize import Determinize
+from modgraph.passes.fold import Fold
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 from modgraph.passes.outputs import without_outputs
+from modgraph.passes.prune import Prune
 from modgraph.passes.reassociate import Reassociate
 
-OPTIMISE: tuple[Pass, ...] = (Reassociate(),)
+OPTIMISE: tuple[Pass, ...] = (Fold(), Reassociate(), Prune())
 BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
 TRAINING: tuple[Pass, ...] = (Lower(), *OPTIMISE)
 INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE)
@@ -34,22 +36,16 @@ def export_pipeline(routing: bool, novelty: bool, left_out: Iterable[str] = ()) 
     return (*without_outputs(left_out), *(BUNDLE if routing else WITHOUT_NOVELTY))
 
 
-def training_passes(lowering: str | None = None) -> tuple[Pass, ...]:
-    """`TRAINING`, with one form of all routes that may have it."""
-    return tuple(Lower(lowering) if isinstance(each, Lower) else each for each in TRAINING)
+def training_passes(lowering: str | None = None, asked: Iterable[Result] = ()) -> tuple[Pass, ...]:
+    """`TRAINING`, with one form of all routes that may have it, and results that are asked of the model besides."""
+    given = {"lower": Lower(lowering), "prune": Prune(frozenset(result.node for result in asked))}
+    return tuple(given.get(each.name, each) for each in TRAINING)
 
 
 def pipeline_behind(bundle: Graph, left_out: Iterable[str] = ()) -> tuple[Pass, ...]:
     """What has made the graph of a bundle that leaves some outputs out."""
     told = novelties(bundle)
     return export_pipeline(bool(told), bool(told.keys() & bundle.outputs.keys()), left_out)
-
-
-def apply_passes(graph: Graph, passes: Iterable[Pass]) -> Graph:
-    """The graph after each pass in turn."""
-    for each in passes:
-        graph = each(graph)
-    return graph
 
 
 def up_to(name: str) -> tuple[Pass, ...]:

@@ -137,7 +137,7 @@ def train_state(
     refuse_labels_beyond(phase.data, graph)
     setup = LearnerSetup(phase.learnt_from(graph), phase.data, train.seed, train.batch, processes.size)
     learner = train.algorithm.learner(setup)
-    model = build(learner.graph, seed=train.seed)
+    model = build(learner.graph, seed=train.seed, asked=learner.wanted)
     scheduled = scheduled_states(model, graph, train.states or {})
     cut = staged(model, graph) if checkpoint is None else _cut(model, graph, checkpoint)
     learnt = learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))

@@ -11,7 +11,7 @@ import torch
 from modgraph.backends.torch import Model, build
 from modgraph.ir import Graph
 from modgraph.ir.text.parse import parse_text
-from modgraph.passes import PIPELINES, Pass
+from modgraph.passes import PIPELINES, Moved, Pass
 from modgraph.program import loads
 from modgraph.types import TensorType
 from tests.examples import GRU, TRANSFORMER, TWO_SCANS
@@ -20,7 +20,9 @@ from tests.passes.test_scan import BODY
 HOME = Path(__file__).parent / "golden"
 PRODUCTS = """model m() { input x: float[time, 3] pool m[2] = linear(24) weight w: float[24, 3] = normal(1)
   key = (x, w) -> contract -> unit v = x -> mean(axis="time") -> m y = (key, v) -> contract output y }"""
+AGREEMENT = "model m() { input x: float[5, 6] pool p[3] = linear(4) router a = agreement(2) y = x -> p by a output y }"
 SOURCES = {"gru": GRU, "two_scans": TWO_SCANS, "transformer": TRANSFORMER, "dropped": BODY, "products": PRODUCTS}
+SOURCES |= {"agreement": AGREEMENT}
 STAGES = [
     (f"{pipeline}.{each.name}", f"{pipeline}.{passes[at - 1].name}" if at else "source", each)
     for pipeline, passes in PIPELINES.items()
@@ -75,7 +77,7 @@ def reference(source: str) -> tuple[Model, dict[str, torch.Tensor]]:
 def outputs(graph: Graph, trained: Model) -> dict[str, torch.Tensor]:
     """What a graph computes with the weights of another model; the batch is a function of the inputs' names."""
     with torch.device("meta"):
-        model = Model(graph, graph)
+        model = Model(graph, Moved(graph))
     model.to_empty(device="cpu")
     weights = trained.state_dict()
     model.load_state_dict({name: weights[name] for name in model.state_dict()})

@@ -51,7 +51,7 @@ def made(algorithm: Any, seed: int = 0) -> tuple[Any, Model, dict[str, Any]]:
     """A learner, its model in double precision with weights away from zero, and these weights."""
     graph = modgraph.loads(SPEC).ir
     learner = algorithm.learner(LearnerSetup(graph, data(seed), seed, batch=5, processes=1))
-    model = build(learner.graph, seed).double()
+    model = build(learner.graph, seed, asked=learner.wanted).double()
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         parameter.data.normal_(0, 0.8, generator=generator)

@@ -110,4 +110,4 @@ def test_a_table_that_no_memory_holds_is_told_before_it_is_made() -> None:
 def test_an_e_step_takes_no_more_than_all_examples() -> None:
     arrays = Arrays({name: np.zeros((7, 1), np.float32) for name in ("x", "y")})
     learner = EM(batch=10**20).learner(LearnerSetup(modgraph.loads(MANY).ir, arrays, 0, 5, 1))
-    learner.prepare(build(learner.graph), 0)
+    learner.prepare(build(learner.graph, asked=learner.wanted), 0)

@@ -39,6 +39,7 @@ from modgraph.passes import (
     choices,
     export_pipeline,
     novelties,
+    optimised,
     without_outputs,
 )
 
@@ -162,7 +163,7 @@ def deterministic(model: Model, pipeline: tuple[Pass, ...] = BUNDLE) -> Model:
         raise TypeError(f"export takes a model that modgraph built, not {type(model).__name__}")
     graph = apply_passes(model.graph, pipeline)
     with torch.device("meta"):
-        inference = Model(graph, apply_passes(graph, OPTIMISE))
+        inference = Model(graph, optimised(graph, OPTIMISE))
     inference.to_empty(device="cpu")
     weights = model.state_dict()
     inference.load_state_dict({name: weights[name] for name in inference.state_dict()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
@@ -23,7 +23,7 @@ from modgraph.backends.torch.run import Context, Plan
 from modgraph.backends.torch.states import MovedStates, is_recomputation
 from modgraph.backends.torch.whole_graph import eager, untraced, whole_graph
 from modgraph.ir import Graph, Result, free_draws, padding_of, told, weights_of
-from modgraph.passes import apply_passes, training_passes
+from modgraph.passes import Moved, optimised, training_passes
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Model(Namespace):
     """A graph compiled to torch: weights under the graph's names, inputs in its order.
 
     `graph` is the author's, which has the weights and the types of inputs and targets. `computed` is what passes made
-    of it, which has the steps; it keeps the names of weights, outputs, losses, records and draws.
+    of it, which has the steps; it keeps the names of weights, outputs, losses, records and draws. `moved` says where
+    else results of the author's graph are to be had.
 
     Called with the model's inputs, batch first, positional or by name, it returns its output, or a dictionary of
     outputs if there are several. How long each example is along an axis of any length is an optional input, by default
@@ -55,9 +56,10 @@ class Model(Namespace):
     `torch.utils.checkpoint` repeats moves nothing.
     """
 
-    def __init__(self, graph: Graph, computed: Graph) -> None:
+    def __init__(self, graph: Graph, moved: Moved) -> None:
         super().__init__()
-        self.graph, self.computed = graph, computed
+        computed = moved.graph
+        self.graph, self.computed, self._moved = graph, computed, moved.results
         self._plans: dict[bool, dict[tuple[Result, ...], tuple[Plan, tuple[str, ...]]]] = {True: {}, False: {}}
         self._told = {told(draw.name) for part in graph.parts() for draw in free_draws(part.graph)}
         self._batch_types = BatchTypes.of(graph, self._told)
@@ -101,7 +103,7 @@ class Model(Namespace):
     @untraced
     def results(self, batch: Mapping[str, Tensor], wanted: tuple[Result, ...]) -> list[Tensor]:
         """Any results of the graph, from a batch of inputs and targets that is taken as it is; nothing moves."""
-        return self._results(batch, wanted)
+        return self._results(batch, tuple(self._moved.get(result, result) for result in wanted))
 
     def routing_results(self) -> dict[str, Result]:
         """The records that routers keep, by `route.record`; of a route in a scan, [time, …]."""
@@ -244,23 +246,29 @@ def _padded_inputs(graph: Graph) -> list[tuple[str, int, str]]:
     return [(name, *each) for name, type_ in graph.input_types.items() for each in padding_of(graph, type_)]
 
 
-def build(graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu") -> Model:
-    """A model with fresh weights. `lowering` asks for one form of all routes that may have it.
+def build(
+    graph: Graph, seed: int = 0, lowering: str | None = None, device: str = "cpu", asked: Iterable[Result] = ()
+) -> Model:
+    """A model with fresh weights. `lowering` asks for one form of all routes that may have it; `asked` are results that
+    `Model.results` is asked for, beside outputs, losses, records and what these need.
 
     Raises `ModgraphError` where the weights do not fit in memory.
     """
     refuse_large_weights(graph)
-    model = empty_model(graph, lowering)
+    model = empty_model(graph, lowering, asked=asked)
     initialise(model, weights_of(graph), seed)
     return model.to(device)
 
 
 def empty_model(
-    graph: Graph, lowering: str | None = None, allocation: AbstractContextManager[object] | None = None
+    graph: Graph,
+    lowering: str | None = None,
+    allocation: AbstractContextManager[object] | None = None,
+    asked: Iterable[Result] = (),
 ) -> Model:
     """A model whose weights have no numbers yet; `allocation` is what they are made in, if that is not memory."""
     with torch.device("meta"):
-        model = Model(graph, apply_passes(graph, training_passes(lowering)))
+        model = Model(graph, optimised(graph, training_passes(lowering, asked)))
     weights = weights_of(graph)
     assert {weight.name for weight in weights} == set(model.state_dict()), "declared weights are not the module's"
     shapes = model.state_dict()

@@ -64,7 +64,7 @@ class Rehearsal:
         self.loops = {*_unrolled_axes(graph)}
         self.mode = FakeTensorMode()
         self.dtype = torch.float64 if precision == "float64" else torch.float32
-        self.model = empty_model(judged, lowering, self.mode)
+        self.model = empty_model(judged, lowering, self.mode, asked=self.ends)
         with self.mode:
             weights = self.model.state_dict().items()
             self.model.load_state_dict({name: self._in_precision(each) for name, each in weights}, assign=True)

@@ -23,7 +23,7 @@ from modgraph.backends.onnx.verify import relative_errors, verify
 from modgraph.backends.torch import Model
 from modgraph.declare import Operand, Record, Role, TorchModule, Weight, normal, setting
 from modgraph.ir import RouteNode, facts_of
-from modgraph.passes import Lower
+from modgraph.passes import Lower, Moved
 from modgraph.routers import Router
 from tests.examples import ROUTER_EXAMPLES, SEQUENCE
 from tests.traces import Trace
@@ -203,7 +203,7 @@ def test_every_form_that_export_may_choose_can_be_exported(name: str, trace_once
     router = graph.router_of(route).router
     forms = router.lowerings(facts_of(graph.pool_of(route)))
     for form in [form for form in forms if form.exportable and form != router.reference_form] or forms:
-        lowered = Model(graph, Lower(form.form)(graph)).eval()
+        lowered = Model(graph, Moved(Lower(form.form)(graph))).eval()
         lowered.load_state_dict(inference.state_dict())
         examples = Examples(lowered.graph)
         assert verify(lowered, trace_once(lowered, examples), examples).worst < 1e-5

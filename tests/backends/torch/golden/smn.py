@@ -8,6 +8,8 @@ B is the axis of examples, "..." stands for any axes before those of one message
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -48,6 +50,15 @@ def squared_cv(x: Tensor) -> Tensor:
     return x.var(-1) / (x.mean(-1) ** 2).clamp(min=least)
 
 
+def given(sizes: Sequence[int], values: Sequence[float], like: Tensor) -> Tensor:
+    """Given numbers, or one number everywhere, of the type and on the device of a value."""
+    kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
+    found = torch.tensor(values, dtype=kind, device=like.device)
+    return found.reshape(
+        tuple(sizes)
+    ) if found.numel() == torch.Size(sizes).numel() else found.expand(tuple(sizes))
+
+
 class Glimpses(nn.Module):
     def __init__(self):
         super().__init__()
@@ -75,7 +86,7 @@ def agreement_round(v, key_turned, tokens, key_inverse, specialist):
     scores_product = torch.einsum(
         "...ab,...cb->...ac", tokens, F.linear(F.normalize(v, dim=-1, eps=1e-08), key_turned)
     )
-    scores = 0.0 + scores_product * key_inverse.unsqueeze(-1)  # [B, 64, 2]
+    scores = scores_product * key_inverse.unsqueeze(-1)  # [B, 64, 2]
     gates = scores.softmax(-1)  # [B, 64, 2]
     v = torch.einsum("zam,zamV->zmV", gates, torch.stack([module(tokens) for module in specialist], -2))
     return v, scores
@@ -100,11 +111,10 @@ class Agreement(nn.Module):
         key_turned = self.weight.transpose(-2, -1)  # [64, 384]
         key_least = (F.linear(x, F.linear(key_turned, key_turned)) * x).sum(-1).clamp(min=1e-16)  # [B, 64]
         key_inverse = 1.0 / key_least.sqrt()  # [B, 64]
-        even = torch.arange(
-            x.shape[-2], dtype=torch.promote_types(x.dtype, torch.float32), device=x.device
-        ).expand(*x.shape[:-2], -1)
-        even = (0.0 * even).softmax(-1)  # [B, 64]
-        v = torch.einsum("za,zamV->zmV", even, torch.stack([module(x) for module in specialist], -2))
+        even = given((64,), [0.015625], x)  # [64]
+        v = torch.einsum(
+            "za,zamV->zmV", even.expand(len(x), -1), torch.stack([module(x) for module in specialist], -2)
+        )
         v, scores = agreement_round(v, key_turned, x, key_inverse, specialist)
         for _ in range(3):
             v, scores, gates = agreement_round_2(v, key_turned, x, key_inverse, scores, specialist)

@@ -1,0 +1,98 @@
+"""Leave out what changes no number, and make constants of what is computed from constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, rewritten_with_moves
+from modgraph.ops.along_axis import Softmax
+from modgraph.ops.arithmetic import Add, Arithmetic, Divide, Multiply, Subtract
+from modgraph.ops.array import Constant
+from modgraph.ops.order import Positions
+from modgraph.ops.padding import MaskPadding
+from modgraph.ops.shape import Flatten, Rename
+from modgraph.passes.infrastructure import Moved, Pass
+
+NEUTRAL = {(Add, "left"): 0, (Add, "right"): 0, (Subtract, "right"): 0}  # the constant that leaves the other operand
+NEUTRAL |= {(Multiply, "left"): 1, (Multiply, "right"): 1, (Divide, "right"): 1}
+
+
+@dataclass(frozen=True)
+class Fold(Pass):
+    """Leave out 0 + x, 1 · x, x / 1, renames and masks that change nothing; 0 times positions is a constant.
+
+    Equal numbers are a constant after a softmax too. What would change the type of a value stays, and so does what a
+    step of a scan results in.
+    """
+
+    name: ClassVar[str] = "fold"
+
+    def rewrite(self, graph: Graph) -> Moved:
+        return Moved(*rewritten_with_moves(graph, _folded))
+
+    def ensures(self, graph: Graph) -> bool:
+        return all(_folded(node, part) is node for part in graph.parts() for node in part.graph)
+
+
+def _folded(node: Node, part: Part) -> Change:
+    graph = part.graph
+    ends = part.scan.region.results if part.scan is not None else ()
+    if not isinstance(node, OpNode) or part.place or Result(node.name) in ends:
+        return node
+    if (operand := _unchanged(node, graph)) is not None:
+        return operand
+    if isinstance(node.op, Constant) or (found := _constant(node, graph)) is None:
+        return node
+    like, constant = found
+    return Built(((OpNode(name=node.name, owner=node.name, op=constant), {"like": like}),))
+
+
+def _unchanged(node: OpNode, graph: Graph) -> Result | None:
+    """The operand that the result of an op is equal to, in number and type."""
+    inputs = [*graph.inputs(node.name).values()]
+    if len(inputs) != 1 or graph.lengths(node.name) or graph.type_of(inputs[0]) != node.types[0]:
+        return None
+    return inputs[0] if isinstance(node.op, Rename | MaskPadding | Flatten) or _is_neutral(node) else None
+
+
+def _is_neutral(node: OpNode) -> bool:
+    op = node.op
+    if not isinstance(op, Arithmetic):
+        return False
+    given = {side: value for side, value in zip(("left", "right"), op.constants, strict=True) if value is not None}
+    return any((type(op), side) in NEUTRAL and NEUTRAL[type(op), side] == value for side, value in given.items())
+
+
+def _constant(node: OpNode, graph: Graph) -> tuple[Result, Constant] | None:
+    """The value that tells the number of examples, and the array of equal numbers that an op computes."""
+    number = _number(node, graph)
+    shape = node.types[0].shape
+    if number is None or graph.lengths(node.name) or any(axis.size is None for axis in shape):
+        return None
+    while not isinstance(node.op, Positions | Constant):
+        (source,) = graph.inputs(node.name).values()
+        node = graph[source.node]  # type: ignore[assignment]
+    (like,) = graph.inputs(node.name).values()
+    if graph.type_of(like).per != "example":
+        return None
+    sizes, names = tuple(axis.size or 0 for axis in shape), tuple(axis.name for axis in shape)
+    return like, Constant(sizes=sizes, names=names if any(names) else (), numbers=(number,))
+
+
+def _number(node: Node, graph: Graph) -> float | None:
+    """The number that stands at every place of a value whose axes have fixed sizes."""
+    if not isinstance(node, OpNode) or len(inputs := [*graph.inputs(node.name).values()]) != 1:
+        return None
+    source = graph[inputs[0].node]
+    match node.op:
+        case Constant(numbers=(number,)):
+            return number
+        case Multiply() if 0 in node.op.constants and isinstance(source, OpNode) and isinstance(source.op, Positions):
+            return 0.0
+        case Softmax() if _number(source, graph) is not None:
+            axis = graph.signature(node).axes["position"]
+            size = node.types[0].shape[axis].size
+            return None if size is None else 1 / size
+        case _:
+            return None
