@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from modgraph.diagnostics import ModgraphError
@@ -26,8 +26,12 @@ class Costs:
 def costs_of(diff: Diff, before: Graph, after: Graph, lengths: Mapping[str, int]) -> Costs:
     """What two graphs cost with axes of any length at these lengths. Raises `ModgraphError` for axes of neither."""
     _check(before, after, lengths)
-    old, new = _Counts(before, lengths), _Counts(after, lengths)
-    return Costs(old.whole, new.whole, dict(_by_node(diff, old, new)))
+    costs = cost_of(before, lengths), cost_of(after, lengths)
+    old, new = _at(before, costs[0]), _at(after, costs[1])
+    nodes = {each.place: (old(each.place), NOTHING) for each in diff.removed}
+    nodes |= {each.place: (NOTHING, new(each.place)) for each in diff.added}
+    nodes |= {each.after: (old(each.before), new(each.after)) for each in diff.changed}
+    return Costs(*costs, nodes)
 
 
 def _check(before: Graph, after: Graph, lengths: Mapping[str, int]) -> None:
@@ -39,23 +43,8 @@ def _check(before: Graph, after: Graph, lengths: Mapping[str, int]) -> None:
             check_lengths(after, {name: length})
 
 
-class _Counts:
-    """The counts of one graph, by the places of its nodes."""
-
-    def __init__(self, graph: Graph, lengths: Mapping[str, int]) -> None:
-        self.whole = cost_of(graph, lengths)
-        self.owners = {node.name: node.owner for part in graph.parts() for node in part.graph.of_kind(OpNode)}
-
-    def at(self, place: str) -> Cost:
-        """Of a node that is whose weights it uses; the modules of a pool are counted under the pool."""
-        name = name_in(place)
-        return self.whole.nodes.get(self.owners.get(name, name), NOTHING)
-
-
-def _by_node(diff: Diff, old: _Counts, new: _Counts) -> Iterator[tuple[str, tuple[Cost, Cost]]]:
-    for gone in diff.removed:
-        yield gone.place, (old.at(gone.place), NOTHING)
-    for come in diff.added:
-        yield come.place, (NOTHING, new.at(come.place))
-    for each in diff.changed:
-        yield each.after, (old.at(each.before), new.at(each.after))
+def _at(graph: Graph, cost: Cost) -> Callable[[str], Cost]:
+    """The counts by the places of nodes: of an op that is whose weights it uses; the modules of a pool are counted
+    under the pool."""
+    owners = {node.name: node.owner for part in graph.parts() for node in part.graph.of_kind(OpNode)}
+    return lambda place: cost.nodes.get(owners.get(name_in(place), name_in(place)), NOTHING)

@@ -9,13 +9,14 @@ from pathlib import PurePath
 from modgraph.diagnostics import Source
 from modgraph.inspect.cost import COUNTS
 from modgraph.inspect.diff.comparison import Comparison, Side
+from modgraph.inspect.diff.level import Level
 from modgraph.inspect.diff.renames import AXIS, LABEL, WEIGHTS
 from modgraph.inspect.diff.text import lines_of, moves_in, reshaped_axes, summary
 from modgraph.inspect.diff.weights import Fate, Weight
 from modgraph.inspect.diff.words import details, shown_node, shown_place
 from modgraph.inspect.page import Mark, MarkKind, Pane, Section, Table, Text, page_of
 from modgraph.inspect.scene import scene_of
-from modgraph.ir import Graph, PoolNode
+from modgraph.ir import PoolNode
 
 Marks = dict[str, Mark]
 
@@ -39,24 +40,21 @@ def panes_of(
     found: Comparison, sources: tuple[Source | None, Source | None], labels: Sequence[str]
 ) -> tuple[Pane, Pane]:
     """Both graphs, each with its label, what became of each node marked."""
-    before, after = _marks(found)
-    return (
-        _pane(labels[0], found.before, sources[0], before, found.notes),
-        _pane(labels[1], found.after, sources[1], after, found.notes),
-    )
+    marks = _marks(found)
 
+    def pane(at: int, side: Side) -> Pane:
+        scene = scene_of(side.graph)
+        known = {box.id for box in scene.walk()}
+        drawn = {id: mark for id, mark in marks[at].items() if id in known}
+        return Pane(scene, sources[at], drawn, label=labels[at], notes=found.notes)
 
-def _pane(label: str, side: Side, source: Source | None, marks: Marks, notes: tuple[str, ...]) -> Pane:
-    scene = scene_of(side.graph)
-    known = {box.id for box in scene.walk()}
-    marks = {id: mark for id, mark in marks.items() if id in known}
-    return Pane(scene, source, marks, label=label, notes=notes)
+    return pane(0, found.before), pane(1, found.after)
 
 
 def _marks(found: Comparison) -> tuple[Marks, Marks]:
     """What became of the boxes of both graphs, types that only follow left out."""
     diff = found.told
-    old, new = _ids(found.before.graph), _ids(found.after.graph)
+    old, new = (dict(_ids(Level(side.graph))) for side in (found.before, found.after))
     before = {old[each.place]: Mark(MarkKind.REMOVED, (shown_node(each),)) for each in diff.removed}
     after = {new[each.place]: Mark(MarkKind.ADDED, (shown_node(each),)) for each in diff.added}
     lines: dict[tuple[str, str], tuple[MarkKind, tuple[str, ...]]] = {}
@@ -67,32 +65,20 @@ def _marks(found: Comparison) -> tuple[Marks, Marks]:
     for each in diff.changed:
         if not each.follows:
             _, moved = lines.get((each.before, each.after), (MarkKind.CHANGED, ()))
-            lines[each.before, each.after] = (MarkKind.CHANGED, (*moved, *details(each)))
+            lines[each.before, each.after] = (MarkKind.CHANGED, (*moved, *details(each.attributes)))
     for (first, second), (kind, told_lines) in lines.items():
         before[old[first]] = Mark(kind, told_lines, new[second])
         after[new[second]] = Mark(kind, told_lines, old[first])
     return before, after
 
 
-def _ids(graph: Graph) -> dict[str, str]:
+def _ids(level: Level, holder: str = "") -> Iterator[tuple[str, str]]:
     """The ids of boxes by the places of nodes: steps of scans have names of the whole model, modules their own."""
-    found = {}
-    for part in graph.parts():
-        level = "" if part.scan is None else f"{part.scan.name}/0/"
-        for node in part.graph:
-            found[level + node.name] = node.name
-            if isinstance(node, PoolNode):
-                found |= {f"{level}{place}": id for place, id in _in_pool(node)}
-    return found
-
-
-def _in_pool(pool: PoolNode) -> Iterator[tuple[str, str]]:
-    for at, region in enumerate(pool.regions):
-        place, id = f"{pool.name}/{at}/", f"{pool.name}/{'' if pool.alike else f'{at}/'}"
-        for node in region.graph:
-            yield f"{place}{node.name}", f"{id}{node.name}"
-            inner = _in_pool(node) if isinstance(node, PoolNode) else ()
-            yield from ((f"{place}{below}", f"{id}{each}") for below, each in inner)
+    for node in level.graph:
+        yield level.place + node.name, holder + node.name
+        for at, inner in enumerate(level.inner(node)):
+            module = "" if isinstance(node, PoolNode) and node.alike else f"{at}/"
+            yield from _ids(inner, f"{holder}{node.name}/{module}" if isinstance(node, PoolNode) else holder)
 
 
 # ------------------------------------------------------------ beside the graphs

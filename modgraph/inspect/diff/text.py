@@ -12,7 +12,7 @@ from modgraph.inspect.diff.keys import Item, Line, Move, Say, fold, moves_of
 from modgraph.inspect.diff.told import whole_calls
 from modgraph.inspect.diff.values import Alone, Changed
 from modgraph.inspect.diff.weights import Fate, Weight
-from modgraph.inspect.diff.words import details, shown_node, shown_place, shown_type, words_of
+from modgraph.inspect.diff.words import details, shown_node, shown_place, shown_type
 
 ADDED, REMOVED, CHANGED, MOVED = "+", "−", "~", "→"
 COLOURS = {ADDED: "32", REMOVED: "31", CHANGED: "33", MOVED: "36"}
@@ -41,7 +41,7 @@ def _heading(found: Comparison, paint: Paint) -> Iterator[str]:
     names = [f"{side.path} ({side.kind})" for side in (found.before, found.after)]
     yield paint(f"{names[0]} → {names[1]}", BOLD)
     yield from (f"note: {note}" for note in found.notes)
-    yield from (paint(f"  {each}", DIM) for each in words_of(found.diff.model))
+    yield from (paint(f"  {each}", DIM) for each in details(found.diff.model))
     yield summary(found)
 
 
@@ -70,7 +70,7 @@ def lines_of(found: Comparison) -> list[Line]:
 
 
 def _changed(change: Changed) -> Item:
-    return Item(CHANGED, change.kind, change.after, lambda say: ("", tuple(details(change, say))))
+    return Item(CHANGED, change.kind, change.after, lambda say: ("", tuple(details(change.attributes, say))))
 
 
 def _alone(sign: str, each: Alone) -> Item:

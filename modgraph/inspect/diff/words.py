@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.declare import Declaration, Record, shown_value
 from modgraph.inspect.diff.keys import Say
-from modgraph.inspect.diff.values import Alone, Attribute, Changed, declaration_of
+from modgraph.inspect.diff.values import Alone, Attribute, declaration_of
 from modgraph.ir import Node, OpNode, PoolNode, Region, Result, rename_axes
 from modgraph.routers import RouterText
 from modgraph.types import TensorType
@@ -48,12 +48,7 @@ def _content(node: Node, uses: Mapping[str, str], say: Say) -> str:
     return f"{say(uses['pool'])} by {say(uses['router'])}" if uses else ""
 
 
-def details(change: Changed, say: Say = str) -> Iterator[str]:
-    """What differs of a node, a line for each."""
-    return words_of(change.attributes, say)
-
-
-def words_of(attributes: tuple[Attribute, ...], say: Say = str) -> Iterator[str]:
+def details(attributes: tuple[Attribute, ...], say: Say = str) -> Iterator[str]:
     """Attributes, one a line. Where what it is has changed, settings that only one of both has are told with it; the
     order of slots only where nothing else tells it."""
     names = {each.name for each in attributes}

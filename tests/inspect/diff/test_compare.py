@@ -147,7 +147,7 @@ def test_a_renamed_pool_is_one_move_with_its_router_changed() -> None:
     graphs = spec(text.format("expert", 1)), spec(text.format("adapter", 2))
     diff = without_bodies(compare(*graphs), *graphs)
     assert pairs(diff.moved) == {("expert", "adapter"), ("y.expert", "y.adapter")}
-    assert [(each.after, [*details(each)]) for each in diff.changed] == [("gate", ["k: 1 → 2"])]
+    assert [(each.after, [*details(each.attributes)]) for each in diff.changed] == [("gate", ["k: 1 → 2"])]
     assert not (diff.added or diff.removed)
 
 
