@@ -6,18 +6,17 @@
 4. Nodes of one name in two calls that are one: of definitions that are the same, or most alike.
 5. Of what is left: what is made from the same, what the same is made of, what stands between the same.
 
-Colours that several nodes of a graph have say nothing but in 2, where equal names settle it, then what stands next to
-them. Each step is one walk over nodes and edges.
+Colours that several nodes of a graph have say nothing but in 2, where names or the order of nodes settle it. Each step
+is one walk over nodes and edges.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 
-from modgraph.inspect.diff.colours import Coloured, Colours, Palette
+from modgraph.inspect.diff.colours import Coloured, Palette
 from modgraph.inspect.diff.definitions import Definitions, pair_calls
-from modgraph.inspect.diff.level import Edge, Level
+from modgraph.inspect.diff.level import Level
 from modgraph.inspect.diff.values import Doubt, declaration_of
 from modgraph.inspect.natural import natural
 from modgraph.ir import OUTSIDE, Call, Node, OpNode, name_in_call
@@ -87,30 +86,12 @@ class Matching:
     # ------------------------------------------------------------ by colours
 
     def _in_same_context(self) -> None:
-        """What one context alone has is found at once; twins by what has been found next to them, then by equal names,
-        then one by one."""
-        before, after = self.before.context, self.after.context
-        for one, other in _unique(before, after, *self.left()):
-            self._pair(one, other)
-        self._spread([*self.pairs], before, after)
-        twins = []
-        for old, new in _groups(before, after, *self.left()).values():
-            self._pair_all((name, name) for name in sorted({*old} & {*new}))
-            old, new = [name for name in old if name not in self.pairs], [name for name in new if name not in self.back]
-            if old and len(old) == len(new):
-                twins.append((sorted(old, key=natural), sorted(new, key=natural)))
-        self._spread([*self.pairs], before, after)
-        for old, new in sorted(twins, key=lambda group: natural(min(group[0][0], group[1][0]))):
-            self._settle_twins(old, new, before, after)
-
-    def _settle_twins(self, old: list[str], new: list[str], before: Colours, after: Colours) -> None:
-        left = deque(new)
-        for name in old:
-            while left and left[0] in self.back:
-                left.popleft()
-            if name not in self.pairs and left:
-                self._pair(name, left[0])
-                self._spread([name], before, after)
+        """Twins, which have one context, are paired by name where all are called as they were, else in order."""
+        groups = _groups(self.before.context, self.after.context, *self.left()).values()
+        same = [(old, new) for old, new in groups if len(old) == len(new)]
+        named = all({*old} == {*new} for old, new in same if len(old) > 1)
+        for old, new in same:
+            self._pair_all(zip(*map(sorted, (old, new)), strict=True) if named else zip(old, new, strict=True))
 
     def _in_same_surroundings(self) -> None:
         """Of what is left, what alone has its content where it stands."""
@@ -132,28 +113,6 @@ class Matching:
         kinds = ({name: (kind[name], key) for name, key in keys[at].items()} for at, kind in enumerate((before, after)))
         first, second = kinds
         return _unique(first, second, [*first], [*second])
-
-    def _spread(self, start: list[str], before: Colours, after: Colours) -> None:
-        """From pairs of equal colour to those next to them that no other could be."""
-        pending = deque(name for name in start if before[name] == after[self.pairs[name]])
-        while pending:
-            old = pending.popleft()
-            for one, other in [*self._next(old, self.pairs[old], before, after)]:
-                if self._may_pair(one, other):
-                    self._pair(one, other)
-                    pending.append(one)
-
-    def _next(self, old: str, new: str, before: Colours, after: Colours) -> Iterator[tuple[str, str]]:
-        levels = (self.before.level, self.after.level)
-        for edges, others in (
-            (levels[0].sources[old], levels[1].sources[new]),
-            (levels[0].users[old], levels[1].users[new]),
-        ):
-            mine = _by_key(edges, before, self.pairs)
-            theirs = _by_key(others, after, self.back)
-            yield from (
-                (names[0], theirs[key][0]) for key, names in mine.items() if len(names) == 1 == len(theirs.get(key, ()))
-            )
 
     # ------------------------------------------------------------ doubts
 
@@ -233,14 +192,3 @@ def _unique(before: Mapping[str, object], after: Mapping[str, object], old: list
     """The pairs of nodes that have a colour which no other node here has."""
     groups = _groups(before, after, old, new).values()
     return [(some[0], others[0]) for some, others in groups if len(some) == 1 == len(others)]
-
-
-def _by_key(
-    edges: list[Edge], colours: Colours, known: Mapping[str, str]
-) -> dict[tuple[str, str, int, int], list[str]]:
-    """Nodes next to one that have no other yet, by how they stand next to it and their colour."""
-    found: dict[tuple[str, str, int, int], list[str]] = {}
-    for edge in edges:
-        if edge.node not in known:
-            found.setdefault((edge.relation, edge.slot, edge.index, colours[edge.node]), []).append(edge.node)
-    return found
