@@ -113,10 +113,8 @@ def _follows(layout: Layout, before: Item, body: Body) -> bool:
     if not isinstance(before, Body) or before.call is None or body.call is None or body.call.kind != "round":
         return False
     paths = [each.weights.rpartition(".")[0] for each in (before.call, body.call)]
-    same = (
-        layout.definitions[before].name == layout.definitions[body].name and layout.gives[before] == layout.gives[body]
-    )
-    return same and paths[0] == paths[1] and before.call.outer is body.call.outer
+    same = [(layout.definitions[each].name, layout.places(each)) for each in (before, body)]
+    return same[0] == same[1] and paths[0] == paths[1] and before.call.outer is body.call.outer
 
 
 def first_words(layout: Layout, items: Sequence[Item]) -> dict[Result, str]:

@@ -145,7 +145,7 @@ class File:
         assert body.call is not None
         takes = layout.takes(body)
         guarded = [each.node in layout.optional for each in takes] if layout.guards(body) else []
-        used = (layout.gives[body], tuple(map(layout.is_bare, takes)), tuple(guarded), inside)
+        used = (layout.places(body), tuple(map(layout.is_bare, takes)), tuple(guarded), inside)
         return layout.definitions[body].name, used, tree.content(body.call.weights)
 
     def has_class(self, writer: Writer, body: Body) -> bool:

@@ -12,7 +12,7 @@ from torch import nn
 from modgraph import nn as library
 from modgraph.backends.torch.source.copied import STANDALONE, Copied
 from modgraph.backends.torch.source.quote import literal
-from modgraph.nn import arithmetic, chance, elementwise, loss
+from modgraph.nn import arithmetic, chance, choice, elementwise, loss
 
 Expression = ast.expr
 Masks = Sequence[Expression | None]
@@ -83,13 +83,15 @@ class Settings(dict[str, str]):
 
 def formula(module: Any, values: Sequence[Value], real: Masks, copied: Copied) -> Expression | None:
     """What a module computes of some values with masks, in a line; None where there is no such line."""
-    rule = OF_CLEARED.get(type(module)) or (None if any(real) else FORMULAS.get(type(module)))
+    kind = type(module)
+    rule = OF_CLEARED.get(kind) or CLEARED.get(kind) or (None if any(real) else FORMULAS.get(kind))
     template = rule(module, values, copied) if callable(rule) else rule
     if template is None:
         return None
-    masks = [*real, *[None] * len(values)]
+    masks = [*real, *[None] * len(values)] if kind in OF_CLEARED else [None] * len(values)
     said = [cleared(value.said, mask) for value, mask in zip(values, masks, strict=False)]
-    return text(template.format_map(Settings(module)), *said)
+    found = text(template.format_map(Settings(module)), *said)
+    return cleared(found, real[0]) if kind in CLEARED else found
 
 
 def is_apart(module: Any, values: Sequence[Value]) -> bool:
@@ -136,7 +138,8 @@ def arithmetic_of(module: arithmetic.Arithmetic, values: Sequence[Value], copied
 
 
 def where_of(module: arithmetic.Where, values: Sequence[Value], copied: Copied) -> Template:
-    condition, *sides = _sides((None, *module.constants), values, module.lacks)
+    constants, lacks = (None, *module.constants), iter(module.lacks)
+    condition, *sides = _sides(constants, values, [next(lacks) if each is None else () for each in constants])
     return f"torch.where({condition} != 0, {', '.join(sides)})" if None in module.constants else None
 
 
@@ -203,6 +206,10 @@ def gumbel_of(module: chance.GumbelNoise, values: Sequence[Value], copied: Copie
     return f"{copied.needed((STANDALONE, 'standard_gumbel'))}(_0) if self.training else torch.zeros_like(_0)"
 
 
+def top_k_of(module: library.TopKMask, values: Sequence[Value], copied: Copied) -> Template:
+    return f"{copied.name_of(choice.top_k_mask)}(_0.detach(), {{k}}).to(_0.dtype)" if module.axis == -1 else None
+
+
 PLACES = "torch.arange(_0.shape[{axis}], dtype=torch.promote_types(_0.dtype, torch.float32), device=_0.device)"
 FORMULAS: Mapping[type, Rule] = {
     nn.ReLU: "F.relu(_0)",
@@ -237,6 +244,8 @@ FORMULAS: Mapping[type, Rule] = {
     library.Positions: f"{PLACES}.expand(*_0.shape[:-{{rank}}], -1)",
     library.StopGradient: "_0.detach()",
     library.NextState: "_1.detach()",
+    library.StraightThrough: "_1.detach() + (_0 - _0.detach()) if self.training else _1",
+    library.TopKMask: top_k_of,
     library.TrainingOrInference: "_0 if self.training else _1",
     library.MaxPool2d: pooled("max_pool2d"),
     library.AvgPool2d: pooled("avg_pool2d"),
@@ -250,5 +259,8 @@ OF_CLEARED: Mapping[type, Rule] = {  # whose padding is zeros
     library.Select: "_0.select({axis}, {index})",
     library.Contract: contracted,
     library.MaskPadding: "_0",
+}
+CLEARED: Mapping[type, Rule] = {  # whose results are zeros in padding
+    library.Above: "(_0.detach() > {threshold}).to(_0.dtype)",
 }
 NOT_BARE = (library.CrossEntropy, library.Importance)

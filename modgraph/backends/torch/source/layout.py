@@ -103,9 +103,8 @@ class Layout:
 
     def word(self, result: Result) -> str:
         """What the author calls a value."""
-        source: Result | None = result
-        while source is not None:
-            result, source = source, self.same(self.graph[source.node])
+        while isinstance(node := self.graph[result.node], OpNode) and isinstance(node.op, Rename | MaskPadding):
+            (result,) = self.graph.inputs(node.name).values()
         return variable(result.node, self.graph[result.node].within)
 
     def closure(self, wanted: Iterable[Result]) -> set[str]:
@@ -169,10 +168,22 @@ class Layout:
         read = (each for node in self.inside(body) for each in self.reads(node))
         return list(dict.fromkeys(each for each in read if each.node not in own))
 
+    def places(self, body: Body) -> tuple[Place, ...]:
+        """Where the values stand that others read of a body: those that outputs need first, and of these the last."""
+        name = self.definitions[body].name
+        main = [place for place in sorted(self.gives[body]) if (name, place) in self.main]
+        return (*main[-1:], *main[:-1], *(place for place in sorted(self.gives[body]) if place not in main))
+
     def results(self, body: Body) -> list[Result]:
-        """The values that others read of a body, what comes last first."""
-        found = [Result(self.nodes[body][at].name, index) for at, index in sorted(self.gives[body])]
-        return [*found[-1:], *found[:-1]]
+        """These values."""
+        return [Result(self.nodes[body][at].name, index) for at, index in self.places(body)]
+
+    @cached_property
+    def main(self) -> set[tuple[str, Place]]:
+        """The results of definitions that outputs need."""
+        given = ((body, at, index) for body, places in self.gives.items() for at, index in places)
+        found = ((body, at, index) for body, at, index in given if self.nodes[body][at].name in self.first)
+        return {(self.definitions[body].name, (at, index)) for body, at, index in found}
 
     @cached_property
     def readers(self) -> dict[Result, list[str]]:

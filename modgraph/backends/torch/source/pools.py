@@ -69,7 +69,7 @@ def _module_class(file: File, node: PoolNode, program: PoolNode, at: int) -> str
         tree = file.tree(region.graph, layout, shared if shared.leaves else None)
         routes = bool(region.graph.of_kind(RouteNode))
         writer = Writer(
-            file, layout, tree, "", Lines(layout.word, "B" if routes else "...", {"lead"}), inside=not routes
+            file, layout, tree, "", Lines(layout.word, "B" if routes else "...", {"lead", "y"}), inside=not routes
         )
         forward = _forward(writer, region.arguments[0], region.results[0], len(node.message.shape) if routes else None)
         define_pools(file, tree)
@@ -106,8 +106,10 @@ def _forward(writer: Writer, argument: str, result: Result, rank: int | None) ->
     if rank is None:
         lines.line(f"return {ast.unparse(said)}")
     else:
-        lines.line(f"y = {ast.unparse(said)}")
-        lines.line("return y.reshape(*lead, *y.shape[1:])")
+        if not isinstance(said, ast.Name):
+            lines.line(f"y = {ast.unparse(said)}")
+        y = said.id if isinstance(said, ast.Name) else "y"
+        lines.line(f"return {y}.reshape(*lead, *{y}.shape[1:])")
     return function("forward", ["self", given], lines.lines)
 
 

@@ -6,11 +6,13 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from modgraph.backends.errors import NoSource
 from modgraph.backends.torch.construct import resolve
 from modgraph.backends.torch.source.copied import STANDALONE
 from modgraph.backends.torch.source.formulas import Expression, called, cleared, name, text
 from modgraph.backends.torch.source.pools import define_modules
 from modgraph.backends.torch.source.writer import Writer
+from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Part, PoolNode, Result, RouteNode
 from modgraph.nn.weighted import Weighted
 from modgraph.routers.chosen import Chosen
@@ -72,6 +74,9 @@ def _weighted(
     real: Sequence[Expression | None],
 ) -> None:
     pool = writer.graph.pool_of(node)
+    if writer.layout.is_chance(node) and len(writer.graph.same_messages(node)) > 1:
+        reason = "its modules draw messages once for several routes"
+        raise ModgraphError([NoSource(path=f'route "{node.name}"', reason=reason)])
     x, weights = (cleared(each, mask) for each, mask in zip(said, real, strict=True))
     x, own = _named(writer, x, "x"), "VWXYZ"[: len(pool.result.shape)]
     equation = f"{router.weights},{router.pairs}{own}->{router.result}{own}"

@@ -193,6 +193,7 @@ class Writer:
         """Learned arrays, given ones, and states, without an axis of examples."""
         result = Result(node.name)
         if isinstance(node.op, State):
+            self.apart.add(result)
             self.set(result, name(f"{self.member(node.owner)}()"), stays=False)
         elif node.op.all_weights():
             self.set(result, name(self.member(node.owner)))

@@ -303,20 +303,6 @@ def sorted_places(x: Tensor, axis: int, descending: bool=False) -> Tensor:
     return x.argsort(dim=axis, descending=descending, stable=True)
 
 
-class TopKMask(AlongAxis):
-    """One at the k largest along an axis, of equal ones the first."""
-
-    def __init__(self, axis: int, k: int) -> None:
-        super().__init__(axis)
-        self.k = k
-
-    def forward(self, x: Tensor, real: Tensor | None=None) -> Tensor:
-        """x of any shape gives the same shape; padding is never chosen."""
-        values = cleared(x.detach(), real, -torch.inf)
-        chosen = top_k_mask(values.movedim(self.axis, -1), self.k).movedim(-1, self.axis)
-        return cleared(chosen.to(x.dtype), real)
-
-
 def top_k_mask(scores: Tensor, k: int) -> Tensor:
     """True at the k largest along the last axis, of equal ones the first: k rounds of argmax."""
     chosen, left = (torch.zeros_like(scores, dtype=torch.bool), scores)
@@ -383,16 +369,15 @@ def normal_cdf(x):
 class KBySoftmax(nn.Module):
     def __init__(self):
         super().__init__()
-        self.top_k = TopKMask(-1, k=1)
         self.kth_largest = KthLargest(-1, k=1)
 
     def forward(self, x):
         noisy = standard_normal(x) * 0.16666666666666666 if self.training else torch.zeros_like(x)  # [B, 17, 6]
         noisy = x + noisy  # [B, 17, 6]
-        chosen = self.top_k(noisy)  # [B, 17, 6]
+        chosen = top_k_mask(noisy.detach(), 1).to(noisy.dtype)  # [B, 17, 6]
         shares = noisy.softmax(-1)  # [B, 17, 6]
         likely = (x - self.kth_largest(noisy).unsqueeze(-1)) / 0.16666666666666666  # [B, 17, 6]
-        return normal_cdf(likely), noisy, chosen, shares * chosen
+        return shares * chosen, noisy, chosen, normal_cdf(likely)
 
 
 class Ffn2(nn.Module):
@@ -431,8 +416,8 @@ class Cosine(nn.Module):
         query = F.normalize(F.linear(x, self.weight) + self.bias.unsqueeze(-2), dim=-1, eps=1e-08)
         scores = F.linear(query, F.normalize(self.keys, dim=-2, eps=1e-08).transpose(-2, -1))  # [B, 17, 6]
         scores = scores * self.scale.clamp(max=4.605170185988092).exp()  # [B, 17, 6]
-        y, noisy, chosen, gates = self.k_by_softmax(scores)
-        return y, by_choice(x, gates, chosen, expert), scores.softmax(-1)
+        gates, noisy, chosen, y = self.k_by_softmax(scores)
+        return by_choice(x, gates, chosen, expert), scores.softmax(-1), y
 
 
 class Blocks2(nn.Module):
@@ -451,8 +436,8 @@ class Blocks2(nn.Module):
     def forward(self, x):
         attn = self.attn(self.norm1(x))  # [B, 17, 32]
         x = x + attn  # [B, 17, 32]
-        y, y_2, probabilities = self.gate(self.norm2(x), self.expert)
-        return x + y_2, probabilities, y
+        y, probabilities, y_2 = self.gate(self.norm2(x), self.expert)
+        return x + y, probabilities, y_2
 
 
 class GmoeDigits(nn.Module):

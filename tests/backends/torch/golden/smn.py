@@ -118,7 +118,7 @@ class Agreement(nn.Module):
         v, scores = agreement_round(v, key_turned, x, key_inverse, specialist)
         for _ in range(3):
             v, scores, gates = agreement_round_2(v, key_turned, x, key_inverse, scores, specialist)
-        return gates, v
+        return v, gates
 
 
 class Smn(nn.Module):
@@ -138,7 +138,7 @@ class Smn(nn.Module):
 
     def forward(self, image, label=None):
         """The output, and the losses by name where targets are given."""
-        gates, v = self.agree(self.glimpses(image), self.specialist[:2])
+        v, gates = self.agree(self.glimpses(image), self.specialist[:2])
         logits = self.logits.linear(v.mean(-2))  # [B, 10]
         if label is None:
             return logits
