@@ -32,6 +32,13 @@ def test_a_spec_is_drawn_as_it_was(path: Path, suffix: str, request: pytest.Fixt
     assert drawn == golden.read_text()
 
 
+def test_edges_from_one_repetition_of_a_block_into_the_next_are_not_drawn() -> None:
+    block = "block mlp() { input x: float[dim] y = x -> linear(8) -> relu output y } "
+    body = "input x: float[8] x = x -> mlp x = x -> mlp x = x -> mlp output x"
+    drawn = mermaid_of(scene_of(loads(f"{block} model m() {{ {body} }}").ir))
+    assert drawn.count("-->") == 3, "into the first, within it, and to the output"
+
+
 def hostile() -> Scene:
     """A scene whose texts would be markup anywhere."""
     text = f"model m(note={_string(HOSTILE)}) {{ input x: float[4] y = x -> linear(4) -> relu output y }}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from modgraph.inspect.drawing.outline import Outline, drawn_children, title_of
+from modgraph.inspect.drawing.outline import drawn_children, drawn_edges, title_of
 from modgraph.inspect.quote import quote_dot
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION
@@ -15,7 +15,6 @@ STYLES = {"data": "solid", "length": "dotted", "uses": "dashed", "carry": "dashe
 
 def dot_of(scene: Scene) -> str:
     """The text of a `.dot` file."""
-    outline = Outline.of(scene)
     anchors = {box.id: _anchor(box) for box in scene.walk()}
     lines = [f"// modgraph {VERSION}", f"digraph {quote_dot(scene.name)} {{"]
     lines += [
@@ -25,7 +24,7 @@ def dot_of(scene: Scene) -> str:
     lines += ["  edge [fontname=monospace, fontsize=8];"]
     for box in scene.boxes:
         lines += [f"  {line}" for line in _box(box)]
-    lines += [f"  {_edge(edge, anchors)}" for edge in outline.edges]
+    lines += [f"  {_edge(edge, anchors)}" for edge in drawn_edges(scene)]
     return "\n".join([*lines, "}"]) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from modgraph.inspect.drawing.outline import Outline, drawn_children, title_of
+from modgraph.inspect.drawing.outline import drawn_children, drawn_edges, title_of
 from modgraph.inspect.quote import quote_mermaid
 from modgraph.inspect.scene import Box, Edge, Scene
 from modgraph.version import VERSION
@@ -22,12 +22,11 @@ FILLS = {"tokenizer": "#e2f4f1", "pool": "#fdf1dc", "router": "#f0e9fb", "route"
 
 def mermaid_of(scene: Scene) -> str:
     """The text of a `.mmd` file."""
-    outline = Outline.of(scene)
     ids = {box.id: f"n{at}" for at, box in enumerate(scene.walk())}
     lines = [f"%% modgraph {VERSION}", "flowchart TB"]
     for box in scene.boxes:
         lines += [f"  {line}" for line in _box(box, ids)]
-    lines += [f"  {_edge(edge, ids)}" for edge in outline.edges]
+    lines += [f"  {_edge(edge, ids)}" for edge in drawn_edges(scene)]
     for kind, fill in FILLS.items():
         names = [ids[box.id] for box in _drawn(scene.boxes) if box.kind == kind]
         if names:

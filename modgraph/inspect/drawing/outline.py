@@ -3,69 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 from modgraph.inspect.scene import Box, Edge, Scene
 
+Place = tuple[tuple[str, int], ...]  # the repeats that a box stands in, and in which child of each
 
-@dataclass(frozen=True)
-class Outline:
-    """The boxes that are drawn, and the edges between them, each once."""
 
-    scene: Scene
-    edges: tuple[Edge, ...]
-
-    @classmethod
-    def of(cls, scene: Scene) -> Outline:
-        stands_for: dict[str, str] = {}
-        repetition: dict[str, tuple[str, ...]] = {}  # where a box stands: repeats, and the repetition of each
-        for box in scene.boxes:
-            _stand_ins(box, box, (), stands_for, repetition)
-        routes = [box for each in scene.boxes for box in each.walk() if box.kind == "route"]
-        inside = {inner.id for route in routes for inner in route.walk()} - {route.id for route in routes}
-        edges = [edge for edge in scene.edges if not _leads_on(edge, repetition, stands_for)]
-        drawn = [
-            Edge(stands_for[edge.source], stands_for[edge.target], edge.kind, edge.slot, edge.type, edge.short)
-            for edge in edges
-        ]
-        own = {(new.source, new.target) for old, new in zip(edges, drawn, strict=True) if old.target == new.target}
-        shown = [
+def drawn_edges(scene: Scene) -> tuple[Edge, ...]:
+    """The edges between the boxes that are drawn, each once."""
+    places = {id: place for box in scene.boxes for id, place in _places(box, box, ())}
+    routes = [box for box in scene.walk() if box.kind == "route"]
+    inside = {inner.id for route in routes for inner in route.walk()} - {route.id for route in routes}
+    pairs = [(edge, _drawn(edge, places)) for edge in scene.edges if not _leads_on(edge, places)]
+    own = {(new.source, new.target) for old, new in pairs if old.target == new.target}
+    return tuple(
+        dict.fromkeys(
             new
-            for old, new in zip(edges, drawn, strict=True)
+            for old, new in pairs
             if new.source != new.target and (old.target not in inside or (new.source, new.target) not in own)
-        ]
-        return cls(scene, tuple(dict.fromkeys(shown)))
+        )
+    )
 
 
-def _stand_ins(
-    box: Box,
-    model: Box,
-    place: tuple[str, ...],
-    stands_for: dict[str, str],
-    repetition: dict[str, tuple[str, ...]],
-) -> None:
-    stands_for[box.id], repetition[box.id] = model.id, place
+def _places(box: Box, model: Box, place: Place) -> Iterator[tuple[str, tuple[str, Place]]]:
+    """For a box and all in it the id of what is drawn for it, and its place."""
     if box.kind == "route":
-        for inner in box.walk():
-            stands_for[inner.id], repetition[inner.id] = model.id, place
+        yield from ((inner.id, (model.id, place)) for inner in box.walk())
         return
-    for at, (child, like) in enumerate(zip(box.children, model.children, strict=True)):
+    yield box.id, (model.id, place)
+    for at, child in enumerate(box.children):
         if box.kind == "repeat":
-            _stand_ins(child, model.children[at % box.period], (*place, child.id), stands_for, repetition)
+            yield from _places(child, model.children[at % box.period], (*place, (box.id, at)))
         else:
-            _stand_ins(child, like, place, stands_for, repetition)
+            yield from _places(child, model.children[at], place)
 
 
-def _leads_on(edge: Edge, repetition: dict[str, tuple[str, ...]], stands_for: dict[str, str]) -> bool:
+def _drawn(edge: Edge, places: dict[str, tuple[str, Place]]) -> Edge:
+    return replace(edge, source=places[edge.source][0], target=places[edge.target][0])
+
+
+def _leads_on(edge: Edge, places: dict[str, tuple[str, Place]]) -> bool:
     """Whether an edge leads into a repetition that is not drawn from another of the same repeat."""
-    source, target = repetition[edge.source], repetition[edge.target]
-    if stands_for[edge.target] == edge.target:
-        return False
-    return any(here != there and _same_repeat(here, there) for here, there in zip(source, target, strict=False))
-
-
-def _same_repeat(one: str, other: str) -> bool:
-    return one.rpartition(".")[0] == other.rpartition(".")[0]
+    (_, source), (drawn, target) = places[edge.source], places[edge.target]
+    apart = any(here[0] == there[0] and here[1] != there[1] for here, there in zip(source, target, strict=False))
+    return apart and drawn != edge.target
 
 
 def drawn_children(box: Box) -> Iterator[Box]:
