@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
-from modgraph.declare import Declaration, shown_value
 from modgraph.diagnostics import Source
 from modgraph.inspect.calls import definitions_of
 from modgraph.inspect.cost import Cost, axes_of_any_length, cost_of
 from modgraph.inspect.scene.counts import of_pool, own_counts, total
 from modgraph.inspect.scene.edges import edges_of, prefixes, short_type
+from modgraph.inspect.scene.level import Level, below, ids_of_nodes
 from modgraph.inspect.scene.stacks import CallBox, group_of, stacked
 from modgraph.inspect.scene.tokenizers import tokenizers_told
-from modgraph.inspect.scene.values import Box, Lines, Row, Scene
+from modgraph.inspect.scene.values import Box, Row, Scene
+from modgraph.inspect.scene.words import brief, brief_text, help_of, lines_of, settings_of, shape_of, shown
 from modgraph.ir import (
     Body,
-    Call,
     Decision,
     DecisionNode,
     Graph,
@@ -43,49 +42,6 @@ def scene_of(graph: Graph, cost: Cost | None = None) -> Scene:
     return _Builder(graph, cost or cost_of(graph)).scene()
 
 
-@dataclass(frozen=True)
-class _Level:
-    """Where a body stands: its graph, what ids in it begin with, the paths of its nodes and weights, and in a scan the
-    nodes of the graph around, whose pools and routers it shares."""
-
-    graph: Graph
-    prefix: str = ""
-    path: str = ""
-    weights: str = ""
-    shared: frozenset[str] = frozenset()
-
-    def label_of(self, node: Node) -> str:
-        """What a node is called here: pools and routers as their weights, a route as its pool."""
-        if isinstance(node, RouteNode | DecisionNode):
-            words = self.graph.pool_of(node).name.split(".")
-            first = max((at for at, word in enumerate(words) if not word.isdecimal()), default=0)
-            return ".".join(words[first:])
-        declared = isinstance(node, PoolNode | RouterNode | GrowthNode) and node.name.startswith(f"{self.weights}.")
-        return below(self.weights if declared else self.path, node.name)
-
-    def label(self, call: Call) -> str:
-        """What the author calls a call: a module by its name, a block by its own where the use has no other."""
-        if call.kind == "module":
-            return below(self.weights, call.weights)
-        label = below(self.path, call.path)
-        return call.definition if label.rpartition(".")[2].rstrip("0123456789") == call.definition else label
-
-
-def below(path: str, name: str) -> str:
-    """A name as it stands below a path."""
-    return name.removeprefix(f"{path}.") if path else name
-
-
-def _ids_of_nodes(graph: Graph, prefix: str = "") -> Iterator[str]:
-    for node in graph:
-        yield prefix + node.name
-        if isinstance(node, ScanNode):
-            yield from _ids_of_nodes(node.region.graph, prefix)
-        elif isinstance(node, PoolNode):
-            for region, inner in zip(node.regions, prefixes(node, prefix + node.name), strict=True):
-                yield from _ids_of_nodes(region.graph, inner)
-
-
 class _Builder:
     """Makes boxes of nodes and calls, each of which is drawn once, and counted once."""
 
@@ -98,18 +54,18 @@ class _Builder:
         for weight in weights_of(graph):
             self.weights.setdefault(weight.owner, []).append(weight)
         self.first_use: dict[str, str] = {}  # of the weights of an owner
-        self.taken = {*_ids_of_nodes(graph)}
+        self.taken = {*ids_of_nodes(graph)}
         self.drawn: set[str] = set()
         self.sources: dict[str, Source] = {}
 
     def scene(self) -> Scene:
         edges = tuple(dict.fromkeys(edges_of(self.graph, {node.name: node.name for node in self.graph})))
-        boxes = tokenizers_told(self.boxes(body_of(self.graph), _Level(self.graph)), edges)
+        boxes = tokenizers_told(self.boxes(body_of(self.graph), Level(self.graph)), edges)
         lengths = tuple((axis, 1) for axis in axes_of_any_length(self.graph))
         sources = tuple(self.sources.values())
-        return Scene(self.graph.name, _shown(self.graph.parameters), boxes, edges, self.cost, lengths, sources)
+        return Scene(self.graph.name, shown(self.graph.parameters), boxes, edges, self.cost, lengths, sources)
 
-    def boxes(self, body: Body, level: _Level) -> tuple[Box, ...]:
+    def boxes(self, body: Body, level: Level) -> tuple[Box, ...]:
         """The boxes of a body: its nodes, and calls, equal ones that follow each other as one."""
         entries: list[Box | CallBox] = []
         for item in body.items:
@@ -121,7 +77,7 @@ class _Builder:
                     entries.append(self.box(item, level))
         return stacked(entries, self.unique)
 
-    def call(self, body: Body, level: _Level) -> Iterator[Box | CallBox]:
+    def call(self, body: Body, level: Level) -> Iterator[Box | CallBox]:
         """The box of a call; that of a router's text is its decision, a module's that has one op is the op."""
         call = body.call
         assert call is not None
@@ -148,7 +104,7 @@ class _Builder:
         self.taken.add(found)
         return found
 
-    def box(self, node: Node, level: _Level) -> Box:
+    def box(self, node: Node, level: Level) -> Box:
         """The box of a node and of what is inside of it."""
         if node.span is not None:
             self.sources.setdefault(node.span.source.label, node.span.source)
@@ -159,7 +115,7 @@ class _Builder:
             label=level.label_of(node),
             types=tuple(map(str, node.types)),
             short=short_type(node.types[0]) if node.types else "",
-            lines=_lines(node),
+            lines=lines_of(node),
         )
         match node:
             case OpNode():
@@ -192,10 +148,10 @@ class _Builder:
         return replace(
             box,
             kind="tokenizer" if node.op.tokenizes else "op",
-            detail=_brief(node.op),
-            help=_help(node.op),
-            settings=_settings(node.op),
-            weights=tuple(Row(name, _shape(shape), "frozen" * node.frozen) for name, shape in axes.items()),
+            detail=brief(node.op),
+            help=help_of(node.op),
+            settings=settings_of(node.op),
+            weights=tuple(Row(name, shape_of(shape), "frozen" * node.frozen) for name, shape in axes.items()),
             cost=self.own.get(node.owner, Cost()) if first and not inside else Cost(),
             notes=notes,
         )
@@ -204,7 +160,7 @@ class _Builder:
         """A pool's box; what one inside a module costs is counted at the pool around it."""
         children: tuple[Box, ...] = ()
         for module, (region, prefix) in enumerate(zip(node.regions, prefixes(node, box.id), strict=True)):
-            boxes = self.boxes(body_of(region.graph), _Level(region.graph, prefix))
+            boxes = self.boxes(body_of(region.graph), Level(region.graph, prefix))
             if node.alike:
                 children = boxes
             else:
@@ -227,9 +183,9 @@ class _Builder:
         records = next(iter(each.declared for each in self.graph.decisions(node.name)), ())
         return replace(
             box,
-            detail=_brief_text(router) if isinstance(router, RouterText) else _brief(router),
-            help="A router that is written in the language." if isinstance(router, RouterText) else _help(router),
-            settings=(*router.given, *router.defaults) if isinstance(router, RouterText) else _settings(router),
+            detail=brief_text(router) if isinstance(router, RouterText) else brief(router),
+            help="A router that is written in the language." if isinstance(router, RouterText) else help_of(router),
+            settings=(*router.given, *router.defaults) if isinstance(router, RouterText) else settings_of(router),
             cost=Cost() if inside else self.own.get(node.name, Cost()),
             weights=() if inside else self.rows(node.name),
             records=tuple(Row(each.name, each.axes, each.role.value) for each in records),
@@ -238,7 +194,7 @@ class _Builder:
 
     def scan(self, node: ScanNode, box: Box) -> Box:
         shared = frozenset(each.name for each in self.graph)
-        level = _Level(node.region.graph, path=node.name, weights=node.name, shared=shared)
+        level = Level(node.region.graph, path=node.name, weights=node.name, shared=shared)
         children = self.boxes(body_of(node.region.graph, node.within), level)
         children = tuple(_argument(child, node) for child in children)
         states = ", ".join(below(node.name, state) for state in node.states)
@@ -247,7 +203,7 @@ class _Builder:
 
     def rows(self, owner: str) -> tuple[Row, ...]:
         return tuple(
-            Row(each.name.removeprefix(f"{owner}."), _shape(each.axes), "frozen" * each.frozen)
+            Row(each.name.removeprefix(f"{owner}."), shape_of(each.axes), "frozen" * each.frozen)
             for each in self.weights.get(owner, ())
         )
 
@@ -275,44 +231,3 @@ def _argument(box: Box, scan: ScanNode) -> Box:
     if box.id == scan.variable:
         return replace(box, detail=f"one step: {box.detail}")
     return replace(box, detail=f"{'state' if box.id in scan.states else 'from outside'}: {box.detail}")
-
-
-def _help(declaration: Declaration) -> str:
-    return (declaration.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
-
-
-def _brief_text(router: RouterText) -> str:
-    """A router as a spec writes it, numbers to four digits."""
-    return str(RouterText(router.name, tuple((name, _digits(value)) for name, value in router.given)))
-
-
-def _brief(declaration: Declaration) -> str:
-    """A declaration with its settings, numbers to four digits."""
-    values = {name: f"{v:.4g}" if isinstance(v, float) else shown_value(v) for name, v in declaration.values().items()}
-    given = ", ".join(f"{name}={value}" for name, value in values.items())
-    return f"{declaration.name}({given})" if given else declaration.name
-
-
-def _digits(written: str) -> str:
-    """A value, a number with four digits."""
-    return f"{float(written):.4g}" if re.fullmatch(r"-?\d+\.\d*(e-?\d+)?", written) else written
-
-
-def _settings(declaration: Declaration) -> tuple[tuple[str, str], ...]:
-    return _shown({name: getattr(declaration, name) for name in declaration.settings()})
-
-
-def _shown(values: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, shown_value(value)) for name, value in values.items())
-
-
-def _shape(axes: tuple[object, ...]) -> str:
-    return f"[{', '.join(map(str, axes))}]"
-
-
-def _lines(node: Node) -> Lines | None:
-    if node.span is None:
-        return None
-    source, start, end = node.span.source, node.span.start, node.span.end
-    first, last = source.position(start)[0], source.position(max(start, end - 1))[0]
-    return Lines(source.label, start, end, first, last)
