@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from modgraph.trace.entropies import shares_of
 from modgraph.trace.routes import RouteTrace
 from modgraph.trace.trace import Trace
 
@@ -35,13 +35,7 @@ def use_by_group(route: RouteTrace, words: Sequence[str], order: Sequence[str] |
     totals_BM = route.chosen[-1].reshape(len(words), -1, route.modules).sum(1, dtype=np.float64)
     column, found = np.array(words), set(words)
     groups = sorted(found, key=_in_order) if order is None else [group for group in order if group in found]
-    return {group: shares(totals_BM[column == group].sum(0)) for group in groups}
-
-
-def shares(totals: NDArray[np.float64]) -> list[float]:
-    """Totals scaled to sum to one."""
-    found: list[float] = (totals / max(totals.sum(), 1e-300)).tolist()
-    return found
+    return {group: shares_of(totals_BM[column == group].sum(0)).tolist() for group in groups}
 
 
 def _in_order(word: str) -> tuple[bool, int, str]:

@@ -17,11 +17,11 @@ from modgraph.data.declaration import check
 from modgraph.data.npz import read_npz, refuse_unknown
 from modgraph.diagnostics import ModgraphError
 from modgraph.files import reason_of
-from modgraph.ir import Decision, Graph, UnreadableGraph, from_json
+from modgraph.ir import Graph, UnreadableGraph, from_json
 from modgraph.store.errors import NotABundle
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace.errors import NoRouting, NothingToTrace
-from modgraph.trace.routes import RouteTrace, joined, route_called, routes_with_gates
+from modgraph.trace.routes import joined, route_called, routes_with_gates
 from modgraph.trace.trace import Trace, Verdict, chosen_split, first_of, named
 from modgraph.training.held_out import with_validation
 from modgraph.training.recipe import read_recipe
@@ -110,17 +110,12 @@ def trace_bundle(
         graph,
         name,
         arrays,
-        tuple(_trace_of(each, values) for each in wanted),
+        tuple(joined(each, [{name: values[f"{each.label}.{name}"][None] for name in each.results}]) for each in wanted),
         verdict=_verdict(judged[0], arrays, values) if judged else None,
         labels={str(port.target): _words(arrays.values[str(port.target)], port) for port in judged},
         predictions={target: graph.outputs[port.name] for target, port in ports.items()},
         words=bundle.manifest.get("words", {}),
     )
-
-
-def _trace_of(route: Decision, values: Mapping[str, NDArray[Any]]) -> RouteTrace:
-    """What a bundle's outputs say of a route."""
-    return joined(route, [{name: values[f"{route.label}.{name}"][None] for name in route.results}])
 
 
 def _of_examples(ports: Mapping[str, Port], arrays: Arrays) -> Iterator[Port]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from modgraph.store.stored_trace import FORMAT
 from modgraph.trace.coactivation import coactivations, together
-from modgraph.trace.entropies import entropies
+from modgraph.trace.entropies import entropies, shares_of
 from modgraph.trace.groups import use_by_groups
 from modgraph.trace.paths import paths_of, paths_tables
 from modgraph.trace.positions import positions_of
@@ -84,7 +84,7 @@ def _of_round(route: RouteTrace, at: int) -> dict[str, Any]:
     real = real_senders(route, at)
     gates, chosen = (np.asarray(each[at][real], np.float64) for each in (route.gates, route.chosen))
     return {
-        "use": (chosen.sum(0) / max(chosen.sum(), 1e-300)).tolist(),
+        "use": shares_of(chosen.sum(0)).tolist(),
         "largest_gate": mean_of(gates.max(-1)),
         "entropy": mean_of(entropies(route, at)[real]),
     }

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from modgraph.trace.groups import shares
+from modgraph.trace.entropies import shares_of
 from modgraph.trace.routes import RouteTrace, routes_behind
 from modgraph.trace.trace import Trace
 
@@ -42,9 +42,6 @@ def use_by_task(trace: Trace) -> dict[str, dict[str, list[float]]]:
 
 def _use(routes: Iterable[RouteTrace]) -> list[float]:
     """Each module's share over some routes to one pool, after the last round."""
-    return shares(np.sum([_totals(route) for route in routes], axis=0))
-
-
-def _totals(route: RouteTrace) -> list[float]:
-    totals: list[float] = route.chosen[-1].reshape(-1, route.modules).sum(0, dtype=np.float64).tolist()
-    return totals
+    totals = (route.chosen[-1].reshape(-1, route.modules).sum(0, dtype=np.float64) for route in routes)
+    found: list[float] = shares_of(sum(totals, np.zeros(1))).tolist()
+    return found
