@@ -16,7 +16,6 @@ class WrongSuffix(Diagnostic):
     code = "MG701"
     message = '"{path}" does not end in .onnx'
     help = "for example: -o model.onnx"
-    path: str
 
 
 class Disagrees(Diagnostic):
@@ -25,10 +24,6 @@ class Disagrees(Diagnostic):
     code = "MG702"
     message = "{output} differs by {error:.1e} of its largest magnitude at batch {batch}, more than {tolerance:.0e}"
     help = "nothing was written; please report this with the spec"
-    output: str
-    error: float
-    batch: int
-    tolerance: float
 
 
 class DependsOnBatch(Diagnostic):
@@ -37,8 +32,6 @@ class DependsOnBatch(Diagnostic):
     code = "MG703"
     message = "{output} of an example changes by {error:.1e} with the batch it is in"
     help = "nothing was written; please report this with the spec"
-    output: str
-    error: float
 
 
 class CannotExport(Diagnostic):
@@ -47,7 +40,6 @@ class CannotExport(Diagnostic):
     code = "MG704"
     message = "the model cannot be exported: {reason}"
     help = "nothing was written; please report this with the spec"
-    reason: str
 
 
 class Unreached(Caution):
@@ -56,8 +48,6 @@ class Unreached(Caution):
     code = "MG705"
     message = 'no input reached {modules} of pool "{pool}"'
     help = "export from a run, or give examples that use every module"
-    modules: str
-    pool: str
 
 
 class BadBundle(Diagnostic):
@@ -66,8 +56,7 @@ class BadBundle(Diagnostic):
     code = "MG706"
     message = "{reason}"
     help = "{way_out}"
-    reason: str
-    way_out: str = "modgraph run model.onnx --info tells what a model takes"
+    way_out = "modgraph run model.onnx --info tells what a model takes"
 
     @classmethod
     def of(cls, error: BundleError) -> BadBundle:
@@ -80,8 +69,6 @@ class OfWholeBatch(Diagnostic):
     code = "MG707"
     message = 'the output "{output}" depends on {node}, which is taken over the whole batch'
     help = 'take it per example (over="example"), or leave the output out'
-    output: str
-    node: str
 
 
 class SelectsOtherwise(Diagnostic):
@@ -90,9 +77,6 @@ class SelectsOtherwise(Diagnostic):
     code = "MG708"
     message = "{route} chooses other modules for {count} of {batch} examples"
     help = "nothing was written; please report this with the spec"
-    route: str
-    count: int
-    batch: int
 
 
 class NothingFinite(Diagnostic):
@@ -105,7 +89,6 @@ class NothingFinite(Diagnostic):
     code = "MG709"
     message = "{what} is infinite or not a number"
     help = "train with a lower learning rate; or give examples that the model is defined for"
-    what: str
 
 
 class BadExamples(Diagnostic):
@@ -116,7 +99,6 @@ class BadExamples(Diagnostic):
     help = (
         "give arrays by the names of the model's inputs, and names of classes and words by those of targets and inputs"
     )
-    reason: str
 
 
 class TooLarge(Diagnostic):
@@ -125,7 +107,6 @@ class TooLarge(Diagnostic):
     code = "MG711"
     message = "the weights take {size:.1f} GB, and an ONNX file holds less than 2"
     help = "make the model smaller"
-    size: float
 
 
 class WeightsBeyondMemory(Diagnostic):
@@ -134,10 +115,6 @@ class WeightsBeyondMemory(Diagnostic):
     code = "MG715"
     message = "the weights take {needed}, and {free} of memory are free; the largest is {name}, {shape}"
     help = "make the model smaller, or use a machine with more memory: modgraph cost counts the weights of each part"
-    needed: str
-    free: str
-    name: str
-    shape: str
 
 
 class StepIsUnmeasured(Diagnostic):
@@ -147,8 +124,6 @@ class StepIsUnmeasured(Diagnostic):
     code = "MG716"
     message = "the memory of a training step of {batch} examples cannot be measured: {reason}"
     help = "leave --memory out: modgraph cost then counts weights and multiply-accumulates alone"
-    batch: int
-    reason: str
 
 
 class NothingToRound(Diagnostic):
@@ -157,7 +132,6 @@ class NothingToRound(Diagnostic):
     code = "MG712"
     message = 'the model "{model}" has no weights that int8 could round'
     help = "export it without --int8"
-    model: str
 
 
 class NoSource(Diagnostic):
@@ -167,8 +141,6 @@ class NoSource(Diagnostic):
     code = "MG865"
     message = "{path} cannot be copied into a file of its own: {reason}"
     help = "ask for another form of the routes (--lowering), leave out what needs it, or write a bundle (-o model.onnx)"
-    path: str
-    reason: str
 
 
 class WrongSource(Diagnostic):
@@ -178,7 +150,6 @@ class WrongSource(Diagnostic):
     message = "the PyTorch source of this model {problem}"
     help = "nothing was written; please report this with the spec; a bundle is another way: -o model.onnx"
     ours = True
-    problem: str
 
 
 class NoNovelty(Diagnostic):
@@ -187,7 +158,6 @@ class NoNovelty(Diagnostic):
     code = "MG840"
     message = 'no router of "{model}" records a novelty'
     help = "record one where the router is defined, such as: record gates, novelty = z; or leave out --novelty"
-    model: str
 
 
 class UnknownOutput(Diagnostic):
@@ -196,6 +166,3 @@ class UnknownOutput(Diagnostic):
     code = "MG841"
     message = 'the model "{model}" has no output "{name}"'
     help = "{suggestion}"
-    model: str
-    name: str
-    suggestion: str

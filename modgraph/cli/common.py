@@ -19,7 +19,6 @@ class BadOverride(Diagnostic):
     code = "MG110"
     message = '-s takes NAME=VALUE, not "{given}"'
     help = "for example: -s k=2, or for a recipe: -s train.seed=1"
-    given: str
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,6 @@ class UnknownSuffix(Diagnostic):
     code = "MG111"
     message = '"{path}" has no suffix that compile can write'
     help = "end it in .onnx (a bundle for ONNX Runtime), .json (the graph) or .py (PyTorch source)"
-    path: str
 
 
 class UnknownLowering(Diagnostic):
@@ -34,8 +33,6 @@ class UnknownLowering(Diagnostic):
     code = "MG112"
     message = 'no route of this model has the form "{form}"'
     help = "{suggestion}"
-    form: str
-    suggestion: str
 
     @classmethod
     def of(cls, error: NoSuchLowering) -> UnknownLowering:

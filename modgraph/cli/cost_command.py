@@ -30,7 +30,6 @@ class BadBatch(Diagnostic):
     code = "MG830"
     message = '--batch takes a whole number from 1 to 999999999, not "{given}"'
     help = "for example: --batch 64"
-    given: str
 
 
 class NoSuchOptimizer(Diagnostic):
@@ -39,8 +38,6 @@ class NoSuchOptimizer(Diagnostic):
     code = "MG831"
     message = 'there is no optimizer "{name}"'
     help = "{suggestion}"
-    name: str
-    suggestion: str
 
 
 class BadSize(Diagnostic):
@@ -49,7 +46,6 @@ class BadSize(Diagnostic):
     code = "MG832"
     message = '--fits takes a size of memory, not "{given}"'
     help = "for example: --fits 24GB, or in powers of 1024: --fits 24GiB"
-    given: str
 
 
 @dataclass(frozen=True)

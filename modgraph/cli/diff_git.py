@@ -21,7 +21,6 @@ class NotFromGit(Diagnostic):
     code = "MG821"
     message = "--git takes the words that git gives an external diff, and these are {count}"
     help = "let git call it: git config diff.modgraph.command 'modgraph diff --git'"
-    count: int
 
 
 @dataclass(frozen=True)

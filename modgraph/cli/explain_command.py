@@ -18,8 +18,6 @@ class NothingToExplain(Diagnostic):
     code = "MG116"
     message = 'nothing is called "{name}"'
     help = "{suggestion}"
-    name: str
-    suggestion: str
 
 
 VOCABULARY = ("modgraph.ops", "modgraph.routers", "modgraph.training.algorithms", "modgraph.recipes.optimizers")

@@ -19,7 +19,6 @@ class HasSeveralNames(Diagnostic):
     code = "MG120"
     message = '"{path}" has several names (hard links), which formatting would part'
     help = "format a copy, or take the other names away"
-    path: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

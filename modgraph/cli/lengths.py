@@ -13,7 +13,6 @@ class BadLength(Diagnostic):
     code = "MG126"
     message = '--length takes AXIS=N with a whole number from 1 to 999999999, not "{given}"'
     help = "for example: --length time=100"
-    given: str
 
 
 class LengthGivenTwice(Diagnostic):
@@ -22,7 +21,6 @@ class LengthGivenTwice(Diagnostic):
     code = "MG127"
     message = '--length gives the axis "{name}" twice'
     help = "keep one of them"
-    name: str
 
 
 def add_lengths(parser: argparse.ArgumentParser) -> None:

@@ -16,8 +16,6 @@ class NeedsExtra(Diagnostic):
     code = "MG119"
     message = "this needs the package {package}"
     help = "install it: pip install 'modgraph-compiler[{extra}]'"
-    package: str
-    extra: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

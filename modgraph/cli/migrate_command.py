@@ -35,9 +35,6 @@ class NotToMigrate(Diagnostic):
     code = "MG833"
     message = '"{path}" is a {found}, and {wanted} is needed'
     help = "for example: modgraph migrate runs/net --to wider.mod --out runs/wider"
-    path: str
-    found: str
-    wanted: str
 
 
 class NothingToCarry(Diagnostic):
@@ -46,8 +43,6 @@ class NothingToCarry(Diagnostic):
     code = "MG834"
     message = 'no weight of "{run}" is one of "{spec}"'
     help = "say in the spec what is called otherwise (moved OLD -> NEW), or begin anew: modgraph train {spec}"
-    run: str
-    spec: str
 
 
 class NoSuchWeight(Diagnostic):
@@ -56,9 +51,6 @@ class NoSuchWeight(Diagnostic):
     code = "MG844"
     message = '"{spec}" has no weight called "{name}", and none of anything called so'
     help = "{suggestion}"
-    spec: str
-    name: str
-    suggestion: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

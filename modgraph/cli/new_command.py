@@ -42,7 +42,6 @@ class BadName(Diagnostic):
     code = "MG117"
     message = '"{name}" cannot be the name of a model'
     help = "a name is a word of at most 250 letters, digits and underscores that the language has not reserved"
-    name: str
 
 
 class FileExists(Diagnostic):
@@ -51,8 +50,7 @@ class FileExists(Diagnostic):
     code = "MG118"
     message = '"{path}" is there already'
     help = "{way_out}"
-    path: str
-    way_out: str = "choose another name"
+    way_out = "choose another name"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,8 +20,6 @@ class UnknownPass(Diagnostic):
     code = "MG150"
     message = 'there is no pass "{name}"'
     help = "{suggestion}"
-    name: str
-    suggestion: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

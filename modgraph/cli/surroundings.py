@@ -23,7 +23,7 @@ class OutOfMemory(Diagnostic):
     code = "MG130"
     message = "there is not enough memory{reason}"
     help = "take smaller batches (-s train.batch=…), a smaller model or less data, or a machine with more memory"
-    reason: str = ""
+    reason = ""
 
 
 class SystemRefuses(Diagnostic):
@@ -32,8 +32,6 @@ class SystemRefuses(Diagnostic):
     code = "MG131"
     message = "the system refuses{what}: {reason}"
     help = "look at its name, its permissions, and the space that is left"
-    what: str
-    reason: str
 
 
 class NoCurrentFolder(Diagnostic):

@@ -15,7 +15,6 @@ class SpecOrResume(Diagnostic):
     code = "MG114"
     message = "{problem}"
     help = "begin: modgraph train SPEC [--out DIR], or go on: modgraph train --resume DIR"
-    problem: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,6 @@ class UnknownDrawingSuffix(Diagnostic):
     code = "MG140"
     message = 'there is no drawing of the kind of "{path}"'
     help = "give a file that ends in .html, .svg, .dot or .mmd"
-    path: str
 
 
 SUFFIXES = (".html", ".svg", ".dot", ".mmd")

@@ -11,9 +11,7 @@ class BadDataFile(Diagnostic):
     code = "MG510"
     message = 'cannot read data from "{path}": {reason}'
     help = "{way_out}"
-    path: str
-    reason: str
-    way_out: str = "check the file and the key of the recipe that names it"
+    way_out = "check the file and the key of the recipe that names it"
 
 
 class DataDoesNotFit(Diagnostic):
@@ -22,8 +20,7 @@ class DataDoesNotFit(Diagnostic):
     code = "MG511"
     message = "the data does not fit the spec: {reason}"
     help = "{way_out}"
-    reason: str
-    way_out: str = "arrays are named after the spec's inputs and targets and have their types, examples first"
+    way_out = "arrays are named after the spec's inputs and targets and have their types, examples first"
 
 
 class UnknownArray(Diagnostic):
@@ -33,9 +30,6 @@ class UnknownArray(Diagnostic):
     code = "MG521"
     message = '"{path}" has an array "{name}", and the spec has no input or target of that name'
     help = "{suggestion}"
-    path: str
-    name: str
-    suggestion: str
 
 
 class LabelsBeyond(Diagnostic):
@@ -48,9 +42,6 @@ class LabelsBeyond(Diagnostic):
         "give the spec as many classes as are learnt at once, of several tasks those of the first; tasks follow each "
         "other with -s train.algorithm.name=continual"
     )
-    target: str
-    label: int
-    classes: int
 
 
 class BadImageFolder(Diagnostic):
@@ -60,10 +51,8 @@ class BadImageFolder(Diagnostic):
     code = "MG519"
     message = '"{path}" is not laid out as {layout}: {reason}'
     help = "{way_out}"
-    path: str
-    reason: str
-    way_out: str = "name the folder that holds the domains as root"
-    layout: str = "root/domain/class/image"
+    way_out = "name the folder that holds the domains as root"
+    layout = "root/domain/class/image"
 
 
 class VocabularyDoesNotFit(Diagnostic):
@@ -72,9 +61,6 @@ class VocabularyDoesNotFit(Diagnostic):
     code = "MG520"
     message = "{source} gives {words} words, <unk> included, and the spec knows {size}"
     help = "give the model that many: its words are token[time, {words}], its next class[time, {words}]"
-    source: str
-    words: int
-    size: int
 
 
 class UnknownClass(Diagnostic):
@@ -83,9 +69,6 @@ class UnknownClass(Diagnostic):
     code = "MG613"
     message = "{key}: there is no class {name} in the data"
     help = "{suggestion}"
-    key: str
-    name: str
-    suggestion: str
 
 
 class ClassTwice(Diagnostic):
@@ -94,9 +77,6 @@ class ClassTwice(Diagnostic):
     code = "MG614"
     message = '{key}: class {name} is taken already by task "{task}", with the same shift'
     help = "take it out of one of the two, or give one another shift: shift: inverted"
-    key: str
-    name: str
-    task: str
 
 
 class NoExamples(Diagnostic):
@@ -105,9 +85,6 @@ class NoExamples(Diagnostic):
     code = "MG615"
     message = "{key}: {split} has no examples of {what}"
     help = "choose other classes, or let data.of have more examples: a larger limit, say"
-    key: str
-    split: str
-    what: str
 
 
 class CannotShift(Diagnostic):
@@ -117,9 +94,6 @@ class CannotShift(Diagnostic):
     code = "MG616"
     message = '{key} moves images, and "{input}" {reason}'
     help = "leave out the shift, or name the input that holds the images: -s data.input=NAME"
-    key: str
-    input: str
-    reason: str
 
 
 class DataChanged(Diagnostic):
@@ -134,10 +108,6 @@ class DataChanged(Diagnostic):
     code = "MG620"
     message = 'the data of "{path}" have changed since it began: {split} {change}'
     help = "{way_out}"
-    path: str
-    split: str
-    change: str
-    way_out: str
 
 
 class UnknownGrouping(Diagnostic):
@@ -146,8 +116,6 @@ class UnknownGrouping(Diagnostic):
     code = "MG517"
     message = 'train.by: the data has no grouping "{name}"'
     help = "{suggestion}"
-    name: str
-    suggestion: str
 
 
 class NothingToBucket(Diagnostic):

@@ -11,7 +11,6 @@ class NoRecipe(Diagnostic):
     code = "MG501"
     message = 'there is no recipe "{path}"'
     help = "write one beside the spec, or name one with --recipe FILE"
-    path: str
 
 
 class BadYaml(Diagnostic):
@@ -29,9 +28,6 @@ class UnknownKey(Diagnostic):
     code = "MG503"
     message = '{section} has no key "{key}"'
     help = "{suggestion}"
-    section: str
-    key: str
-    suggestion: str
 
 
 class BadValue(Diagnostic):
@@ -40,9 +36,6 @@ class BadValue(Diagnostic):
     code = "MG504"
     message = "{key} {problem}"
     help = "{key}: {meaning}"
-    key: str
-    problem: str
-    meaning: str
 
 
 class MissingKey(Diagnostic):
@@ -51,9 +44,6 @@ class MissingKey(Diagnostic):
     code = "MG505"
     message = "{section} needs {key}: {meaning}"
     help = "add a line: {key}: …"
-    section: str
-    key: str
-    meaning: str
 
 
 class UnknownChoice(Diagnostic):
@@ -62,9 +52,6 @@ class UnknownChoice(Diagnostic):
     code = "MG506"
     message = 'there is no {what} called "{name}"'
     help = "{suggestion}"
-    what: str
-    name: str
-    suggestion: str
 
 
 class DuplicateKey(Diagnostic):
@@ -73,4 +60,3 @@ class DuplicateKey(Diagnostic):
     code = "MG507"
     message = '"{key}" stands here twice'
     help = "keep one of them"
-    key: str

@@ -14,7 +14,6 @@ class RunExists(Diagnostic):
     code = "MG601"
     message = '"{path}" holds a run already'
     help = "go on with it: --resume {path}, or choose another folder with --out"
-    path: str
 
 
 class NotARun(Diagnostic):
@@ -23,8 +22,6 @@ class NotARun(Diagnostic):
     code = "MG602"
     message = '"{path}" is not a run: {reason}'
     help = "a run is a folder that modgraph train has written"
-    path: str
-    reason: str
 
 
 class BadCheckpoint(Diagnostic):
@@ -33,8 +30,6 @@ class BadCheckpoint(Diagnostic):
     code = "MG603"
     message = 'checkpoint "{path}" cannot be used: {reason}'
     help = "delete it to go on from the one before, or train again"
-    path: str
-    reason: str
 
 
 class RunBusy(Diagnostic):
@@ -43,7 +38,6 @@ class RunBusy(Diagnostic):
     code = "MG606"
     message = 'another training is at work in "{path}"'
     help = "wait for it or stop it, or choose another folder with --out"
-    path: str
 
 
 class ForeignFiles(Diagnostic):
@@ -52,8 +46,6 @@ class ForeignFiles(Diagnostic):
     code = "MG608"
     message = '"{path}" holds files that modgraph did not make: {names}'
     help = "choose another folder with --out"
-    path: str
-    names: str
 
 
 class RecordLost(Diagnostic):
@@ -62,7 +54,6 @@ class RecordLost(Diagnostic):
     code = "MG609"
     message = '"{path}" looks like a run, but its run.json is missing or damaged'
     help = "put its run.json back to go on with it, or choose another folder with --out"
-    path: str
 
 
 class NeverBegan(Diagnostic):
@@ -71,7 +62,6 @@ class NeverBegan(Diagnostic):
     code = "MG610"
     message = 'the run in "{path}" was cut off before it began'
     help = "begin it again: modgraph train SPEC --out {path}"
-    path: str
 
 
 class RunChanged(Diagnostic):
@@ -82,8 +72,6 @@ class RunChanged(Diagnostic):
     help = (
         "put them back as they were; for other settings begin a new run, from these weights with start: {{run: {path}}}"
     )
-    path: str
-    names: str
 
 
 class LogsChanged(Diagnostic):
@@ -93,8 +81,6 @@ class LogsChanged(Diagnostic):
     code = "MG621"
     message = 'logs of the run "{path}" have changed since its training wrote them: {names}'
     help = "put them back as they were, or begin a new run from its weights, with start: {{run: {path}}}"
-    path: str
-    names: str
 
 
 TRAIN_ANEW = "train the model anew: modgraph train SPEC"
@@ -106,10 +92,6 @@ class OtherFormat(Diagnostic):
     code = "MG630"
     message = '"{path}" has format {format}; this modgraph reads format {known}'
     help = "{way_out}, or read it with the modgraph that wrote it"
-    path: str
-    format: str
-    known: int
-    way_out: str
 
     @classmethod
     def refuse(cls, path: Path, format_: Any, known: int, way_out: str = TRAIN_ANEW) -> None:
@@ -124,9 +106,7 @@ class NotABundle(Diagnostic):
     code = "MG632"
     message = 'cannot open the bundle "{path}": {reason}'
     help = "{way_out}"
-    path: str
-    reason: str
-    way_out: str = "modgraph export RUN -o model.onnx makes one"
+    way_out = "modgraph export RUN -o model.onnx makes one"
 
 
 class NotAGraph(Diagnostic):
@@ -137,8 +117,6 @@ class NotAGraph(Diagnostic):
     help = (
         "modgraph show SPEC --format json prints one; a run's first is RUN/ir.json, later ones are in RUN/checkpoints"
     )
-    path: str
-    reason: str
 
 
 class SetOfStored(Diagnostic):
@@ -147,9 +125,6 @@ class SetOfStored(Diagnostic):
     code = "MG633"
     message = '"{path}" is a {kind}: nothing can be set in it, such as {name}'
     help = "leave -s {name}=… out, or name the spec"
-    path: str
-    kind: str
-    name: str
 
 
 class BadTrace(Diagnostic):
@@ -158,9 +133,6 @@ class BadTrace(Diagnostic):
     code = "MG835"
     message = '"{path}" cannot be read as a trace: {reason}'
     help = "trace the run anew: modgraph trace {run} --force"
-    path: str
-    run: str
-    reason: str
 
 
 class DamagedGrowth(Diagnostic):
@@ -170,8 +142,6 @@ class DamagedGrowth(Diagnostic):
     code = "MG617"
     message = 'line {line} of "{path}" tells nothing of growth'
     help = "take the run up again, which cuts the file back: modgraph train --resume RUN"
-    path: str
-    line: int
 
 
 class DamagedMetrics(Diagnostic):
@@ -181,5 +151,3 @@ class DamagedMetrics(Diagnostic):
     code = "MG141"
     message = 'line {line} of "{path}" holds no metrics'
     help = "take the run up again, which cuts the file back: modgraph train --resume RUN"
-    path: str
-    line: int

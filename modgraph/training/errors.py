@@ -11,7 +11,6 @@ class NothingToLearn(Diagnostic):
     code = "MG512"
     message = "there is nothing to train: {reason}"
     help = "add a line such as: loss cross_entropy(logits, label)"
-    reason: str
 
 
 class NoDevice(Diagnostic):
@@ -20,8 +19,6 @@ class NoDevice(Diagnostic):
     code = "MG513"
     message = 'there is no device "{device}": {reason}'
     help = "take another: -s train.device=cpu, or auto for an accelerator if there is one"
-    device: str
-    reason: str
 
 
 class UnknownMetric(Diagnostic):
@@ -30,9 +27,6 @@ class UnknownMetric(Diagnostic):
     code = "MG514"
     message = '{key} watches "{metric}", which is not measured'
     help = "{suggestion}"
-    key: str
-    metric: str
-    suggestion: str
 
 
 class CannotMeasure(Diagnostic):
@@ -42,9 +36,6 @@ class CannotMeasure(Diagnostic):
     code = "MG724"
     message = "train.metrics.{target}: {reason}"
     help = "{suggestion}"
-    target: str
-    reason: str
-    suggestion: str
 
 
 class UnlikeMetrics(Diagnostic):
@@ -54,9 +45,6 @@ class UnlikeMetrics(Diagnostic):
     code = "MG725"
     message = '{key} takes the mean of "{larger}", of which larger is better, and "{smaller}", of which smaller is'
     help = "name metrics of one direction"
-    key: str
-    larger: str
-    smaller: str
 
 
 class UnknownTarget(Diagnostic):
@@ -65,9 +53,6 @@ class UnknownTarget(Diagnostic):
     code = "MG515"
     message = 'train.labels names "{target}", which no {by} of the spec compares with'
     help = "{suggestion}"
-    target: str
-    by: str
-    suggestion: str
 
 
 class UnknownLoss(Diagnostic):
@@ -76,8 +61,6 @@ class UnknownLoss(Diagnostic):
     code = "MG553"
     message = 'train.losses names "{pattern}", which is no loss of the spec'
     help = "{suggestion}"
-    pattern: str
-    suggestion: str
 
 
 class CannotBeMissing(Diagnostic):
@@ -87,8 +70,6 @@ class CannotBeMissing(Diagnostic):
     code = "MG554"
     message = 'train.labels.{target}.missing: "{reader}" reads "{target}" and cannot leave out what is missing'
     help = "compare it with its prediction by cross_entropy, gaussian or mse alone"
-    target: str
-    reader: str
 
 
 class NoSuchState(Diagnostic):
@@ -97,8 +78,6 @@ class NoSuchState(Diagnostic):
     code = "MG550"
     message = 'train.states names "{pattern}", which is no state of the spec'
     help = "{suggestion}"
-    pattern: str
-    suggestion: str
 
 
 class StateWithRule(Diagnostic):
@@ -107,8 +86,6 @@ class StateWithRule(Diagnostic):
     code = "MG551"
     message = 'train.states."{pattern}" moves the state "{state}", which has a rule: next {state} = …'
     help = "leave one of them out: the key of the recipe, or the rule of the spec"
-    pattern: str
-    state: str
 
 
 class StateIsNoNumber(Diagnostic):
@@ -117,9 +94,6 @@ class StateIsNoNumber(Diagnostic):
     code = "MG552"
     message = 'train.states."{pattern}" moves the state "{state}", which is {type} and no number'
     help = "declare a number, state scale: float = constant(1), and multiply the array by it"
-    pattern: str
-    state: str
-    type: str
 
 
 class NotAnImage(Diagnostic):
@@ -128,8 +102,6 @@ class NotAnImage(Diagnostic):
     code = "MG518"
     message = 'train.augment: "{name}" is no input of images'
     help = "{suggestion}"
-    name: str
-    suggestion: str
 
 
 class Diverged(Diagnostic):
@@ -141,8 +113,6 @@ class Diverged(Diagnostic):
     code = "MG604"
     message = "{what} at step {step}"
     help = "lower the learning rate (-s train.optimizer.lr=…), clip gradients (-s train.clip=1.0) or look at the data"
-    what: str
-    step: int
 
 
 class DoesNotCarryOver(Diagnostic):
@@ -151,7 +121,6 @@ class DoesNotCarryOver(Diagnostic):
     code = "MG631"
     message = "the other graph has these weights in other shapes: {weights}"
     help = "give values and modules whose weights are to start afresh other names"
-    weights: str
 
 
 class NotForEval(Diagnostic):
@@ -160,7 +129,6 @@ class NotForEval(Diagnostic):
     code = "MG605"
     message = '"{name}" cannot be set for an evaluation'
     help = "only keys of data can: -s data.KEY=VALUE"
-    name: str
 
 
 class OfAnotherRun(Diagnostic):
@@ -172,9 +140,6 @@ class OfAnotherRun(Diagnostic):
     code = "MG607"
     message = 'the bundle "{bundle}" holds {what} than the run "{run}"'
     help = "export it again from this run: modgraph export {run} -o {bundle}"
-    bundle: str
-    run: str
-    what: str
 
 
 class ProcessLost(Diagnostic):
@@ -184,8 +149,6 @@ class ProcessLost(Diagnostic):
     code = "MG622"
     message = "another process of this training has ended, or cannot be reached: {reason}"
     help = "read its message, then continue from the last checkpoint: modgraph train --resume {path}"
-    reason: str
-    path: str
 
 
 class TooLargeForMemory(Diagnostic):
@@ -198,8 +161,6 @@ class TooLargeForMemory(Diagnostic):
     code = "MG612"
     message = "the training does not fit into memory: {reason}"
     help = "take fewer examples at once (-s train.batch={batch}), a smaller model, or with em fewer samples"
-    reason: str
-    batch: int
 
 
 class NoGradient(Diagnostic):
@@ -208,7 +169,6 @@ class NoGradient(Diagnostic):
     code = "MG540"
     message = 'router "{router}" draws its choices: gradients do not reach it'
     help = "train with the algorithm em or reinforce (train.algorithm: em)"
-    router: str
 
 
 class NothingDrawn(Diagnostic):
@@ -220,7 +180,6 @@ class NothingDrawn(Diagnostic):
     code = "MG541"
     message = "the algorithm {algorithm} teaches routers that draw their choices, and the spec has none"
     help = "use the router categorical, or one that records what it draws, or train.algorithm: backprop"
-    algorithm: str
 
 
 class NoDistribution(Diagnostic):
@@ -232,7 +191,6 @@ class NoDistribution(Diagnostic):
     code = "MG260"
     message = 'router "{router}" draws its choices, and does not record what it draws from'
     help = "record it in the router's body: record scores: log_probabilities = scores -> log_softmax"
-    router: str
 
 
 class NoLikelihood(Diagnostic):
@@ -244,7 +202,6 @@ class NoLikelihood(Diagnostic):
     code = "MG542"
     message = "the algorithm {algorithm} judges decisions by a likelihood, and no loss of the spec is one"
     help = "declare one: loss cross_entropy(logits, label), or loss gaussian(prediction, target, variance=0.1)"
-    algorithm: str
 
 
 class LabelsAreMissing(Diagnostic):
@@ -256,8 +213,6 @@ class LabelsAreMissing(Diagnostic):
         "the algorithm {algorithm} judges decisions by every example's labels, and those of {target} may be missing"
     )
     help = "train with backprop, or leave out train.labels.{target}.missing and the examples without a label"
-    algorithm: str
-    target: str
 
 
 class NeedsOneProcess(Diagnostic):
@@ -266,7 +221,6 @@ class NeedsOneProcess(Diagnostic):
     code = "MG543"
     message = "the algorithm {algorithm} runs in one process"
     help = "start it without torchrun"
-    algorithm: str
 
 
 class CannotDivide(Diagnostic):
@@ -276,7 +230,6 @@ class CannotDivide(Diagnostic):
     code = "MG880"
     message = "train.strategy: fsdp cannot train a model that has grown: {weights} in parts"
     help = "train it with ddp: -s train.strategy=ddp"
-    weights: str
 
 
 class CannotCompile(Diagnostic):
@@ -286,4 +239,3 @@ class CannotCompile(Diagnostic):
     code = "MG875"
     message = "train.compile: {reason}"
     help = "install it (g++ and python3-dev of a distribution, or set CXX), or train without: -s train.compile=false"
-    reason: str

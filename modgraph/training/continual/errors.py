@@ -11,8 +11,6 @@ class NoTasks(Diagnostic):
     code = "MG720"
     message = 'train.algorithm.by: the data has no grouping "{name}" that could be the tasks'
     help = "{suggestion}"
-    name: str
-    suggestion: str
 
 
 class NoSuchLoss(Diagnostic):
@@ -21,9 +19,6 @@ class NoSuchLoss(Diagnostic):
     code = "MG721"
     message = 'train.algorithm.phases.{phase}.losses: no loss of the spec is called "{pattern}"'
     help = "{suggestion}"
-    phase: str
-    pattern: str
-    suggestion: str
 
 
 class NoSuchWeight(Diagnostic):
@@ -32,8 +27,6 @@ class NoSuchWeight(Diagnostic):
     code = "MG722"
     message = 'train.algorithm.learns: no weight of the spec is called "{pattern}"'
     help = "{suggestion}"
-    pattern: str
-    suggestion: str
 
 
 class NoLossLeft(Diagnostic):

@@ -11,9 +11,6 @@ class CannotStart(Diagnostic):
     code = "MG516"
     message = 'the weights of "{path}" do not fit: {reason}'
     help = "{way_out}"
-    path: str
-    reason: str
-    way_out: str
 
 
 class BadWeightRule(Diagnostic):
@@ -26,9 +23,6 @@ class BadWeightRule(Diagnostic):
     code = "MG530"
     message = '"{source}: {target}" is no rule: {problem}'
     help = "for example: blocks.*.mlp.*.*: blocks.*.expert.#.ffn.*.*"
-    source: str
-    target: str
-    problem: str
 
 
 class NoSuchWeight(Diagnostic):
@@ -37,8 +31,6 @@ class NoSuchWeight(Diagnostic):
     code = "MG531"
     message = 'the model has no weight "{pattern}"'
     help = "{suggestion}"
-    pattern: str
-    suggestion: str
 
 
 class MappedTwice(Diagnostic):
@@ -47,7 +39,6 @@ class MappedTwice(Diagnostic):
     code = "MG532"
     message = 'two rules give the weight "{weight}"'
     help = "keep one of them"
-    weight: str
 
 
 class NotMapped(Diagnostic):
@@ -56,7 +47,6 @@ class NotMapped(Diagnostic):
     code = "MG533"
     message = "no rule gives {weights}"
     help = "add rules, or list what starts afresh under random"
-    weights: str
 
 
 class BadWeightFile(Diagnostic):
@@ -68,8 +58,6 @@ class BadWeightFile(Diagnostic):
     code = "MG534"
     message = 'cannot read weights from "{path}": {reason}'
     help = "give a .safetensors file, or a state dict saved by torch"
-    path: str
-    reason: str
 
 
 class BadArrangement(Diagnostic):
@@ -82,8 +70,6 @@ class BadArrangement(Diagnostic):
     code = "MG535"
     message = '"{axes}" says nothing of axes: {problem}'
     help = 'for example: axes: "# in out -> out in"'
-    axes: str
-    problem: str
 
 
 class AxesDoNotFit(Diagnostic):
@@ -92,7 +78,3 @@ class AxesDoNotFit(Diagnostic):
     code = "MG536"
     message = 'the weight "{weight}" has so many axes: {rank}; "{axes}" gives it {found}'
     help = "name {rank} axes on the right of the arrow, and the same with # on its left where there is a stack"
-    weight: str
-    rank: int
-    axes: str
-    found: int
