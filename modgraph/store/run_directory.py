@@ -46,81 +46,42 @@ FORMAT = 2
 STARTING, STARTED, FINISHED = "starting", "started", "finished"
 
 
+class _Inside:
+    """The path of a file or folder in a run's folder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, run: RunDirectory, kind: type[RunDirectory]) -> Path:
+        return run.path / self.name
+
+
 @dataclass(frozen=True)
 class RunDirectory:
     """A folder that holds a run, or will."""
 
     path: Path
 
-    @property
-    def spec(self) -> Path:
-        return self.path / SPEC
-
-    @property
-    def imports(self) -> Path:
-        """Texts of the files that the spec imports, by their paths from its folder."""
-        return self.path / KEPT
-
-    @property
-    def ir(self) -> Path:
-        return self.path / "ir.json"
-
-    @property
-    def recipe(self) -> Path:
-        return self.path / RECIPE
-
-    @property
-    def data(self) -> Path:
-        return self.path / "data.json"
-
-    @property
-    def start(self) -> Path:
-        return self.path / "start.json"
-
-    @property
-    def record(self) -> Path:
-        return self.path / RECORD
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.path / "tensorboard"
-
-    @property
-    def growth(self) -> Path:
-        """The edits of its graph, a line each."""
-        return self.path / "growth.jsonl"
-
-    @property
-    def detections(self) -> Path:
-        """How novel batches were in which a continual training looked for what is new."""
-        return self.path / "detections.jsonl"
-
-    @property
-    def tasks(self) -> Path:
-        """What was measured at the end of each task."""
-        return self.path / "tasks.jsonl"
+    spec = _Inside(SPEC)
+    imports = _Inside(KEPT)  # texts of the files that the spec imports, by their paths from its folder
+    ir = _Inside("ir.json")
+    recipe = _Inside(RECIPE)
+    data = _Inside("data.json")
+    start = _Inside("start.json")
+    record = _Inside(RECORD)
+    metrics = _Inside("metrics.jsonl")
+    tensorboard = _Inside("tensorboard")
+    growth = _Inside("growth.jsonl")  # the edits of its graph, a line each
+    detections = _Inside("detections.jsonl")  # how novel the batches of a continual training were
+    tasks = _Inside("tasks.jsonl")  # what was measured at the end of each task
+    checkpoints = _Inside("checkpoints")
+    trace = _Inside("trace.json")
+    pictures = _Inside("trace")  # where the pictures of its trace stand
 
     @property
     def logs(self) -> tuple[Path, ...]:
         """The files to which training appends lines."""
         return self.metrics, self.growth, self.detections, self.tasks
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
-    @property
-    def trace(self) -> Path:
-        return self.path / "trace.json"
-
-    @property
-    def pictures(self) -> Path:
-        """Where the pictures of its trace stand."""
-        return self.path / "trace"
 
     # ------------------------------------------------------------ making a run
 
