@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from modgraph.backends.torch.instance import units
+
 
 def whole(x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
     """A tensor with what all processes have of it; one that is divided in the shape of the weight that it is of."""
@@ -34,8 +36,8 @@ def divided_as(x: Tensor, like: Tensor) -> Tensor:
 
 
 def divide(module: nn.Module, device: torch.device) -> nn.Module:
-    """Divide the weights of a module among all processes; they are whole while it computes, and while gradients flow
-    back through it."""
+    """Divide the weights of a module among all processes, those of each round or block by themselves; they are whole
+    while it computes, and while gradients flow back through it."""
     from torch.distributed import get_world_size
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -44,7 +46,9 @@ def divide(module: nn.Module, device: torch.device) -> nn.Module:
         for name, weight in [*owner.named_parameters(recurse=False)]:
             if not weight.dim():  # which torch does not divide
                 owner.register_parameter(name, nn.Parameter(weight.detach().reshape(1), weight.requires_grad))
-    fully_shard(module, mesh=init_device_mesh(device.type, (get_world_size(),)))
+    mesh = init_device_mesh(device.type, (get_world_size(),))
+    for part in [*(unit for unit in units(module) if any(True for _ in unit.parameters())), module]:
+        fully_shard(part, mesh=mesh)
     return module
 
 
