@@ -1,7 +1,6 @@
 """Data sets, one file each."""
 
-from modgraph.data.cifar10 import Cifar10
-from modgraph.data.cifar100 import Cifar100
+from modgraph.data.cifar import Cifar10, Cifar100
 from modgraph.data.class_folders import ClassFolders
 from modgraph.data.conll import Conll
 from modgraph.data.daily_weather import DailyWeather

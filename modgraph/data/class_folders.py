@@ -9,9 +9,9 @@ import numpy as np
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check, mixed
 from modgraph.data.folders import Layout, folders_in, images_in
+from modgraph.data.image_arrays import shape_of_images
 from modgraph.data.image_files import ImageFiles
 from modgraph.data.image_folders import check_classes, made_of_files
-from modgraph.data.shape_of_images import shape_of_images
 from modgraph.declare import setting
 from modgraph.ir import Graph
 

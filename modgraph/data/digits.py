@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
+from modgraph.data.image_arrays import resized, shape_of_grey_images
 from modgraph.data.preprocessing import of_images
-from modgraph.data.resize import resized
-from modgraph.data.shape_of_images import shape_of_grey_images
 from modgraph.declare import setting
 from modgraph.ir import Graph
 

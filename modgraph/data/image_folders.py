@@ -11,10 +11,10 @@ import numpy as np
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check, mixed
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.data.folders import Layout, folders_in, images_in
+from modgraph.data.image_arrays import shape_of_images
 from modgraph.data.image_files import ImageFiles
 from modgraph.data.preprocessing import of_images
 from modgraph.data.rotated_digits import HELD_OUT
-from modgraph.data.shape_of_images import shape_of_images
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph

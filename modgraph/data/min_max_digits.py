@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.errors import BadDataFile
-from modgraph.data.idx import read_images
+from modgraph.data.fashion_mnist import read_images
+from modgraph.data.image_arrays import resized
 from modgraph.data.preprocessing import of_images
-from modgraph.data.resize import resized
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check, mixed
+from modgraph.data.image_arrays import resized, shape_of_images
 from modgraph.data.preprocessing import of_images
-from modgraph.data.resize import resized
-from modgraph.data.shape_of_images import shape_of_images
 from modgraph.declare import setting
 from modgraph.ir import Graph
 

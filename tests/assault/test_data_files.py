@@ -29,10 +29,10 @@ from PIL import Image
 from safetensors.torch import save
 
 import modgraph
-from modgraph.data.cifar10 import RECORDS
+from modgraph.data.cifar import CIFAR10
 from modgraph.data.conll_file import read_tokens
 from modgraph.data.declaration import check
-from modgraph.data.idx import read_idx
+from modgraph.data.fashion_mnist import read_idx
 from modgraph.data.image_files import read_image
 from modgraph.data.npz import read_npz
 from modgraph.data.tagging import Tagging
@@ -164,7 +164,7 @@ def samples() -> dict[str, tuple[Sample, ...]]:
     pickled = next(name for name in parts if name.endswith("data.pkl"))
     pixels = rng.integers(0, 255, 24, dtype=np.uint8).tobytes()
     records = b"".join(
-        bytes([label]) + rng.integers(0, 255, RECORDS.size - 1, dtype=np.uint8).tobytes() for label in (0, 9)
+        bytes([label]) + rng.integers(0, 255, CIFAR10.size - 1, dtype=np.uint8).tobytes() for label in (0, 9)
     )
     pngs = (image("PNG"), image("PNG", mode="P", transparency=3), image("PNG", mode="I;16"), image("PNG", mode="LA"))
     text = "in the beginning\nwas the word — and ünïcode\n".encode()
@@ -205,7 +205,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.npz": lambda path: check(read_npz(path, {"x", "words", "time_length", "y"}), GRAPH, "data"),
     "x.idx": lambda path: read_idx(path, 3),
     "x.idx.gz": lambda path: read_idx(path, 3),
-    "x.bin": RECORDS.read,
+    "x.bin": CIFAR10.read,
     "x.png": lambda path: read_image(path, 4, 4),
     "x.jpg": lambda path: read_image(path, 4, 4),
     "x.txt": words_of_file,

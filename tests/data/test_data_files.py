@@ -21,10 +21,10 @@ from PIL import Image, PngImagePlugin
 from safetensors.torch import save_file
 
 import modgraph
-from modgraph.data.cifar10 import RECORDS
+from modgraph.data.cifar import CIFAR10
 from modgraph.data.conll_file import read_tokens
 from modgraph.data.declaration import check
-from modgraph.data.idx import read_idx
+from modgraph.data.fashion_mnist import read_idx
 from modgraph.data.image_files import read_image
 from modgraph.data.image_folders import ImageFolders, folders_of
 from modgraph.data.npz import read_npz
@@ -42,7 +42,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "x.npz": lambda path: read_npz(path, {"x"}),
     "x.idx": lambda path: read_idx(path, 1),
     "x.idx.gz": lambda path: read_idx(path, 1),
-    "x.bin": RECORDS.read,
+    "x.bin": CIFAR10.read,
     "x.png": lambda path: read_image(path, 2, 2),
     "x.jpg": lambda path: read_image(path, 2, 2),
     "x.txt": words_of_file,

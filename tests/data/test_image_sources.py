@@ -13,7 +13,7 @@ from PIL import Image
 
 import modgraph
 from modgraph.data import Cifar100, ClassFolders, DataSet, FashionMnist
-from modgraph.data.cifar100 import COARSE, FINE
+from modgraph.data.cifar import COARSE, FINE
 from modgraph.data.fingerprint import Fingerprint
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph

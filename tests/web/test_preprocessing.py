@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from modgraph.data.cifar100 import Cifar100
+from modgraph.data.cifar import Cifar100
 from modgraph.data.conll import Conll
 from modgraph.data.declaration import DataSet, Scale
 from modgraph.data.digits import Digits
 from modgraph.data.fashion_mnist import FashionMnist
+from modgraph.data.image_arrays import resized
 from modgraph.data.min_max_digits import MinMaxDigits
-from modgraph.data.resize import resized
 from modgraph.data.tagging import Tagging, endings_of
 from modgraph.data.text import Text
 from modgraph.data.text_files import END, WORD_OR_SIGN, king_james, words_of_file
