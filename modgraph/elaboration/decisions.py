@@ -29,9 +29,10 @@ from modgraph.types import Axis, Shape, may_meet, shapes_meet, shown
 
 def bind_input(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tensor | Poison:
     """An operand as the body of a block sees it: in a router's, its axes have the names of the input's type."""
-    if isinstance(given, Poison) or site.call is None or site.call.decision is None:
+    decision = site.decision
+    if isinstance(given, Poison) or decision is None:
         return given
-    decision, rank = site.call.decision, len(given.type.shape)
+    rank = len(given.type.shape)
     words = [axis.name if isinstance(axis, ast.Name) else "" for axis in reversed(statement.type.axes)]
     first = decision.routed is None
     words += [""] * (decision.message_rank * first - len(words))
@@ -46,8 +47,8 @@ def bind_input(given: Tensor | Poison, statement: ast.Input, site: Site) -> Tens
 
 def _named(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
     """A value in which the axis at a place is called by the body's word for it, if it is plain or that of modules."""
-    assert site.call is not None and site.call.decision is not None
-    decision = site.call.decision
+    decision = site.decision
+    assert decision is not None and site.call is not None
     lacks = len(given.type.shape) < -place
     before = Axis(1) if lacks else given.type.shape[place]
     known = word in decision.words
@@ -66,7 +67,7 @@ def _named(given: Tensor, place: int, word: str, site: Site) -> Tensor | Poison:
 
 def elaborate_record(statement: ast.Record, site: Site) -> None:
     """What a router records of its decision; in a `repeat`, of each round."""
-    decision = site.call.decision if site.call is not None else None
+    decision = site.decision
     if decision is None:
         site.tell(errors.RecordOutsideRouter(span=statement.span))
         return
@@ -97,8 +98,8 @@ def record(value: Tensor | Poison, role: Role, senders: Shape, modules: Axis, si
     """A record as a decision keeps it, its axes named as in the body: a number for each sender, one if there is no axis
     of them, and module; of a router that fills slots, what it chose by has one for each of these too. One that is the
     same for all senders is repeated for each, but for a novelty."""
-    assert site.call is not None and site.call.decision is not None
-    decision = site.call.decision
+    decision = site.decision
+    assert decision is not None
     slots = role is Role.SLOTS or (role in RANKING and decision.records_as(Role.SLOTS))
     if role not in (Role.OTHER, Role.NOVELTY):
         value = _for_all_senders(value, 1 + slots, site)
@@ -112,8 +113,8 @@ def record(value: Tensor | Poison, role: Role, senders: Shape, modules: Axis, si
 
 def _with_senders(value: Tensor, role: Role, senders: Shape, modules: Axis, slots: bool, site: Site) -> Any:
     """A record that has the axes of its role, as the surroundings of the router name them."""
-    assert site.call is not None and site.call.decision is not None
-    decision = site.call.decision
+    decision = site.decision
+    assert decision is not None
     shape = decision.shape_outside(value.type.shape)
     if role is Role.NOVELTY and shape[-1:] == (modules,) and _are_among(shape[:-1], senders):
         return value
@@ -130,9 +131,8 @@ def _with_senders(value: Tensor, role: Role, senders: Shape, modules: Axis, slot
 
 def mask_padding(value: Tensor | Poison, site: Site) -> Any:
     """A value that leaves the body of a router, zero in padding; in a module of a pool it is told of none."""
-    assert site.call is not None and site.call.decision is not None
-    if isinstance(value, Tensor) and value.type.padded and not site.region:
-        return _apply(MaskPadding(), value, site.call.decision, site)
+    if isinstance(value, Tensor) and value.type.padded and not site.region and site.decision is not None:
+        return _apply(MaskPadding(), value, site.decision, site)
     return value
 
 
@@ -145,8 +145,8 @@ def _are_among(axes: Shape, senders: Shape) -> bool:
 def _for_all_senders(value: Tensor | Poison, rank: int, site: Site) -> Any:
     """A value whose last axes, so many, end with that of the modules, for every sender; what a draw chose once for
     several stays as it is, since its probability counts once."""
-    assert site.call is not None and site.call.decision is not None
-    decision = site.call.decision
+    decision = site.decision
+    assert decision is not None
     if not isinstance(value, Tensor) or decision.routed is None or value.type.shape[-1:] != (decision.modules,):
         return value
     if drawn_by(value.result, site.graph) is not None:

@@ -122,7 +122,7 @@ def _may_stand(statement: ast.Grow, site: Site) -> bool:
     if site.region:
         site.tell(errors.NotInRegion(span=statement.span, what="growth"))
         return False
-    if site.call is not None and site.call.decision is not None:
+    if site.decision is not None:
         found, way_out = "this is a router's", f"a model says it: {statement.span.text.splitlines()[0]}"
         facts: Any = {"needed": "a model's or a block's body", "found": found, "way_out": way_out}
         site.tell(errors.WrongKind(span=statement.span, **facts))

@@ -33,8 +33,7 @@ def sent_together(pool: PoolEntity, tensors: tuple[Tensor, ...], span: Span, sit
     one already.
     """
     known = site.context.messages.get(pool.whole_path)
-    decides = site.call is not None and site.call.decision is not None
-    if len(tensors) == 1 and (known is None or len(known) == 1 or decides):
+    if len(tensors) == 1 and (known is None or len(known) == 1 or site.decision is not None):
         return tensors[0]
     if known is not None and len(known) != len(tensors):
         return _unfit(pool, tensors, None, _other_number(pool, len(known), len(tensors)), span, site)
@@ -135,8 +134,7 @@ def as_one(values: tuple[Tensor, ...], span: Span, site: Site) -> Any:
 def results_of(pool: PoolEntity, value: Any, span: Span, site: Site) -> Any:
     """What a route yields, as many values as a module does; inside a router they stay one."""
     yields = site.context.yields.get(pool.whole_path, ())
-    decides = site.call is not None and site.call.decision is not None
-    if len(yields) < 2 or decides or not isinstance(value, Tensor):
+    if len(yields) < 2 or site.decision is not None or not isinstance(value, Tensor):
         return value
     node, owner = site.naming.next("yielded")
     found = taken_apart(value, yields, span, site.under(Naming(node, owner, site.scope)))

@@ -111,8 +111,8 @@ def _decide(
     value: Tensor, pool: PoolNode, router: RouterEntity, use: RouterUse, operands: Operands, inside: Site
 ) -> Any:
     """What the use yields: the value of the body, as its surroundings see it, beside a node for what was decided."""
-    assert inside.call is not None and inside.call.decision is not None
-    decision, senders = inside.call.decision, operands.tokens.type.shape
+    decision, senders = inside.decision, operands.tokens.type.shape
+    assert decision is not None
     senders = senders[: len(senders) - len(pool.message.shape)]
     records: dict[str, list[Any]] = {
         name: [POISON if role is None else record(each, role, senders, pool.axis, inside) for each, role in rounds]

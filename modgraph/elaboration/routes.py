@@ -54,7 +54,7 @@ def _can_choose(pool: PoolNode, router: RouterEntity, span: Span, site: Site) ->
     """Whether a router can choose among a pool's modules; a choice that is none is warned of."""
     declared: Any = router.router
     chosen: int = declared.active_modules(pool.size)
-    decision = site.call.decision if site.call is not None else None
+    decision = site.decision
     used: tuple[Note, ...] = (Note(text="used here", span=span),)
     if decision is not None:  # the route is that of a definition's body: what it chooses is told of the router
         router, used = replace(router, path=decision.router, span=decision.span), ()
@@ -97,7 +97,7 @@ def apply_weighted(pool: PoolEntity, value: Tensor, means: ByWeights, span: Span
     if found is None:
         router = RouterEntity(name, Weighted(over=over), False, span, site.context.call)
         return _route(pool.word, node, router, (value, means.weights), span, site)
-    recorded = site.call is not None and site.call.decision is not None and site.call.decision.shows_choice
+    recorded = site.decision is not None and site.decision.shows_choice
     shows = not (recorded or site.region)  # nothing reads the records of a route in a pool's module
     declared = found.router(k=found.k or node.size, straight=found.support.straight, shows=shows)
     router = RouterEntity(name, declared, False, span, site.context.call)

@@ -9,7 +9,7 @@ from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
-from modgraph.elaboration.bodies import BlockCall
+from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.context import NAME, STATEMENT, Context
 from modgraph.elaboration.entities import (
     POISON,
@@ -171,6 +171,11 @@ class Site:
             self.rules.statements[type(statement)](statement, self)
 
     @property
+    def decision(self) -> Decision | None:
+        """What the router decides in whose body this stands, if it stands in one."""
+        return None if self.call is None else self.call.decision
+
+    @property
     def axes(self) -> Mapping[str, Axis]:
         """What the words of a block's input types stand for in this use of it."""
         return self.call.axes if self.call is not None else {}
@@ -180,7 +185,7 @@ class Site:
 
         What stands there is poison then.
         """
-        named = self.call.decision.named if self.call is not None and self.call.decision is not None else {}
+        named = {} if self.decision is None else self.decision.named
         diagnostic = in_own_words(diagnostic, self.scope, named)
         span, use = diagnostic.span, self.call.span if self.call is not None else None
         if self.call is None or span is None or use is None or use.holds(span) or diagnostic.severity != "error":
