@@ -26,8 +26,6 @@ class UnknownAxis(Diagnostic):
     code = "MG128"
     message = 'there is no axis "{name}" of any length in this model'
     help = "{suggestion}"
-    name: str
-    suggestion: str
 
 
 class DoesNotFitLength(Diagnostic):
@@ -36,9 +34,7 @@ class DoesNotFitLength(Diagnostic):
     code = "MG129"
     message = '"{node}" does not fit these lengths: {reason}'
     help = "{way_out}"
-    node: str
-    reason: str
-    way_out: str = "ask for shorter lengths"
+    way_out = "ask for shorter lengths"
 
 
 @dataclass(frozen=True)
