@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -173,3 +174,19 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     if kind not in ("str", "timestamp", "merge", "value"):
         raise _Fault(node, f"!{kind} has no meaning here")
     return node.value
+
+
+def dump_yaml(record: Mapping[str, Any]) -> str:
+    """The text that `read_tree` reads as this mapping."""
+    return yaml.dump(record, Dumper=_Dumper, sort_keys=False)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes strings that `read_tree` reads as numbers, though YAML 1.1 does not."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        style = "'" if EXPONENT.fullmatch(text) else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)

@@ -14,8 +14,7 @@ from modgraph.ir import NotReadBack
 from modgraph.program import Program, load
 from modgraph.recipes import errors
 from modgraph.recipes.schema import read_section
-from modgraph.recipes.yaml_dump import dump_yaml
-from modgraph.recipes.yaml_tree import Branch, Leaf, read_tree
+from modgraph.recipes.yaml_tree import Branch, Leaf, dump_yaml, read_tree
 from modgraph.syntax import parse, read
 from modgraph.training.sections import Start, Train, mapping_of, parameters_in, tree_of
 

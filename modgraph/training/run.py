@@ -29,13 +29,12 @@ from modgraph.training.carried import Carried, Edit, carried, frozen_alike, rena
 from modgraph.training.compiled import refuse_without_compiler
 from modgraph.training.course import Course
 from modgraph.training.engine import Engine
+from modgraph.training.failures import memory_told, report_lost_peers
 from modgraph.training.held_out import with_validation
 from modgraph.training.kept import check_kept_spec
 from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
 from modgraph.training.loss_weights import weighing_losses
-from modgraph.training.memory import memory_told
 from modgraph.training.monitored import check_monitored
-from modgraph.training.peers import report_lost_peers
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_with_spec
 from modgraph.training.sections import Start, Train

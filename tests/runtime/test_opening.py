@@ -15,9 +15,8 @@ import numpy as np
 import onnx
 import pytest
 from modgraph_runtime import Bundle, BundleError, model_file
-from modgraph_runtime.external import may_have_external_data
 from modgraph_runtime.integrity import damage_in, trailer
-from modgraph_runtime.model_file import model_of
+from modgraph_runtime.model_file import may_have_external_data, model_of
 from onnx import TensorProto, helper
 
 import modgraph
