@@ -1,27 +1,26 @@
-"""From syntax tree to graph: of a model, or of blocks that no model uses, as they stand."""
+"""From syntax tree to graph: of a model with its parameters, or of blocks that no model uses, as they stand."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from modgraph.declare import load_extensions
-from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
-from modgraph.elaboration import errors
+from modgraph.declare import load_extensions, shown_briefly
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source, did_you_mean
+from modgraph.elaboration import constants, errors
 from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.calls import given
 from modgraph.elaboration.context import Abandoned, Context, Observer, observe_nothing
-from modgraph.elaboration.entities import POISON, Family, ModuleEntity, PoolEntity, RouterEntity
+from modgraph.elaboration.entities import POISON, Family, ModuleEntity, Poison, PoolEntity, RouterEntity
 from modgraph.elaboration.findings import find_leaks, find_weaknesses
-from modgraph.elaboration.imports import Imports
+from modgraph.elaboration.imports import Imports, Standalone
 from modgraph.elaboration.labels import label_decisions
 from modgraph.elaboration.moves import check_moves, moves_in
-from modgraph.elaboration.parameters import bind_parameters
 from modgraph.elaboration.scope import Naming, Scope
 from modgraph.elaboration.site import Site
-from modgraph.elaboration.standalone import Standalone
 from modgraph.elaboration.statements import RULES
 from modgraph.ir import Graph, OutputNode, in_order
 from modgraph.syntax import ast, parse
@@ -186,3 +185,66 @@ def _axes_of_inputs(block: ast.Definition) -> Iterator[str]:
 
 def _has_known_shapes(block: ast.Definition) -> bool:
     return not any(_axes_of_inputs(block)) and all(parameter.default is not None for parameter in block.parameters)
+
+
+DATE = r"\d{4}-\d\d-\d\d"  # and not a number less two others
+
+
+def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], site: Site) -> dict[str, Any]:
+    """Every parameter with its value, declared in the model's scope; mistakes are told."""
+    known = [parameter.name for parameter in model.parameters]
+    for name in overrides:
+        if name not in known:
+            suggestion = did_you_mean(name, known, "its parameters are: {known}")
+            site.tell(errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion))
+    values: dict[str, Any] = {}
+    for parameter in model.parameters:
+        if parameter.name in values:
+            site.tell(errors.DuplicateName(span=parameter.span, name=parameter.name))
+            continue
+        values[parameter.name] = _value(parameter, overrides, site)
+        site.scope.declare(parameter.name, values[parameter.name])
+    return values
+
+
+def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], site: Site) -> Any:
+    default = POISON if parameter.default is None else site.constant(parameter.default, "a default")
+    if parameter.name not in overrides:
+        if parameter.default is None:
+            site.tell(errors.ParameterWithoutValue(span=parameter.span, name=parameter.name))
+        return default
+    value = _plain(overrides[parameter.name])
+    if isinstance(default, Poison) or constants.same_kind(default, value):
+        return float(value) if isinstance(default, float) else value
+    return site.tell(
+        errors.BadParameter(
+            span=parameter.span,
+            name=parameter.name,
+            wanted=constants.kind_of(default),
+            given=shown_briefly(value),
+            default=shown_briefly(default),
+        )
+    )
+
+
+def _plain(value: Any) -> Any:
+    return tuple(_plain(item) for item in value) if isinstance(value, list) else value
+
+
+def read_value(text: str) -> Any:
+    """The value of `-s name=TEXT`: a constant of the language, or else the text itself as a string; a date is one."""
+    if re.fullmatch(DATE, text):
+        return text
+    report = Report()
+    file = parse(Source("<command line>", f"model m(value={text}) {{ }}"), report)
+    if file is None or len(file.definitions[0].parameters) != 1 or file.definitions[0].body.statements:
+        return text
+    default = file.definitions[0].parameters[0].default
+    if default is None:
+        return text
+    site = Site(Context(report), RULES, Graph(""), Scope(), Scope().next_binding(""))
+    try:
+        value = site.constant(default, "a value")
+    except Abandoned:
+        return text
+    return text if isinstance(value, Poison) or report.errors else value

@@ -9,7 +9,7 @@ from modgraph.elaboration import errors
 from modgraph.elaboration.apply import apply_module, apply_op
 from modgraph.elaboration.arrays import declare_array, elaborate_next
 from modgraph.elaboration.bindings import elaborate_binding, is_taken, member_key, remember
-from modgraph.elaboration.blocks import apply_block
+from modgraph.elaboration.blocks import apply_block, elaborate_require
 from modgraph.elaboration.decisions import bind_input, elaborate_record
 from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router
 from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, Template, Tensor
@@ -18,7 +18,6 @@ from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
 from modgraph.elaboration.moves import elaborate_moved
 from modgraph.elaboration.pipelines import apply_template
-from modgraph.elaboration.requirements import elaborate_require
 from modgraph.elaboration.results import elaborate_loss, elaborate_output
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.site import Rules, Site
