@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 import sysconfig
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from modgraph.backends.torch.instance import Instance, units
+from modgraph.backends.torch.run import Context
+from modgraph.backends.torch.whole_graph import CAPTURE
 from modgraph.diagnostics import ModgraphError
 from modgraph.training.errors import CannotCompile
 
@@ -24,44 +28,106 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+class Attempts:
+    """Compiled calls of a function: as one graph, where that cannot be in pieces, and where that cannot be either, not
+    at all. It says so once."""
+
+    def __init__(self, call: Call, what: str, log: TextIO | None) -> None:
+        self._what = what
+        self._log = log
+        self._ways: list[Call] = [_compiled(call, whole=True), _compiled(call, whole=False), call]
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        from torch._dynamo.exc import FailOnRecompileLimitHit, TorchDynamoException
+
+        while len(self._ways) > 1:
+            try:
+                return self._ways[0](*arguments, **named)
+            except FailOnRecompileLimitHit:
+                self._ways = self._ways[-1:]
+                say(
+                    f"batches have too many lengths for {self._what} to be compiled for each; it no longer is",
+                    self._log,
+                )
+            except TorchDynamoException as error:
+                del self._ways[0]
+                how = "in pieces" if len(self._ways) > 1 else "not at all"
+                say(f"{self._what} is compiled {how}, since torch fails otherwise: {first_line(error)}", self._log)
+        return self._ways[0](*arguments, **named)
+
+
 class Compiled(nn.Module):
-    """A module whose calls are compiled: as one graph, where that cannot be in pieces, and where that cannot be either,
-    not at all. It says so once."""
+    """A module whose calls are compiled."""
 
     def __init__(self, module: nn.Module, log: TextIO | None) -> None:
         super().__init__()
         torch.compiler.reset()  # what was compiled for another graph counts towards the limit of this one
         self.module = module
-        self._log = log
-        self._ways: list[Call] = [compiled(module, whole=True), compiled(module, whole=False), module.__call__]
+
+        def run(*arguments: Any) -> Any:  # the module is left as it is, and so are the names of its weights
+            return module(*arguments)
+
+        self._attempts = Attempts(run, "the step", log)
 
     def forward(self, *arguments: Any) -> Any:
-        from torch._dynamo.exc import FailOnRecompileLimitHit, TorchDynamoException
-
-        while len(self._ways) > 1:
-            try:
-                return self._ways[0](*arguments)
-            except FailOnRecompileLimitHit:
-                self._ways = self._ways[-1:]
-                self._say("batches have too many lengths for a step to be compiled for each; it no longer is")
-            except TorchDynamoException as error:
-                del self._ways[0]
-                how = "in pieces" if len(self._ways) > 1 else "not at all"
-                self._say(f"the step is compiled {how}, since torch fails otherwise: {first_line(error)}")
-        return self._ways[0](*arguments)
-
-    def _say(self, text: str) -> None:
-        if self._log is not None:
-            print(f"train.compile: {text}", file=self._log)
+        return self._attempts(*arguments)
 
 
-def compiled(module: nn.Module, whole: bool) -> Call:
-    """Calls of a module as torch compiles them; the module is left as it is, and so are the names of its weights."""
+class CompiledBlocks(nn.Module):
+    """A module in whose calls the rounds and blocks of a model are compiled, all of one definition by one compilation;
+    what stands around them is not."""
 
-    def run(*arguments: Any) -> Any:
-        return module(*arguments)
+    def __init__(self, module: nn.Module, model: nn.Module, log: TextIO | None) -> None:
+        super().__init__()
+        torch.compiler.reset()
+        self.module = module
+        self._compiles = Switch()
+        known: dict[type[Instance], Attempts] = {}
+        for unit in units(model):
+            kind = type(unit)
+            if kind not in known:
+                known[kind] = Attempts(kind.forward, f'"{unit.call.definition}"', log)
+            unit.forward = partial(_call, unit, known[kind], self._compiles)  # type: ignore[method-assign]
+        if not known:
+            say("blocks: the model has no rounds and no blocks, so nothing is compiled", log)
 
-    return torch.compile(run, fullgraph=whole, backend=BACKEND, options=OPTIONS.get(BACKEND))
+    def forward(self, *arguments: Any) -> Any:
+        from torch._dynamo import config
+
+        with self._compiles, config.patch(CAPTURE):
+            return self.module(*arguments)
+
+
+class Switch:
+    """Whether calls are compiled."""
+
+    def __init__(self) -> None:
+        self.on = False
+
+    def __enter__(self) -> None:
+        self.on = True
+
+    def __exit__(self, *_: object) -> None:
+        self.on = False
+
+
+def _call(unit: Instance, attempts: Attempts, compiles: Switch, *operands: Tensor, **named: Any) -> Any:
+    """A call of a round or block. Masks are made in it: for torch the calls of a definition differ in nothing else."""
+    context: Context | None = named.get("context")
+    if not compiles.on or context is None:
+        return type(unit).forward(unit, *operands, **named)
+    return attempts(unit, *operands, plan=named["plan"], context=Context(context.told, context.active))
+
+
+def say(text: str, log: TextIO | None) -> None:
+    """Tell the user, in the process that talks."""
+    if log is not None:
+        print(f"train.compile: {text}", file=log)
+
+
+def _compiled(call: Call, whole: bool) -> Call:
+    """Calls of a function as torch compiles them."""
+    return torch.compile(call, fullgraph=whole, backend=BACKEND, options=OPTIONS.get(BACKEND))
 
 
 def first_line(error: Exception) -> str:

@@ -17,6 +17,7 @@ from modgraph.recipes.yaml_tree import NODES, Branch, Leaf, read_tree
 from modgraph.syntax import read
 from modgraph.training.algorithms import Algorithm, Backprop
 
+BLOCKS = "blocks"  # of `train.compile`: its rounds and blocks alone
 DEFAULT_ALGORITHM: Any = Backprop
 DEFAULT_OPTIMIZER: Any = Adam
 DEFAULT_SCHEDULE: Any = Constant
@@ -116,7 +117,12 @@ class Train(Section):
         choices=("ddp", "fsdp"),
         doc="of several processes: each has all weights (ddp), or a part of them and of the optimizer's state (fsdp)",
     )
-    compile: bool = setting(False, doc="let torch make kernels of a step, which takes minutes before the first")
+    compile: bool | str = setting(
+        False,
+        choices=(BLOCKS,),
+        doc="let torch make kernels of a step, which takes minutes before the first: of all of it (true), or of its "
+        "rounds and blocks, each definition once (blocks)",
+    )
     threads: int = setting(1, min=1, max=1024, doc="processor threads; the last bits of a sum depend on them")
 
     def contradiction(self) -> str | None:

@@ -27,13 +27,13 @@ from modgraph.metrics.metrics import Metrics
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
-from modgraph.training.compiled import Compiled
+from modgraph.training.compiled import Compiled, CompiledBlocks
 from modgraph.training.course import Phase
 from modgraph.training.divided import divided_as, whole
 from modgraph.training.errors import CannotDivide, DoesNotCarryOver, NothingToLearn
 from modgraph.training.processes import Processes
 from modgraph.training.scheduled import ScheduledState, scheduled_states
-from modgraph.training.sections import Train
+from modgraph.training.sections import BLOCKS, Train
 from modgraph.training.stages import (
     Staged,
     in_parts,
@@ -166,12 +166,13 @@ def train_state(
     return state
 
 
-def _objective(model: Model, wanted: list[Any], compiles: bool, processes: Processes) -> nn.Module:
+def _objective(model: Model, wanted: list[Any], compiles: bool | str, processes: Processes) -> nn.Module:
     """What a step differentiates, as the recipe has it computed."""
     objective = Objective(model, wanted)
     if not compiles:
         return objective
-    return Compiled(objective, sys.stderr if processes.is_rank_zero else None)
+    log = sys.stderr if processes.is_rank_zero else None
+    return CompiledBlocks(objective, model, log) if compiles == BLOCKS else Compiled(objective, log)
 
 
 def _trained(model: Model, cut: Staged, learnt: Set[str]) -> list[nn.Parameter]:

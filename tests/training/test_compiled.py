@@ -10,10 +10,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounterWithBackend
 
+import modgraph
 from modgraph import ModgraphError
-from modgraph.training.compiled import Compiled
+from modgraph.backends.torch import Model
+from modgraph.training.compiled import Compiled, CompiledBlocks
 from modgraph.training.run import finish, started
+from modgraph.training.state import Objective
 from tests import continual_runs
 from tests.small_runs import begin, dotted, go_on, interrupt_at
 from tests.training.modular_in_numpy import SPEC as MODULAR
@@ -78,6 +82,73 @@ def test_a_model_that_grows_is_compiled_anew(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_kernels_train_alike(spec: Path, tmp_path: Path) -> None:
     both(spec, tmp_path)
+
+
+def stepped(module: nn.Module, model: Model, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The losses of a step and its gradients, noise drawn as at any other time."""
+    model.zero_grad()
+    torch.manual_seed(0)
+    losses: dict[str, Tensor] = module(batch)[1]
+    torch.stack([each.mean() for each in losses.values()]).sum().backward()
+    gradients = {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+    return {name: each.detach().clone() for name, each in (losses | gradients).items()}
+
+
+def test_rounds_of_one_definition_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = CompileCounterWithBackend("aot_eager")
+    monkeypatch.setattr("modgraph.training.compiled.BACKEND", counter)
+    model = modgraph.load("specs/zoo/mixtral.mod", vocab_size=9, num_hidden_layers=4, num_local_experts=3).build()
+    plain, said = Objective(model, []), io.StringIO()
+    blocks = CompiledBlocks(plain, model, said)
+    for lengths in ([6, 6], [6, 2]):
+        words = {name: torch.randint(9, (2, 6)) for name in ("words", "next")}
+        batch = {**words, "time_length": torch.tensor(lengths)}
+        expected, found = stepped(plain, model, batch), stepped(blocks, model, batch)
+        assert expected.keys() == found.keys()
+        for name, each in expected.items():
+            torch.testing.assert_close(found[name], each, atol=0, rtol=0, msg=name)
+    assert counter.frame_count == 1, "four rounds of one definition are one compilation"
+    assert not said.getvalue()
+    evaluated = model.eval().compute(batch).outputs["logits"]
+    assert counter.frame_count == 1 and evaluated.isfinite().all(), "evaluations run as ever"
+
+
+def test_a_model_without_rounds_and_blocks_says_that_nothing_is_compiled() -> None:
+    model = modgraph.loads(
+        "model m() { input x: float[2] y = x -> linear(1) -> mean(axis=-1) output y loss mse(y, x -> mean(axis=-1)) }"
+    ).build()
+    said = io.StringIO()
+    CompiledBlocks(Objective(model, []), model, said)
+    assert said.getvalue() == "train.compile: blocks: the model has no rounds and no blocks, so nothing is compiled\n"
+
+
+ROUNDS = """
+model small(modules=3) {
+  input  image: float[1, 8, 8]
+  target label: class[10]
+  pool   p[modules] = linear(8)
+  router r = noisy_top_k(k=2)
+  x = image -> conv(8, kernel=4, stride=4) -> tokens
+  repeat layer[i] in 0..3 { x = x -> p by r -> dropout(0.1) }
+  logits = x -> mean -> linear(10)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
+
+
+@pytest.mark.usefixtures("without_kernels")
+def test_a_training_by_blocks_is_the_plain_one(spec: Path, tmp_path: Path) -> None:
+    spec.write_text(ROUNDS)
+    for name, how in (("plain", False), ("blocks", "blocks")):
+        begin(spec, tmp_path / name, train__compile=how, train__epochs=2)
+    same(tmp_path / "blocks", tmp_path / "plain")
+
+
+def test_another_word_for_compile_is_refused(spec: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModgraphError) as told:
+        begin(spec, tmp_path / "run", train__compile="block")
+    assert 'must be one of "blocks"' in str(told.value)
 
 
 class Broken(nn.Module):

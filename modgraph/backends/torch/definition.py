@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 from modgraph.ir import (
     DecisionNode,
@@ -32,8 +32,14 @@ def nodes_in(body: Body) -> Iterator[Node]:
 
 
 def content_of(body: Body, graph: Graph) -> Content:
-    """What two calls of one definition have in common: their ops, the shapes of their values, and what reads what."""
+    """What two calls of one definition have in common: their ops, the shapes of their values, and what reads what.
+
+    Names of axes and of pools are relative to the calls that they belong to.
+    """
     assert body.call is not None
+    paths = [
+        (f"{path}.", f"^{level}.") for level, call in enumerate(body.call.chain()) for path in (call.path, call.weights)
+    ]
     nodes = [*nodes_in(body)]
     numbers: dict[str, int] = {node.name: at for at, node in enumerate(nodes)}
 
@@ -43,18 +49,28 @@ def content_of(body: Body, graph: Graph) -> Content:
     return (
         body.call.definition,
         *(
-            (_kind(node, graph), *(read(each) for each in graph.inputs(node.name).values()), *map(_type, node.types))
+            (
+                _relative(_kind(node, graph), paths),
+                *(read(each) for each in graph.inputs(node.name).values()),
+                *map(_type, node.types),
+            )
             for node in nodes
         ),
     )
 
 
-def _kind(node: Node, graph: Graph) -> Hashable:
+def _relative(text: str, paths: Sequence[tuple[str, str]]) -> str:
+    for path, said in paths:
+        text = text.replace(path, said)
+    return text
+
+
+def _kind(node: Node, graph: Graph) -> str:
     match node:
         case OpNode():
             return repr(node.op)
         case RouteNode():
-            return node.lowering, graph.pool_of(node).size, repr(graph.router_of(node).router)
+            return f"{node.lowering} {graph.pool_of(node).size} {graph.router_of(node).router}"
         case _:
             return node.kind
 
