@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,7 @@ class Measured:
 
     def as_json(self) -> dict[str, Any]:
         fits = {} if self.size is None else {"fits": {"bytes": self.size, "batch": self.batch}}
-        return {**self.memory.as_json(), **fits}
+        return {**asdict(self.memory), **fits}
 
     def lines(self) -> list[str]:
         fits = [] if self.size is None else [fits_line(self.size, self.batch)]

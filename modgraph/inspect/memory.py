@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 MOST = 10**9  # examples of a batch; what fits more is said to fit this many
 
@@ -39,9 +38,6 @@ class Memory:
     examples: int
     activations: int
     peak: int
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def last_below(peak: Callable[[int], int], size: int) -> int:

@@ -17,7 +17,7 @@ from torch import Tensor
 import modgraph
 from modgraph.backends.report import random_batch
 from modgraph.backends.torch import Model, build
-from modgraph.backends.torch.step_memory import LONG, Rehearsal, memory_of
+from modgraph.backends.torch.step_memory import SHORTER, Rehearsal, memory_of
 from modgraph.inspect.cost import axes_of_any_length
 from modgraph.inspect.memory import TrainingStep, last_below
 from modgraph.ir import Graph, Part, RouteNode
@@ -187,7 +187,7 @@ def test_a_precision_changes_what_is_kept(precision: str) -> None:
 def test_the_memory_of_a_long_loop_follows_from_shorter_ones(text: str) -> None:
     """Beyond a length no step is taken; here one is, to compare."""
     rehearsal = Rehearsal(modgraph.loads(text).ir, "float32")
-    lengths = dict.fromkeys(axes_of_any_length(rehearsal.graph), LONG + 16)
+    lengths = dict.fromkeys(axes_of_any_length(rehearsal.graph), 2 * SHORTER[-1])
     continued, rehearsal.loops = rehearsal.moments(3, lengths), set()
     taken = rehearsal.moments(3, lengths)
     assert all(near(*pair) for pair in zip(continued, taken, strict=True)), (continued, taken)

@@ -1,10 +1,10 @@
-"""Counts the bytes of tensors while torch computes, with numbers or without."""
+"""Counts the bytes of tensors that have shapes and no numbers, while torch computes."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the bytes of the storages that are alive, the most at once, and those that autograd keeps, but for some
     that are there before.
 
-    Where tensors have no numbers it answers for them: choices are spread evenly over modules, whatever else is looked
+    It answers for numbers that are not there: choices are spread evenly over modules, whatever else is looked
     for is found everywhere, and any other number is zero.
     """
 
@@ -56,20 +56,7 @@ class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.kept.add(tensor.untyped_storage())
         return tensor
 
-    def kept_bytes(self) -> int:
-        """Of all storages that autograd keeps now."""
-        return sum(storage.nbytes() for storage in self.kept)
-
-    def __enter__(self) -> Self:
-        self.hook = nn.modules.module.register_module_forward_pre_hook(self._enter_module)
-        super().__enter__()  # type: ignore[no-untyped-call]
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.hook.remove()
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
-
-    def _enter_module(self, module: nn.Module, given: tuple[Any, ...]) -> None:
+    def enter_module(self, module: nn.Module, given: tuple[Any, ...]) -> None:
         """Note what share of all pairs of senders and modules a route will look for."""
         if isinstance(module, SelectedGrouped | SelectedPerModule):
             tokens, pool, router = given[:3]

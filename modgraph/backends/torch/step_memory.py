@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -11,22 +11,21 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from modgraph.backends.errors import StepIsUnmeasured
 from modgraph.backends.torch.live_bytes import PAGE, LiveBytes
 from modgraph.backends.torch.model import empty_model
 from modgraph.declare import CHOSEN, DISTRIBUTION
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.cost import cost_of
+from modgraph.inspect.cost import cost_of, fixed
 from modgraph.inspect.memory import Memory, TrainingStep, last_below
-from modgraph.ir import Decision, Graph, Result, ScanNode, weights_of
+from modgraph.ir import Decision, Graph, OpNode, Result, ScanNode, weights_of
 from modgraph.ops.recurrent import Recurrent
 from modgraph.passes.likelihoods import with_likelihoods
-from modgraph.types import TensorType
 
 BYTES = {"float32": 4, "bfloat16": 4, "float64": 8}  # of a number of a weight: bfloat16 is of the arithmetic alone
-LONG = 16  # steps of a loop beyond which a length is not measured but follows from shorter ones
-SHORTER = (8, 12, 16)
+SHORTER = (8, 12, 16)  # steps of a loop that are measured; what more of them take follows
 
 
 def memory_of(graph: Graph, step: TrainingStep, lengths: Mapping[str, int] | None = None) -> Memory:
@@ -65,19 +64,21 @@ class Rehearsal:
         self.mode = FakeTensorMode()
         self.dtype = torch.float64 if precision == "float64" else torch.float32
         self.model = empty_model(judged, lowering, self.mode, asked=self.ends)
-        with self.mode:
-            weights = self.model.state_dict().items()
-            self.model.load_state_dict({name: self._in_precision(each) for name, each in weights}, assign=True)
-
-    def _in_precision(self, x: Tensor) -> Tensor:
-        return x.to(self.dtype) if x.is_floating_point() else x
+        if self.dtype == torch.float64:
+            with self.mode:
+                doubled = {name: each.double() for name, each in self.model.state_dict().items()}
+                self.model.load_state_dict(doubled, assign=True)
 
     def moments(self, batch: int, lengths: Mapping[str, int], learns: bool = True, page: int = PAGE) -> Moments:
         """Those of a step, or of a forward pass of inference if it does not learn. Raises `ModgraphError`."""
-        long = next((axis for axis in sorted(self.loops) if lengths.get(axis, 1) > LONG), None)
+        long = next((axis for axis in sorted(self.loops) if lengths.get(axis, 1) > SHORTER[-1]), None)
         if long is None:
-            with self.mode, _failing(batch):
-                return self._step(self._examples(batch, lengths), learns, page)
+            try:
+                with self.mode:
+                    return self._step(self._examples(batch, lengths), learns, page)
+            except (RuntimeError, NotImplementedError) as error:
+                reason = str(error).strip().partition("\n")[0] or type(error).__name__
+                raise ModgraphError([StepIsUnmeasured(batch=batch, reason=reason)]) from error
         shorter = (self.moments(batch, {**lengths, long: each}, learns, page=1) for each in SHORTER)
         examples, kept, forward, most = (_continued(each, lengths[long]) for each in zip(*shorter, strict=True))
         return Moments(examples, kept, forward, max(forward, most))
@@ -85,10 +86,11 @@ class Rehearsal:
     def _step(self, batch: Mapping[str, Tensor], learns: bool, page: int) -> Moments:
         self.model.train(learns).zero_grad()
         half: AbstractContextManager[object] = torch.autocast("cpu", torch.bfloat16) if self.half else nullcontext()
-        with LiveBytes([*self.model.parameters(), *self.model.buffers(), *batch.values()], page) as live:
+        live = LiveBytes([*self.model.parameters(), *self.model.buffers(), *batch.values()], page)
+        with live, register_module_forward_pre_hook(live.enter_module):
             with torch.set_grad_enabled(learns), half:
                 loss = self._loss(batch, live)
-            kept, forward = live.kept_bytes(), live.most
+            kept, forward = sum(storage.nbytes() for storage in live.kept), live.most
             if loss.requires_grad:
                 loss.backward()  # type: ignore[no-untyped-call]
         return Moments(sum(each.nbytes for each in batch.values()), kept, forward, live.most)
@@ -103,12 +105,12 @@ class Rehearsal:
 
     def _examples(self, batch: int, lengths: Mapping[str, int]) -> dict[str, Tensor]:
         types = {**self.graph.input_types, **self.graph.target_types}
-        given = {name: type_ for name, type_ in types.items() if type_.dtype != "length"}
-        return {name: self._example(type_, batch, lengths) for name, type_ in given.items()}
-
-    def _example(self, type_: TensorType, batch: int, lengths: Mapping[str, int]) -> Tensor:
-        shape = [lengths.get(axis.name, 1) if axis.size is None else axis.size for axis in type_.shape]
-        return torch.empty([batch, *shape], dtype=self.dtype if type_.dtype == "float" else torch.int64)
+        shapes = {name: fixed(type_, lengths).shape for name, type_ in types.items() if type_.dtype != "length"}
+        kinds = {name: self.dtype if types[name].dtype == "float" else torch.int64 for name in shapes}
+        return {
+            name: torch.empty([batch, *(axis.size or 0 for axis in shape)], dtype=kinds[name])
+            for name, shape in shapes.items()
+        }
 
 
 def _memory(rehearsal: Rehearsal, step: TrainingStep, lengths: Mapping[str, int]) -> Memory:
@@ -132,25 +134,13 @@ def _sampled(decision: Decision) -> Iterator[tuple[Result, Result]]:
         yield decision.results[distribution], decision.results[choice]
 
 
-@contextmanager
-def _failing(batch: int) -> Iterator[None]:
-    """Raises `ModgraphError` where torch cannot take a step without numbers."""
-    try:
-        yield
-    except (RuntimeError, NotImplementedError) as error:
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ModgraphError([StepIsUnmeasured(batch=batch, reason=reason)]) from error
-
-
 def _unrolled_axes(graph: Graph) -> Iterator[str]:
     """The axes of any length along which torch computes one step after another."""
     for part in graph.parts():
         for node in part.graph:
-            along = (
-                0 if isinstance(node, ScanNode) else -2 if isinstance(getattr(node, "op", None), Recurrent) else None
-            )
-            if along is not None and node.types[0].shape[along].size is None:
-                yield node.types[0].shape[along].name
+            if isinstance(node, ScanNode) or (isinstance(node, OpNode) and isinstance(node.op, Recurrent)):
+                axis = node.types[0].shape[0 if isinstance(node, ScanNode) else -2]
+                yield from [axis.name] if axis.is_padded else []
 
 
 def _continued(found: tuple[int, ...], length: int) -> int:
