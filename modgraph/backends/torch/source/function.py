@@ -14,7 +14,7 @@ from modgraph.ir import Result
 from modgraph.types import TensorType
 
 DEEP = 60  # an expression that is longer has a name of its own
-WIDE = 100
+LONGEST = 200  # unless it is returned
 
 
 class Lines:
@@ -65,14 +65,14 @@ class Lines:
 
     # ------------------------------------------------------------ values
 
-    def set(self, result: Result, said: Expression, shape: str, stays: bool) -> None:
+    def set(self, result: Result, said: Expression, shape: str, stays: bool, deep: int = DEEP) -> None:
         """A value: in a line, unless it is short, read once and `stays` where it is read."""
         if not self.left[result] and stays:
             return
         if isinstance(said, ast.Name) and said.id in self.owners:
             self.give(result, said.id)
         elif isinstance(said, ast.Attribute | ast.Constant) or (
-            self.left[result] == 1 and stays and len(ast.unparse(said)) <= DEEP
+            self.left[result] == 1 and stays and len(ast.unparse(said)) <= deep
         ):
             self.values[result] = said
             self.waiting.append(result)

@@ -162,13 +162,6 @@ def by_choice(x: Tensor, gates: Tensor, choice: Tensor, modules: Any) -> Tensor:
     return total.reshape(*gates.shape[:-1], *values.shape[1:])
 
 
-def given(sizes: Sequence[int], values: Sequence[float], like: Tensor) -> Tensor:
-    """Given numbers, or one number everywhere, of the type and on the device of a value."""
-    kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
-    found = torch.tensor(values, dtype=kind, device=like.device)
-    return found.reshape(tuple(sizes)) if found.numel() == torch.Size(sizes).numel() else found.expand(tuple(sizes))
-
-
 def real_places(x: Tensor, axis: int, length: Tensor) -> Tensor:
     """A mask that broadcasts against x [B, ...]: true where the place along an axis is below the example's length."""
     places = torch.arange(x.shape[axis], device=x.device)

@@ -23,10 +23,11 @@ from modgraph.backends.torch.source.formulas import (
     name,
     text,
 )
-from modgraph.backends.torch.source.function import Lines, expanded
+from modgraph.backends.torch.source.function import DEEP, LONGEST, Lines, expanded
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.members import Tree
 from modgraph.backends.torch.source.names import last_word, numbered
+from modgraph.backends.torch.source.quote import literal
 from modgraph.ir import Body, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Array, State
 
@@ -147,7 +148,8 @@ class Writer:
         """A value of a node."""
         users = [name for name in self.layout.readers[result] if name in self.layout.live]
         same = result in self.returned or all(self._is_of_binding(result, user) for user in users)
-        self.lines.set(result, said, self.shape(result), stays and same)
+        deep = LONGEST if result in self.returned else DEEP
+        self.lines.set(result, said, self.shape(result), stays and same, deep)
 
     def _is_of_binding(self, result: Result, user: str) -> bool:
         """Whether a value stands in one binding, or one pipeline, with the node that reads it."""
@@ -199,9 +201,14 @@ class Writer:
             self.set(result, name(self.member(node.owner)))
         else:
             _, (_, sizes, values), _ = self.graph.signature(node).constructor()
-            like = [each.said for each in map(self.value, self.layout.reads(node))]
-            function = self.copied.needed((STANDALONE, "given"))
-            self.set(result, called(function, [constant(tuple(sizes)), constant(list(values)), *like]))
+            (like,) = self.layout.reads(node)
+            if len(values) == 1:
+                said, more = f"full({literal(tuple(sizes))}, {literal(values[0])}", ")"
+            else:
+                said, more = f"tensor({literal(list(values))}", f").reshape({literal(tuple(sizes))})"
+            plain = self.type_of(like).dtype == "float"
+            said = f"_0.new_{said}{more}" if plain else f"torch.{said}, device=_0.device{more}"
+            self.set(result, text(said, self.lines.read(like)))
 
     def _computed(self, node: OpNode) -> Expression:
         """The expression for what an op gives."""

@@ -8,8 +8,6 @@ B is the axis of examples, "..." stands for any axes before those of one message
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -50,15 +48,6 @@ def squared_cv(x: Tensor) -> Tensor:
     return x.var(-1) / (x.mean(-1) ** 2).clamp(min=least)
 
 
-def given(sizes: Sequence[int], values: Sequence[float], like: Tensor) -> Tensor:
-    """Given numbers, or one number everywhere, of the type and on the device of a value."""
-    kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
-    found = torch.tensor(values, dtype=kind, device=like.device)
-    return found.reshape(
-        tuple(sizes)
-    ) if found.numel() == torch.Size(sizes).numel() else found.expand(tuple(sizes))
-
-
 class Glimpses(nn.Module):
     def __init__(self):
         super().__init__()
@@ -66,8 +55,7 @@ class Glimpses(nn.Module):
         self.conv2 = nn.Conv2d(32, 64, 5)
 
     def forward(self, x):
-        tokens = F.relu(self.conv2(F.max_pool2d(F.relu(self.conv(x)), 2))).flatten(-2).transpose(-1, -2)
-        return tokens
+        return F.relu(self.conv2(F.max_pool2d(F.relu(self.conv(x)), 2))).flatten(-2).transpose(-1, -2)
 
 
 class Specialist(nn.Module):
@@ -88,8 +76,9 @@ def agreement_round(v, key_turned, tokens, key_inverse, specialist):
     )
     scores = scores_product * key_inverse.unsqueeze(-1)  # [B, 64, 2]
     gates = scores.softmax(-1)  # [B, 64, 2]
-    v = torch.einsum("zam,zamV->zmV", gates, torch.stack([module(tokens) for module in specialist], -2))
-    return v, scores
+    return torch.einsum(
+        "zam,zamV->zmV", gates, torch.stack([module(tokens) for module in specialist], -2)
+    ), scores
 
 
 def agreement_round_2(v, key_turned, tokens, key_inverse, scores, specialist):
@@ -98,8 +87,9 @@ def agreement_round_2(v, key_turned, tokens, key_inverse, scores, specialist):
     )
     scores = scores + scores_product * key_inverse.unsqueeze(-1)  # [B, 64, 2]
     gates = scores.softmax(-1)  # [B, 64, 2]
-    v = torch.einsum("zam,zamV->zmV", gates, torch.stack([module(tokens) for module in specialist], -2))
-    return v, scores, gates
+    return torch.einsum(
+        "zam,zamV->zmV", gates, torch.stack([module(tokens) for module in specialist], -2)
+    ), scores, gates
 
 
 class Agreement(nn.Module):
@@ -111,7 +101,7 @@ class Agreement(nn.Module):
         key_turned = self.weight.transpose(-2, -1)  # [64, 384]
         key_least = (F.linear(x, F.linear(key_turned, key_turned)) * x).sum(-1).clamp(min=1e-16)  # [B, 64]
         key_inverse = 1.0 / key_least.sqrt()  # [B, 64]
-        even = given((64,), [0.015625], x)  # [64]
+        even = x.new_full((64,), 0.015625)  # [64]
         v = torch.einsum(
             "za,zamV->zmV", even.expand(len(x), -1), torch.stack([module(x) for module in specialist], -2)
         )
