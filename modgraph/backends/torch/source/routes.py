@@ -25,7 +25,7 @@ def route_of(writer: Writer, node: RouteNode) -> None:
     graph, layout = writer.graph, writer.layout
     pool, router = graph.pool_of(node), graph.declaration_of(node)
     forms = (*router.lowerings(Part(graph, layout.scan).facts_of(node)), router.reference_form)
-    path = next(each.route for each in forms if each.form == node.lowering)
+    path = next((each for each in forms if each.form == node.lowering), router.reference_form).route
     form = path.rpartition(".")[2]
     program = layout.programs.get(pool.name) or writer.file.programs[pool.name]
     define_modules(writer.file, pool, program)  # type: ignore[arg-type]
