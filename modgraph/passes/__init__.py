@@ -5,6 +5,7 @@ from modgraph.passes.fold import Fold
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Moved, Pass, apply_passes, optimised
 from modgraph.passes.lower import Lower, NoSuchLowering, choices, routes_by_path
+from modgraph.passes.merge import Merge
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 from modgraph.passes.outputs import WithoutOutputs, without_outputs
 from modgraph.passes.pipelines import (
@@ -35,6 +36,7 @@ __all__ = [
     "Fold",
     "InferenceOnly",
     "Lower",
+    "Merge",
     "Moved",
     "NoSuchLowering",
     "NoveltyAsOutputs",

@@ -14,12 +14,13 @@ from modgraph.passes.fold import Fold
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
+from modgraph.passes.merge import Merge
 from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 from modgraph.passes.outputs import without_outputs
 from modgraph.passes.prune import Prune
 from modgraph.passes.reassociate import Reassociate
 
-OPTIMISE: tuple[Pass, ...] = (Fold(), Reassociate(), Prune())
+OPTIMISE: tuple[Pass, ...] = (Fold(), Merge(), Reassociate(), Prune())
 BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
 TRAINING: tuple[Pass, ...] = (Lower(), *OPTIMISE)
 INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE)

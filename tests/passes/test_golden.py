@@ -22,7 +22,9 @@ PRODUCTS = """model m() { input x: float[time, 3] pool m[2] = linear(24) weight 
   key = (x, w) -> contract -> unit v = x -> mean(axis="time") -> m y = (key, v) -> contract output y }"""
 AGREEMENT = "model m() { input x: float[5, 6] pool p[3] = linear(4) router a = agreement(2) y = x -> p by a output y }"
 SOURCES = {"gru": GRU, "two_scans": TWO_SCANS, "transformer": TRANSFORMER, "dropped": BODY, "products": PRODUCTS}
-SOURCES |= {"agreement": AGREEMENT}
+ROUNDS = """model m() { input x: float[5, 6] weight w: float[6] = normal(1) y = x
+  repeat layer[i] in 0..3 { y = y * (w -> exp) + (x -> tanh -> mean) } output y }"""
+SOURCES |= {"agreement": AGREEMENT, "rounds": ROUNDS}
 STAGES = [
     (f"{pipeline}.{each.name}", f"{pipeline}.{passes[at - 1].name}" if at else "source", each)
     for pipeline, passes in PIPELINES.items()

@@ -1,0 +1,92 @@
+"""Compute once what several nodes compute alike."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import ClassVar
+
+from modgraph.ir import Call, Graph, Node, OpNode, Result
+from modgraph.ops.array import NextState, State
+from modgraph.passes.infrastructure import Moved, Pass
+
+
+@dataclass(frozen=True)
+class Merge(Pass):
+    """Keep one of the ops that compute the same of the same values.
+
+    It moves before the calls that do not all hold it, where its operands are there too: what all rounds compute alike
+    stands before the first. What happens by chance, reads the batch or has buffers stays.
+    """
+
+    name: ClassVar[str] = "merge"
+
+    def rewrite(self, graph: Graph) -> Moved:
+        moved, equal = _equal(graph)
+        if not moved:
+            return Moved(graph)
+        order, within = _places(graph, moved, equal)
+        found = Graph(graph.name, graph.parameters)
+        for name in order:
+            inputs, lengths = (
+                {slot: moved.get(each, each) for slot, each in edges.items()}
+                for edges in (graph.inputs(name), graph.lengths(name))
+            )
+            node = replace(graph[name], within=within.get(name, graph[name].within))
+            found.add(node, inputs, graph.uses(name), lengths)
+        return Moved(found, moved)
+
+    def ensures(self, graph: Graph) -> bool:
+        return not _equal(graph)[0]
+
+
+def _equal(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node]]]:
+    """The results that others stand for, and the nodes that compute alike by the name of the first."""
+    first, moved, equal = dict[Hashable, str](), dict[Result, Result](), dict[str, list[Node]]()
+    for node in graph.of_kind(OpNode):
+        if not _is_function(node):
+            continue
+        edges = (graph.inputs(node.name), graph.lengths(node.name))
+        read = tuple(tuple((slot, moved.get(each, each)) for slot, each in by_slot.items()) for by_slot in edges)
+        name = first.setdefault((node.op, node.owner if node.op.all_weights() else "", node.types, read), node.name)
+        equal.setdefault(name, []).append(node)
+        if name != node.name:
+            moved[Result(node.name)] = Result(name)
+    return moved, {name: nodes for name, nodes in equal.items() if len(nodes) > 1}
+
+
+def _is_function(node: OpNode) -> bool:
+    """Whether an op is a function of its operands and of weights that are learned."""
+    op = node.op
+    by_chance = op.without_chance() != op or op.zero_outside_training or op.outside_training or op.draws
+    moves = isinstance(op, State | NextState) or any(weight.buffer for weight in op.all_weights())
+    return len(node.types) == 1 and not (by_chance or moves or op.over_batch)
+
+
+def _places(
+    graph: Graph, moved: Mapping[Result, Result], equal: Mapping[str, list[Node]]
+) -> tuple[list[str], dict[str, Call | None]]:
+    """The nodes that stay, in order, and the calls that those of several now stand in."""
+    at = {node.name: (index, index) for index, node in enumerate(graph) if Result(node.name) not in moved}
+    starts = dict[Call, int]()
+    for index, node in enumerate(graph):
+        for call in _chain(node):
+            starts.setdefault(call, index)
+    within = dict[str, Call | None]()
+    for name, nodes in equal.items():
+        chains = [_chain(node) for node in nodes]
+        common = [each[0] for each in takewhile(lambda calls: len({*calls}) == 1, zip(*chains, strict=False))]
+        edges = (*graph.inputs(name).values(), *graph.lengths(name).values())
+        read = [at[moved.get(each, each).node][0] for each in edges]
+        for left in chains[0][len(common) :]:
+            if all(place < starts[left] for place in read):
+                within[name] = left.outer
+                at[name] = (starts[left] - 1, at[name][1])  # behind what stands there, in the old order
+                break
+    return sorted(at, key=lambda name: at[name]), within
+
+
+def _chain(node: Node) -> list[Call]:
+    """The calls that a node stands in, from the outside."""
+    return [] if node.within is None else [*node.within.chain()][::-1]
