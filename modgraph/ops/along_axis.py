@@ -54,11 +54,6 @@ class Unit(AlongAxis):
     module = TorchModule("modgraph.nn.Unit", "position")
     keeps_zeros = True
 
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        results = super().infer(axes, found)
-        axes.bound["along"] = found[0].shape[axes.bound["position"]]
-        return results
-
 
 class Reduction(AlongAxis):
     """Reduce one axis, padding left out; by default the tokens of [N, D]."""

@@ -65,7 +65,6 @@ class Weighted(Router):
         rows = outer[-1:] == (pool.axis,)
         axes.lead, axes.bound["N"], axes.bound["rows_"] = outer[: len(outer) - rows], 1, rows
         letters = self._letters(pool, axes.lead, weights)
-        axes.bound["letters"] = letters
         axes.bound |= {"senders_": letters.senders, "weights_": letters.weights, "over_": letters.over}
         axes.bound["result_"] = letters.result
         axes.bound["summed"] = tuple(letters.axes[letter] for letter in letters.result if letter not in letters.senders)
@@ -130,7 +129,3 @@ class Weighted(Router):
         reason = "the modules are affine, so senders are summed before the modules run"
         factorised = Lowering("factorised", "modgraph.nn.WeightedFactorised", reason, shares="pool")
         return (factorised, dense, self.reference_form)
-
-
-def _length(letters: Letters) -> int:
-    return letters.axes[letters.over].size or 1
