@@ -16,6 +16,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from modgraph import load
+from modgraph.backends.torch.instance import units
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import grow
@@ -223,6 +225,31 @@ def test_each_process_keeps_its_part_and_the_run_is_one_like_any_other(routed: P
     close(tmp_path / "two", tmp_path / "one")
     assert main(["eval", str(tmp_path / "two"), "--json"]) == 0
     assert main(["export", str(tmp_path / "two"), "-o", str(tmp_path / "two.onnx")]) == 0
+
+
+ROUNDS = """
+model net() {
+  input  image: float[1, 8, 8]
+  target label: class[10]
+  x = image -> flatten -> linear(16)
+  repeat layer[i] in 0..3 {
+    h[i] = x -> linear(16) -> relu
+    x = x + h[i]
+  }
+  logits = x -> linear(10)
+  output logits
+  loss cross_entropy(logits, label)
+}
+"""
+
+
+@pytest.mark.slow
+def test_rounds_that_are_divided_by_themselves_compute_what_one_process_does(spec: Path, tmp_path: Path) -> None:
+    spec.write_text(ROUNDS)
+    assert len([*units(load(spec).build())]) == 3, "a unit for each round"
+    begin(spec, tmp_path / "one", train__precision="float64")
+    with_forks(spec, "--out", tmp_path / "two", "-s", "train.precision=float64", "-s", "train.strategy=fsdp")
+    close(tmp_path / "two", tmp_path / "one")
 
 
 def test_a_model_that_has_grown_is_not_divided(routed: Path, tmp_path: Path) -> None:
