@@ -48,7 +48,7 @@ def given_by(model: Model, x: Tensor, length: Tensor | None = None, **others: Te
     """The output `y` and what its route recorded."""
     lengths = {} if length is None else {"time_length": length}
     found = model.compute({"x": x, **others, **lengths}, routing=True)
-    return Given(found.outputs["y"], {name.removeprefix("y.p."): each for name, each in found.routing.items()})
+    return Given(found.outputs["y"], {name.removeprefix("p."): each for name, each in found.routing.items()})
 
 
 def messages_of(model: Model, x: Tensor, pool: str = "p") -> Tensor:

@@ -156,7 +156,7 @@ def test_losses_reach_every_weight_of_the_router(router: str) -> None:
     model = modgraph.loads(TRAINED.replace("ROUTER", router)).build()
     batch = {"x": torch.randn(3, 20, 6), "label": torch.tensor([0, 1, 2])}
     computed = model.compute(batch, routing=True)
-    expected = Importance("batch")(computed.routing["y.p.probabilities"])
+    expected = Importance("batch")(computed.routing["p.probabilities"])
     torch.testing.assert_close(computed.losses["loss.i"], expected)
     for name in ("loss.i", "loss.l"):
         weights = [parameter for key, parameter in model.named_parameters() if key.startswith("r.")]

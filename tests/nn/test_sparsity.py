@@ -138,7 +138,7 @@ def test_a_module_runs_on_what_chose_it_alone(weights: str) -> None:
         rows = rows_sent_to(model)
         x = torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(3))
         found = model.compute({"x": x, "time_length": LENGTH}, routing=True)
-        selected = found.routing["y.p.selected"]
+        selected = found.routing["p.selected"]
         assert sum(map(len, rows)) == selected.sum() < selected.numel() - UNREAL.sum() * 4, (
             f"{form} computes more than is chosen"
         )
@@ -161,7 +161,7 @@ def test_a_choice_that_nothing_was_taken_from_is_what_a_route_records() -> None:
     program = modgraph.loads(text_of(SPARSE["slots product"]))
     model = program.build().train()
     found = model.compute({"x": torch.randn(3, 5, 6), "time_length": LENGTH}, routing=True)
-    chosen = found.routing["y.p.selected"]
+    chosen = found.routing["p.selected"]
     assert set(chosen.unique().tolist()) == {0.0, 1.0}
     assert torch.equal(chosen.sum(-1) > 0, (~UNREAL[..., 0]).expand(3, 5)) and chosen.sum(-1).max() == 2
 
@@ -225,7 +225,7 @@ def test_a_choice_of_an_example_is_one_for_all_its_tokens() -> None:
     x = torch.randn(3, 5, 6, dtype=torch.float64)
     model = program.build().double().eval()
     found = model.compute({"x": x, "time_length": torch.tensor([5, 5, 5])}, routing=True)
-    chosen = found.routing["y.p.selected"]
+    chosen = found.routing["p.selected"]
     expected = (model.get_submodule("p").all(x) * chosen.unsqueeze(-1)).sum(-2)
     assert torch.equal(chosen, chosen[:, :1].expand_as(chosen)) and (chosen.sum(-1) == 2).all()
     torch.testing.assert_close(found.outputs["y"], expected)

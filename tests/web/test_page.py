@@ -208,7 +208,7 @@ def test_a_place_has_the_colour_of_its_module(digits: Page) -> None:
 
 def test_a_pool_of_the_graph_selects_its_route_and_a_module_its_bar(digits: Page) -> None:
     digits.locator('.canvas .box[data-id="mixed"] > .title').click()
-    assert digits.locator(".route.selected").get_attribute("data-route") == "logits.mixed"
+    assert digits.locator(".route.selected").get_attribute("data-route") == "mixed"
     digits.locator(".route").first.locator(".module").nth(1).click()
     assert digits.locator(".route.selected .module[aria-pressed=true]").get_attribute("data-module") == "1"
     assert digits.locator('.canvas .box.selected[data-id="expert"]').count() == 1

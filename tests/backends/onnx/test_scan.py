@@ -101,7 +101,7 @@ def test_two_scans_with_unlike_modules_repeats_and_values_from_outside(tmp_path:
     agree(model, tmp_path / "two.onnx")
     assert sum(node.op_type == "Scan" for node in nodes_of(tmp_path / "two.onnx")) == 2
     ports = {port["name"]: port["shape"] for port in Bundle(tmp_path / "two.onnx").manifest["routing"]}
-    assert ports["states.mix.1.q.mixed.selected"] == ["time", 1, 3]
+    assert ports["states.mix.1.mixed.selected"] == ["time", 1, 3]
 
 
 def test_every_router_agrees_inside_a_scan(tmp_path: Path) -> None:
