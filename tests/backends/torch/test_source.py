@@ -316,6 +316,13 @@ def test_a_value_that_a_router_shows_is_not_overwritten_before_it_is_returned() 
     check(modgraph.loads(text).build(seed=1))
 
 
+def test_a_function_that_python_would_mangle_in_a_class() -> None:
+    text = "model m() { input x: float[4] repeat __each[i] in 0..3 { x = x -> tanh -> sin } output x }"
+    check(modgraph.loads(text).build(seed=1))
+    block = "block __b() { input v: float[d] y = v -> sin -> tanh output y }"
+    check(modgraph.loads(f"{block} model m() {{ input x: float[4] y = x -> __b output y }}").build(seed=1))
+
+
 def test_a_frozen_pool_that_was_grown() -> None:
     text = "model m() { input x: float[2, 6] frozen { pool p[2] = linear(2) } grow p[2] y = x -> p output y }"
     check(modgraph.loads(text).build(seed=1))

@@ -51,6 +51,7 @@ def numbered(name: str) -> Iterator[str]:
 def free(name: str, taken: Collection[str], known: bool = False) -> str:
     """A name like this one that nothing else has; one that is `known` to be none of Python's own."""
     name = name if name.isidentifier() else "value_" + re.sub(r"\W", "_", name)
+    name = f"value{name}" if name.startswith("__") and not name.endswith("__") else name  # mangled in a class
     name = f"{name}_" if name in reserved() and not known else name
     return next(each for each in numbered(name) if each not in taken)
 
