@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -137,7 +138,9 @@ def plain_compile(model: Model, train: bool, backend: str = "eager", seeds: int 
 def test_compiling_is_one_graph_without_any_setting_whatever_is_chosen() -> None:
     for train in (False, True):
         torch._dynamo.reset()
-        counter = plain_compile(small("modular_networks"), train)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # nor does torch say anything
+            counter = plain_compile(small("modular_networks"), train)
         assert counter.frame_count == 1, "the graph breaks, or a batch compiles anew"
 
 
