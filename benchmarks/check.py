@@ -3,7 +3,7 @@
     python benchmarks/check.py [--quick] [--rounds 7]
 
 Every process runs in turn, once in each round, and the least of its times counts. Bytecode is kept from a first run.
-What `check` is divided by imports lark, yaml and, as it once did, networkx; what `train` and `export` of a small model
+What `check` is divided by imports the libraries that modgraph is built on; what `train` and `export` of a small model
 are divided by imports torch, or torch and its table of operators for ONNX.
 """
 

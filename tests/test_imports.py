@@ -57,7 +57,7 @@ needs_none_of(*HEAVY)
 TRAINING = """
 import modgraph.training.run, modgraph.trace.of_run
 modgraph.load("m.mod").build()
-UNUSED = ("torch_geometric", "onnx", "torch._dynamo", "sympy", "networkx", "sklearn", "scipy", "PIL", "pandas")
+UNUSED = ("torch_geometric", "onnx", "torch._dynamo", "sympy", "sklearn", "scipy", "PIL", "pandas")
 needs_none_of(*UNUSED, "tensorboard")
 done("train", "m.mod", "--out", "run")
 done("eval", "run")

@@ -6,8 +6,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from graphlib import TopologicalSorter
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modgraph.declare import Signature
@@ -32,6 +30,8 @@ from modgraph.routers import Router
 from modgraph.types import TensorType
 
 if TYPE_CHECKING:
+    import networkx
+
     from modgraph.ir.region import Region
 
 N = TypeVar("N", bound=Node)
@@ -234,21 +234,29 @@ class Graph:
 
     # ------------------------------------------------------------ identity
 
+    def to_networkx(self) -> networkx.DiGraph[str]:
+        """The graph for the algorithms of networkx: names with their `node`, edges with the `slots` that they flow into
+        (the role of a pool or router, the axis of a length)."""
+        import networkx
+
+        found: networkx.DiGraph[str] = networkx.DiGraph(name=self.name)
+        found.add_nodes_from((node.name, {"node": node}) for node in self)
+        for name, sources in self._sources.items():
+            read = [*((each.node, slot) for slot, each in (*sources.inputs.items(), *sources.lengths.items()))]
+            for source, slot in (*read, *((each, role) for role, each in sources.uses.items())):
+                if not found.has_edge(source, name):
+                    found.add_edge(source, name, slots=())
+                found.edges[source, name]["slots"] += (slot,)
+        return found
+
     def canonical(self) -> list[str]:
         """Node names in an order that depends on the graph alone, sources first, decisions as early as may be."""
+        import networkx
 
         def key(name: str) -> tuple[bool, str]:
             return not isinstance(self[name], DecisionNode), name
 
-        sorter = TopologicalSorter({name: sources.names for name, sources in self._sources.items()})
-        sorter.prepare()
-        found, ready = list[str](), list[tuple[bool, str]]()
-        while sorter:
-            for name in sorter.get_ready():
-                heappush(ready, key(name))
-            found.append(heappop(ready)[1])
-            sorter.done(found[-1])
-        return found
+        return list(networkx.lexicographical_topological_sort(self.to_networkx(), key))
 
     def hash(self) -> str:
         """A name for the content: equal for equal graphs, whatever the spec's layout (64 hexadecimal digits)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import networkx
 import pytest
 
 from modgraph.ir import UnreadableGraph, from_json, to_json
@@ -106,3 +107,15 @@ def test_a_range_among_parameters_is_stored_as_one() -> None:
 def test_what_is_no_graph_is_unreadable(garbage: object) -> None:
     with pytest.raises(UnreadableGraph):
         from_json(garbage)
+
+
+def test_networkx_sees_every_node_and_edge() -> None:
+    graph = loads(SMN).ir
+    found = graph.to_networkx()
+    assert networkx.is_directed_acyclic_graph(found)
+    assert {name: facts["node"] for name, facts in found.nodes(data=True)} == {node.name: node for node in graph}
+    for node in graph:
+        read = {slot: result.node for slot, result in graph.inputs(node.name).items()} | dict(graph.uses(node.name))
+        edges = {slot: source for source, _, slots in found.in_edges(node.name, data="slots") for slot in slots}
+        assert edges == read | {axis: result.node for axis, result in graph.lengths(node.name).items()}, node.name
+        assert {node.name, *networkx.ancestors(found, node.name)} == graph.ancestors([node.name])
