@@ -155,14 +155,15 @@ def _scan_records(scan: Record) -> Iterator[tuple[str, int]]:
 
 
 def _results(route: Record, nodes: list[Record]) -> Iterator[tuple[str, list[Any]]]:
-    """The name of each record of a route, and the result that it is: of a decision, what flows in by its name."""
+    """What users call each record of a route, and the result that it is: of a decision, what flows in by its name."""
+    label = route.get("label") or route["name"]
     if route["kind"] == "decision":
         names = [name for name, _ in route.get("records", ())]
-        yield from ((f"{route['name']}.{slot}", source) for slot, *source in route["inputs"] if slot in names)
+        yield from ((f"{label}.{slot}", source) for slot, *source in route["inputs"] if slot in names)
         return
     router = next(node for node in nodes if node["name"] == route["uses"]["router"])
     for index, name in enumerate(records_of(router["is"], router["settings"]), start=1):
-        yield f"{route['name']}.{name}", [route["name"], index]
+        yield f"{label}.{name}", [route["name"], index]
 
 
 def _loss(node: Record, nodes: list[Record], values: Values) -> float:
