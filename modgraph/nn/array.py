@@ -23,8 +23,10 @@ class Constant(nn.Module):
     def forward(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """like [..., axes of one] gives [..., *sizes], and the array for one example, for who needs it once."""
         kind = like.dtype if like.is_floating_point() else torch.get_default_dtype()
-        found = constant(self.values, kind, like.device)
-        found = found if len(found) > 1 else found.expand(self._count)
+        if len(self.values) == 1:  # made in the graph: a step of a scan that is exported holds no tensors
+            found = torch.full((self._count,), self.values[0], dtype=kind, device=like.device)
+        else:
+            found = constant(self.values, kind, like.device)
         return for_each(found.reshape(*[1] * (like.dim() - self.rank), *self.sizes), like, self.rank)
 
     @property

@@ -46,7 +46,7 @@ def test_messages_come_as_json_for_tools(tmp_path: Path, capsys: pytest.CaptureF
 def test_cost_prints_the_four_counts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", SMN, "-s", "bias=true", "--json"]) == 0
     counts = json.loads(capsys.readouterr().out)
-    assert set(counts) == {"parameters", "trainable", "macs", "active_macs", "nodes", "lengths", "memory"}
+    assert set(counts) == {"parameters", "trainable", "macs", "active_macs", "nodes", "lengths"}
     assert counts["parameters"] == counts["trainable"] == 131_210
     assert set(counts["nodes"]["agree"]) == {"parameters", "trainable", "macs", "active_macs"}
     assert main(["cost", SMN]) == 0

@@ -38,7 +38,7 @@ def test_a_spec_a_run_and_a_bundle_hold_one_architecture(run: Path) -> None:
 def test_cost_counts_a_bundle_as_the_run_it_was_made_of(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts = []
     for path in (run, run.with_name("m.onnx")):
-        assert main(["cost", str(path), "--json"]) == 0
+        assert main(["cost", str(path), "--json", "--memory"]) == 0
         counts.append(json.loads(capsys.readouterr().out))
     of_run, of_bundle = counts
     assert [of_bundle[name] for name in ("parameters", "macs")] == [of_run[name] for name in ("parameters", "macs")]
