@@ -15,9 +15,7 @@ import argparse
 import contextlib
 import importlib
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from options import parse_options
+from trees import HERE, every_spec, revision, run_in
 
-HERE = Path(__file__).resolve().parent.parent
 PHASES = ("passes", "capture", "translate", "optimise", "verify", "permute", "write", "rest")
 PLACES = (  # where a phase is, in any revision: a module, a name in it, and the phase
     ("modgraph.backends.onnx.bundle", "deterministic", "passes"),
@@ -116,32 +114,8 @@ def _nodes(graph: Any) -> Iterator[Any]:
 
 def measured(spec: str, tree: Path) -> dict[str, Any]:
     """Times of an export by the modgraph that lies in a folder."""
-    path, colon, settings = spec.partition(":")
-    folders = (tree, tree / "grammar", tree / "export" / "runtime")
-    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    done = subprocess.run(
-        [sys.executable, __file__, "--child", f"{tree / path}{colon}{settings}"],
-        cwd=tree,
-        env=surroundings,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise SystemExit(f"{spec}: {done.stderr}")
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = run_in(tree, __file__, str(tree / spec))
     return found
-
-
-@contextlib.contextmanager
-def revision(name: str) -> Iterator[Path]:
-    """The files of another revision."""
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "before"
-        subprocess.run(["git", "worktree", "add", "-q", "--detach", tree, name], cwd=HERE, check=True)
-        try:
-            yield tree
-        finally:
-            subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=HERE, check=True)
 
 
 def print_row(spec: str, tree: str, rounds: list[dict[str, Any]]) -> float:
@@ -170,15 +144,12 @@ def main() -> None:
     if options.child:
         print(json.dumps(export(options.specs[0])))
         return
-    every = sorted(
-        str(path.relative_to(HERE)) for folder in ("specs", "specs/zoo") for path in HERE.glob(f"{folder}/*.mod")
-    )
     print(" " * 46, *(title.rjust(9) for title in ("start", *PHASES, "all")), "  nodes       MB  unreached")
     with contextlib.ExitStack() as stack:
         trees = {"now": HERE}
         if options.before:
             trees = {"before": stack.enter_context(revision(options.before)), **trees}
-        for spec in options.specs or every:
+        for spec in options.specs or every_spec():
             found: dict[str, list[dict[str, Any]]] = {name: [] for name in trees}
             for _ in range(options.rounds):
                 for name, tree in trees.items():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[1]
-SHARED = {"options", "runs"}  # what benchmarks have in common
+SHARED = {"options", "runs", "trees"}  # what benchmarks have in common
 MODES = {"modular_networks": ("toy", "language")}
 NEEDS = {"mixtral": "transformers", "page_clicks": "playwright"}
 NAMES = sorted({path.stem for path in (CHECKOUT / "benchmarks").glob("*.py")} - SHARED)
