@@ -10,7 +10,7 @@ from typing import Any
 from modgraph.cli.common import add_overrides, overrides
 from modgraph.declare.words import shown_count
 from modgraph.diagnostics import Diagnostic, Report, render_all
-from modgraph.elaboration import elaborate, elaborate_blocks
+from modgraph.elaboration import diagnose, elaborate_blocks
 from modgraph.syntax import ast, parse, read
 
 
@@ -44,7 +44,7 @@ def _diagnose(path: str, values: dict[str, Any], report: Report) -> ast.File | N
     source = read(path, report)
     file = parse(source, report) if source is not None else None
     if file is not None and (file.models or values):
-        elaborate(file, values, report)
+        diagnose(file, values, report)
     elif file is not None:
         elaborate_blocks(file, report)
     return file

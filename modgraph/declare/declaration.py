@@ -71,6 +71,8 @@ class Declaration(_Declared, Registered):
 
     def all_weights(self) -> tuple[Weight, ...]:
         """The weights that this declaration has under its settings."""
+        if not self.weights:
+            return ()
         return tuple([weight for weight in self.weights if all([getattr(self, each) for each in weight.when.split()])])
 
     def slots_of(self, count: int) -> tuple[str, ...]:

@@ -150,8 +150,8 @@ class Context:
             known = self.signatures[op, operands] = op.bind(*operands)
         return known
 
-    def count_node(self, span: Span) -> None:
-        self.nodes = self._add(self.nodes, 1, MOST_NODES, "the graph has too many nodes", span)
+    def count_nodes(self, count: int, span: Span) -> None:
+        self.nodes = self._add(self.nodes, count, MOST_NODES, "the graph has too many nodes", span)
 
     def count_iterations(self, domain: range | tuple[Any, ...], span: Span) -> None:
         """Those of a loop, all before the first; a range may be longer than `len` can tell."""

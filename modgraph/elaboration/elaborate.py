@@ -40,6 +40,20 @@ def elaborate(
     `observe` is told what the names and stages of the text stand for, for tools that show it; `imports` reads what the
     file imports, by default from the file's own folder.
     """
+    context = Context(report, observe)
+    graph = _elaborate_file(file, overrides, context, imports)
+    return None if graph is None else _in_order(graph, context)
+
+
+def diagnose(file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer = observe_nothing) -> None:
+    """Report every mistake of the file's model, and what is odd in it."""
+    _elaborate_file(file, overrides, Context(report, observe))
+
+
+def _elaborate_file(
+    file: ast.File, overrides: Mapping[str, Any], context: Context, imports: Imports | None = None
+) -> Graph | None:
+    report = context.report
     path = Path(file.span.source.name)
     blocks = (imports or Imports.of_spec(path, report)).scope_of(file, path)
     for extra in file.models[1:]:
@@ -47,7 +61,7 @@ def elaborate(
     if not file.models:
         report.add(NothingHere(span=file.span))
         return None
-    graph = _elaborate_model(file.models[0], blocks, overrides, Context(report, observe))
+    graph = _elaborate_model(file.models[0], blocks, overrides, context)
     if any(isinstance(each, errors.UnknownOp) for each in report.errors):
         report.extend(load_extensions())
     return None if report.errors else graph
@@ -92,7 +106,7 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
         check_moves(model.body, graph, report)
         find_leaks(graph, report)
         find_weaknesses(graph, context.declared, context.may_grow, report)
-    return graph if report.errors else _in_order(graph, context)
+    return graph
 
 
 def _in_order(graph: Graph, context: Context) -> Graph:

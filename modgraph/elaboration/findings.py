@@ -100,9 +100,11 @@ def _has_weights(pool: PoolNode) -> bool:
 
 def _find_unbalanced(graph: Graph, declared: Mapping[str, Declared], growing: Set[str], report: Report) -> None:
     """Warn of routers that want a balance loss and have none: no loss depends on what they record."""
+    routers = dict.fromkeys(each.router.name for each in graph.decisions() if each.facts.balanced)
+    if not routers:
+        return
     needed = needed_by(set(graph.losses.values()), graph)
     balanced = {*_read_records(needed), *_ruled(graph), *_along(growing, graph)}
-    routers = dict.fromkeys(each.router.name for each in graph.decisions() if each.facts.balanced)
     wanting: dict[Declared, list[str]] = {}
     for router in routers:
         if router not in balanced:

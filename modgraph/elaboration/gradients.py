@@ -38,10 +38,12 @@ class Reach:
         seen = set(pending)
         while pending:
             result = pending.pop()
-            self.nodes |= {result.node, *_find_owners(result, self.graph)}
-            new = {each for each in self._find_operands(result) if each not in seen}
-            seen |= new
-            pending += new
+            self.nodes.add(result.node)
+            self.nodes.update(_find_owners(result, self.graph))
+            for each in self._find_operands(result):
+                if each not in seen:
+                    seen.add(each)
+                    pending.append(each)
         return self
 
     def _find_operands(self, result: Result) -> Iterable[Result]:

@@ -52,6 +52,8 @@ def find_unlearned(graph: Graph, dead: Iterable[str], report: Report) -> None:
             if stop is not None:
                 found.setdefault(("task", owner.span), []).append((owner, stop))
     for path, region in graph.modules():
+        if not region.graph.of_kind(RouteNode):  # all that is in it is learned as its pool is
+            continue
         reach = Reach(region.graph).go_back(region.results)
         for owner in _owners_in(path, region.graph):
             stop = None if owner.nodes & reach.nodes else _stop_before(owner, reach)
@@ -102,7 +104,7 @@ def _owners(graph: Graph) -> Iterator[Owner]:
 def _owners_in(path: str, graph: Graph) -> Iterator[Owner]:
     """The same of the ops of a pool's module with routes, whose names stand below a path."""
     found: dict[str, Owner] = {}
-    for node in graph.of_kind(OpNode) if graph.of_kind(RouteNode) else ():
+    for node in graph.of_kind(OpNode):
         calls = node.within.chain() if node.within is not None else ()
         router = next((each for each in calls if each.kind == "router"), None)
         if _learns(node):

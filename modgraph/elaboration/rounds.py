@@ -7,7 +7,7 @@ of the same declaration computes. Then names differ by the path of the round alo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -16,6 +16,7 @@ from modgraph.elaboration.entities import Entity, Family, PoolEntity, RouterEnti
 from modgraph.elaboration.scope import Scope, join
 from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
+from modgraph.frozen import changed
 from modgraph.ir import Call, LossNode, Node, OpNode, PoolNode, Result, RouteNode, RouterNode
 from modgraph.ir.program.relative import Naming, rename_axes
 from modgraph.ir.program.rename import rename
@@ -230,8 +231,8 @@ class _Copy:
         """Add the nodes, and tell the scope and the context what they would know."""
         context, graph, span = self.site.context, self.site.graph, self.round.call.span
         assert span is not None
+        context.count_nodes(len(self.round.nodes), span)
         for node in self.round.nodes:
-            context.count_node(span)
             inputs = {slot: self._value(each) for slot, each in graph.inputs(node.name).items()}
             uses = {role: self._name(name) for role, name in graph.uses(node.name).items()}
             copy = graph.add(self._node(node), inputs, uses, graph.lengths(node.name))
@@ -264,7 +265,7 @@ class _Copy:
         if call not in self.calls:
             assert call is not None
             facts: Any = {"path": self.path(call.path), "weights": self._name(call.weights)}
-            self.calls[call] = replace(call, **facts, outer=self._call(call.outer))
+            self.calls[call] = changed(call, **facts, outer=self._call(call.outer))
         return self.calls[call]
 
     def _node(self, node: Node) -> Node:
@@ -273,7 +274,7 @@ class _Copy:
             facts["owner"] = self._name(node.owner)
         if node.name in self.round.with_own_axes:
             node = rename(node, node.name, self._name)
-        return replace(node, **facts)
+        return changed(node, **facts)
 
     def _renamed(self, value: Any) -> Any:
         """What names stand for, and what a context knows, as it is of this round."""
@@ -289,9 +290,9 @@ class _Copy:
             case tuple():
                 return tuple(map(self._renamed, value))
             case Family():
-                return replace(value, members={key: self._renamed(each) for key, each in value.members.items()})
+                return changed(value, members={key: self._renamed(each) for key, each in value.members.items()})
             case Tensor() | PoolEntity() | RouterEntity():
-                return replace(value, **{name: self._renamed(each) for name, each in vars(value).items()})
+                return changed(value, **{name: self._renamed(each) for name, each in vars(value).items()})
             case _:
                 return value
 

@@ -269,7 +269,7 @@ class Site:
             if prod([axis.size or 1 for axis in type_.shape]) > MOST_NUMBERS:
                 self.tell(TooLarge(span=span, what="this value has too many numbers", limit=MOST_NUMBERS))
                 return False
-        self.context.count_node(span)
+        self.context.count_nodes(1, span)
         self.context.spend(len(node.name), span)
         given = {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}
         lengths = {axis: self.reached(self.length_of(axis, span), span) for axis in padded}
@@ -287,7 +287,7 @@ class Site:
         name = f"outer.{result.node}" + (f".{result.index}" if result.index else "")
         while name in self.graph or name in self.context.named:
             name += "_"
-        self.context.count_node(span)
+        self.context.count_nodes(1, span)
         types = (self.scan.outer.graph.type_of(result),)
         node = InputNode(name=name, types=types, span=span, within=self.scan.call)
         self.graph.add(node)

@@ -100,7 +100,7 @@ def _stands_in_order(graph: Graph) -> bool:
             return False
         if node.within is (last[0] if last else None) and not isinstance(node, InputNode | TargetNode):
             continue
-        chain = _chain(node, None)[::-1]
+        chain = () if isinstance(node, InputNode | TargetNode) else _chain_of(node.within, None)[::-1]
         new = {*chain} - {*last}
         if new & opened:
             return False
@@ -124,23 +124,28 @@ def _may_move(node: Node) -> bool:
 
 
 def _around(nodes: list[Node], chains: dict[str, Chain]) -> Iterator[Chain]:
-    """The calls that are open where each node stands: those of the nodes before and after it."""
-    fixed = [() if _may_move(node) else chains[node.name] for node in nodes]
+    """The calls that are open where each node stands that may move: those of the nodes before and after it."""
+    may_move = [_may_move(node) for node in nodes]
     after: list[Chain] = [()] * (len(nodes) + 1)
     for at in range(len(nodes) - 1, -1, -1):
-        after[at] = after[at + 1] if _may_move(nodes[at]) else fixed[at]
+        after[at] = after[at + 1] if may_move[at] else chains[nodes[at].name]
     before: Chain = ()
     for at, node in enumerate(nodes):
+        chain = chains[node.name]
+        if not may_move[at]:
+            before = chain
+            yield ()
+            continue
         open_ = tuple(a for a, b in takewhile(lambda pair: pair[0] is pair[1], zip(before, after[at], strict=False)))
         yield open_
-        chain = chains[node.name]
-        if not _may_move(node) or (len(chain) > len(open_) and chain == after[at][: len(chain)]):
+        if len(chain) > len(open_) and chain == after[at][: len(chain)]:
             before = chain
 
 
 def _chains(graph: Graph, base: Call | None) -> dict[str, Chain]:
     """The calls that each node stands in, as far as these stand together."""
-    chains = {node.name: _chain(node, base) for node in graph}
+    known = {within: _chain_of(within, base) for within in {node.within for node in graph}}
+    chains = {node.name: () if isinstance(node, InputNode | TargetNode) else known[node.within] for node in graph}
     fixed = [chains[node.name] for node in graph if not _may_move(node)]
     first, last, count = dict[Call, int](), dict[Call, int](), dict[Call, int]()
     for at, chain in enumerate(fixed):
@@ -152,10 +157,9 @@ def _chains(graph: Graph, base: Call | None) -> dict[str, Chain]:
     return {name: tuple(call for call in chain if call not in apart) for name, chain in chains.items()}
 
 
-def _chain(node: Node, base: Call | None) -> Chain:
-    if isinstance(node, InputNode | TargetNode) or node.within is None:
-        return ()
-    calls = [*node.within.chain()]
+def _chain_of(call: Call | None, base: Call | None) -> Chain:
+    """A call and those that it stands in, from the outside, within another call."""
+    calls = [*call.chain()] if call is not None else []
     if base is not None:
         calls = calls[: calls.index(base)] if base in calls else []
     return tuple(reversed(calls))

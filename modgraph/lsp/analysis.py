@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Report, Source, Span
-from modgraph.elaboration import elaborate, elaborate_blocks
+from modgraph.elaboration import diagnose, elaborate_blocks
 from modgraph.syntax import ast, parse, words_of
 from modgraph.syntax.tokens import PlacedToken
 
@@ -42,7 +42,7 @@ def analyse(source: Source) -> Analysis:
     file = parse(source, report)
     observe = lambda span, value: values.append((span, value))  # noqa: E731
     if file is not None and file.models:
-        elaborate(file, {}, report, observe)
+        diagnose(file, {}, report, observe)
     elif file is not None:
         elaborate_blocks(file, report, observe)
     found = tuple(words_of(source))

@@ -31,10 +31,12 @@ def needed_in(graph: Graph, ends: Iterable[Result]) -> Needed:
         result = pending.pop()
         for name in [each for each in (result.node, *decisions.get(result, ())) if each not in nodes]:
             nodes.add(name)
-            read = {*graph.inputs(name).values()}
-            others = (*graph.lengths(name).values(), *map(Result, graph.uses(name).values()))
-            pending += [*(read - results), *others]
-            results |= read
+            for read in graph.inputs(name).values():
+                if read not in results:
+                    results.add(read)
+                    pending.append(read)
+            pending += graph.lengths(name).values()
+            pending += map(Result, graph.uses(name).values())
     return Needed(graph, {*ends}, nodes, results)
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from modgraph.frozen import changed
 from modgraph.ir.call import Call
 from modgraph.types import Axis, TensorType
 
@@ -27,7 +28,7 @@ def rename_axes(type_: TensorType, name: Naming) -> TensorType:
     """A type whose axes have other names."""
     shape = tuple(Axis(axis.size, name(axis.name)) if axis.name else axis for axis in type_.shape)
     of = name(type_.of) if type_.of else ""
-    return type_ if (shape, of) == (type_.shape, type_.of) else replace(type_, shape=shape, of=of)
+    return type_ if (shape, of) == (type_.shape, type_.of) else changed(type_, shape=shape, of=of)
 
 
 class Level:

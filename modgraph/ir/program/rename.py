@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, TypeVar
 
+from modgraph.frozen import changed
 from modgraph.ir.node import DecisionNode, GrowthNode, Node, OpNode, OutputNode, PoolNode, RouteNode, RouterNode
 from modgraph.ir.program.relative import OUTER, Level, Naming, Place, rename_axes
 from modgraph.routers import Router
@@ -31,7 +31,7 @@ def rename(node: N, name: str, owner: Naming) -> N:
         case PoolNode():
             paths = {"shares": node.shares, "inside": node.inside}
             facts |= {field: owner(path) if path else "" for field, path in paths.items()}
-    return replace(node, **facts)
+    return changed(node, **facts)
 
 
 def make_relative(node: Node, level: Level) -> Node:
@@ -40,8 +40,8 @@ def make_relative(node: Node, level: Level) -> Node:
     if not isinstance(node, OpNode) or not isinstance(said, OpNode):
         return said
     if level.weights(node.owner) == said.name:
-        return replace(said, owner=said.name)
-    return replace(said, owner=LOCAL if node.owner == node.name else level.owner(node.owner))
+        return changed(said, owner=said.name)
+    return changed(said, owner=LOCAL if node.owner == node.name else level.owner(node.owner))
 
 
 def make_absolute(node: Node, place: Place) -> Node:
@@ -50,8 +50,8 @@ def make_absolute(node: Node, place: Place) -> Node:
     if not isinstance(node, OpNode) or not isinstance(said, OpNode):
         return said
     if node.owner == node.name:
-        return replace(said, owner=place.weight(node.name))
-    return replace(said, owner=said.name if node.owner == LOCAL else place.owner(node.owner))
+        return changed(said, owner=place.weight(node.name))
+    return changed(said, owner=said.name if node.owner == LOCAL else place.owner(node.owner))
 
 
 def _said(node: Node, name: Naming, owner: Naming) -> Node:
@@ -61,10 +61,10 @@ def _said(node: Node, name: Naming, owner: Naming) -> Node:
             return rename(node, owner(node.name), owner)
         case OutputNode() if node.name == output_name(node.label):
             label = name(node.label)
-            return replace(rename(node, output_name(label), owner), label=label)
+            return changed(rename(node, output_name(label), owner), label=label)
         case GrowthNode() if node.name.endswith(GROWTH):
             return rename(node, owner(node.name.removesuffix(GROWTH)) + GROWTH, owner)
         case RouteNode() | DecisionNode() if node.label:
-            return replace(rename(node, name(node.name), owner), label=name(node.label))
+            return changed(rename(node, name(node.name), owner), label=name(node.label))
         case _:
             return rename(node, name(node.name), owner)
