@@ -71,8 +71,6 @@ def body_of(graph: Graph, base: Call | None = None) -> Body:
 
 def in_order(graph: Graph, base: Call | None = None) -> Graph:
     """The graph whose nodes stand in the order of its bodies, in scans too."""
-    if _stands_in_order(graph):
-        return graph
     deferred = set[str]()
     found = Graph(graph.name, graph.parameters)
 
@@ -89,24 +87,6 @@ def in_order(graph: Graph, base: Call | None = None) -> Graph:
 
     add(body_of(graph, base))
     return found
-
-
-def _stands_in_order(graph: Graph) -> bool:
-    """Whether the nodes of every call stand together, in a graph that has no scans."""
-    opened: set[Call] = set()
-    last: Chain = ()
-    for node in graph:
-        if isinstance(node, ScanNode):
-            return False
-        if node.within is (last[0] if last else None) and not isinstance(node, InputNode | TargetNode):
-            continue
-        chain = () if isinstance(node, InputNode | TargetNode) else _chain_of(node.within, None)[::-1]
-        new = {*chain} - {*last}
-        if new & opened:
-            return False
-        opened |= new
-        last = chain
-    return True
 
 
 def _with_order(node: Node) -> Node:
