@@ -1,4 +1,4 @@
-"""FrozenData dataclasses whose methods are those of their base.
+"""Frozen dataclasses whose methods are those of their base.
 
 `dataclass(frozen=True)` compiles six methods for every class. For hundreds of declarations, that takes longer than all
 else that a command does at its start.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, eq=False)
 class WeightInParts:
-    """A weight of a module, whose parts stand beside it, cut along an axis. The module has it only within a call of the
+    """A weight of a module, in parts that are cut along an axis. The module has it only within a call of the
     model; at other times a tensor without numbers says its shape."""
 
     module: nn.Module
