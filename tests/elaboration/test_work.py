@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from types import FrameType
@@ -104,7 +105,10 @@ def test_twice_the_rounds_are_at_most_twice_the_work(text: str, parameter: str) 
 
 
 def _lines_run(text: str, parameters: dict[str, Any]) -> int:
-    """How many lines Python runs to elaborate a spec, those in a loop as often as it turns."""
+    """How many lines Python runs to elaborate a spec, those in a loop as often as it turns.
+
+    Without the collector: it would run, and count, finalizers of what other tests have left.
+    """
     report, lines = Report(), 0
 
     def count(frame: FrameType, event: str, value: Any) -> Any:
@@ -115,10 +119,13 @@ def _lines_run(text: str, parameters: dict[str, Any]) -> int:
     file = parse(Source("m.mod", text), report)
     assert file is not None, report.diagnostics
     before = sys.gettrace()
+    gc.collect()
+    gc.disable()
     sys.settrace(count)
     try:
         graph = elaborate(file, parameters, report)
     finally:
         sys.settrace(before)
+        gc.enable()
     assert graph is not None, report.diagnostics
     return lines
