@@ -70,7 +70,7 @@ class Context:
         self.is_observed = observe is not observe_nothing
         self.without_use = without_use  # of a block: parameters without a default are not known
         self.used: set[str] = set()
-        self.given: frozenset[str] = frozenset()  # names of the model's inputs, targets and scans
+        self.given: set[str] = set()  # names of the model's inputs, targets and scans
         self.messages: dict[str, tuple[TensorType, ...]] = {}  # the values that a pool's modules take, by its path
         self.yields: dict[str, tuple[TensorType, ...]] = {}  # those that they yield, where they are several
         self.first_used: dict[str, FirstUse] = {}  # of a pool, by its path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,13 @@ def elaborate(
     """
     context = Context(report, observe)
     graph = _elaborate_file(file, overrides, context, imports)
-    return None if graph is None else _in_order(graph, context)
+    if graph is None:
+        return None
+    for name, decision in context.unbound.items():  # what names the axes of a record stands in the router's text
+        if name in graph:
+            graph.replace(replace(graph[name], within=graph[decision].within))
+    label_decisions(graph, context.shorter)
+    return in_order(graph)
 
 
 def diagnose(file: ast.File, overrides: Mapping[str, Any], report: Report, observe: Observer = observe_nothing) -> None:
@@ -53,8 +59,7 @@ def diagnose(file: ast.File, overrides: Mapping[str, Any], report: Report, obser
 def _elaborate_file(
     file: ast.File, overrides: Mapping[str, Any], context: Context, imports: Imports | None = None
 ) -> Graph | None:
-    report = context.report
-    path = Path(file.span.source.name)
+    report, path = context.report, Path(file.span.source.name)
     blocks = (imports or Imports.of_spec(path, report)).scope_of(file, path)
     for extra in file.models[1:]:
         report.add(SeveralModels(span=extra.name_span, name=extra.name))
@@ -89,12 +94,16 @@ def read_model(source: Source | None, overrides: Mapping[str, Any], report: Repo
 
 
 def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[str, Any], context: Context) -> Graph:
-    report, scope = context.report, Scope(outer=blocks)
-    graph = Graph(model.name)
-    context.given = frozenset(_given_names(model.body))
+    report, scope, graph = context.report, Scope(outer=blocks), Graph(model.name)
+    for statement in model.body.every_statement():
+        match statement:
+            case ast.Input(reference=reference) | ast.Target(reference=reference):
+                context.given.add(reference.name)
+            case ast.Scan(names=names):
+                context.given.update(names)
     site = Site(context, RULES, graph, scope, scope.next_binding(""))
     try:
-        graph.parameters = bind_parameters(model, overrides, site)
+        graph.parameters = _bind_parameters(model, overrides, site)
         site.elaborate(model.body)
         context.tell_held()
     except Abandoned:
@@ -109,30 +118,6 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
     return graph
 
 
-def _in_order(graph: Graph, context: Context) -> Graph:
-    """The graph in the order of its calls; what names the axes of a router's records stands in the router's text."""
-    for name, decision in context.unbound.items():
-        if name in graph:
-            graph.replace(replace(graph[name], within=graph[decision].within))
-    label_decisions(graph, context.shorter)
-    return in_order(graph)
-
-
-def _given_names(body: ast.Body) -> Iterator[str]:
-    """What a model's inputs, targets and scans are called: nodes of the graph have these very names."""
-    for statement in body.statements:
-        match statement:
-            case ast.Input():
-                yield statement.name
-            case ast.Target():
-                yield statement.reference.name
-            case ast.Scan():
-                yield from statement.names
-        for part in vars(statement).values():
-            if isinstance(part, ast.Body):
-                yield from _given_names(part)
-
-
 def _warn_of_unused(scope: Scope, context: Context) -> None:
     """Modules, pools and routers that no value passes through."""
     words = {ModuleEntity: "module", PoolEntity: "pool", RouterEntity: "router"}
@@ -140,7 +125,7 @@ def _warn_of_unused(scope: Scope, context: Context) -> None:
     for entity in pending:
         if isinstance(entity, Family):
             pending.extend(entity.members.values())
-        elif isinstance(entity, ModuleEntity | PoolEntity | RouterEntity) and entity.path not in context.used:
+        elif type(entity) in words and entity.path not in context.used:
             context.report.add(errors.Unused(span=entity.span, what=words[type(entity)], name=entity.path))
 
 
@@ -162,27 +147,27 @@ def elaborate_blocks(file: ast.File, report: Report, observe: Observer = observe
     path = Path(file.span.source.name)
     scope = Imports.of_spec(path, report).scope_of(file, path)
     for block in (*file.blocks, *file.routers):
+        inputs = [each for each in block.body.statements if isinstance(each, ast.Input)]
+        axes = [axis.name for each in inputs for axis in each.type.axes if isinstance(axis, ast.Name)]
+        shapes_known = not axes and all(parameter.default is not None for parameter in block.parameters)
         of_block = Report()
-        _elaborate(block, scope, Context(of_block, observe, without_use=True))
-        for each in of_block.diagnostics:
-            if _has_known_shapes(block) or not isinstance(each, OF_SHAPES):
-                report.add(each)
+        _elaborate_alone(block, axes, scope, Context(of_block, observe, without_use=True))
+        report.extend(each for each in of_block.diagnostics if shapes_known or not isinstance(each, OF_SHAPES))
 
 
-def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
+def _elaborate_alone(block: ast.Definition, axes: list[str], blocks: Scope, context: Context) -> None:
+    """A block or router without a use, which alone would tell what the `axes` of its inputs are."""
     scope, graph, call = Scope(outer=blocks), Graph(block.name), BlockCall(block.name, None, defining=(id(block),))
     if block.keyword == "block":
         known = {parameter.name for parameter in block.parameters}
-        call.axes |= {name: Axis(None, name) for name in _axes_of_inputs(block) if name not in known}
+        call.axes |= {name: Axis(None, name) for name in axes if name not in known}
     if block.keyword == "router":
         call.decision = Decision(block.name, block.name_span, block.axis_words, Naming("axes", "axes", scope))
-        for name in (*block.pools, *_axes_of_inputs(block)):
-            scope.declare(name, POISON)
+        scope.names |= dict.fromkeys((*block.pools, *axes), POISON)
     site = Site(context, RULES, graph, scope, scope.next_binding(""), call)
     try:
         for parameter in block.parameters:
-            value = POISON if parameter.default is None else given(parameter.default, site)
-            scope.declare(parameter.name, value)
+            scope.declare(parameter.name, POISON if parameter.default is None else given(parameter.default, site))
         site.elaborate(block.body)
         context.tell_held()
     except Abandoned:
@@ -191,20 +176,7 @@ def _elaborate(block: ast.Definition, blocks: Scope, context: Context) -> None:
         context.tell(errors.NoOutput(span=block.name_span, name=block.name, kind=block.keyword))
 
 
-def _axes_of_inputs(block: ast.Definition) -> Iterator[str]:
-    """What a body calls the axes of its inputs, which only a use tells."""
-    inputs = [each for each in block.body.statements if isinstance(each, ast.Input)]
-    yield from (axis.name for each in inputs for axis in each.type.axes if isinstance(axis, ast.Name))
-
-
-def _has_known_shapes(block: ast.Definition) -> bool:
-    return not any(_axes_of_inputs(block)) and all(parameter.default is not None for parameter in block.parameters)
-
-
-DATE = r"\d{4}-\d\d-\d\d"  # and not a number less two others
-
-
-def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], site: Site) -> dict[str, Any]:
+def _bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], site: Site) -> dict[str, Any]:
     """Every parameter with its value, declared in the model's scope; mistakes are told."""
     known = [parameter.name for parameter in model.parameters]
     for name in overrides:
@@ -213,36 +185,29 @@ def bind_parameters(model: ast.Definition, overrides: Mapping[str, Any], site: S
             site.tell(errors.UnknownParameter(span=model.name_span, model=model.name, name=name, suggestion=suggestion))
     values: dict[str, Any] = {}
     for parameter in model.parameters:
-        if parameter.name in values:
-            site.tell(errors.DuplicateName(span=parameter.span, name=parameter.name))
+        name, span = parameter.name, parameter.span
+        if name in values:
+            site.tell(errors.DuplicateName(span=span, name=name))
             continue
-        values[parameter.name] = _value(parameter, overrides, site)
-        site.scope.declare(parameter.name, values[parameter.name])
+        default = POISON if parameter.default is None else site.constant(parameter.default, "a default")
+        value: Any = _plain(overrides[name]) if name in overrides else default
+        if parameter.default is None and name not in overrides:
+            site.tell(errors.ParameterWithoutValue(span=span, name=name))
+        elif isinstance(default, float) and constants.same_kind(default, value):
+            value = float(value)
+        elif not isinstance(default, Poison) and not constants.same_kind(default, value):
+            facts: Any = {"wanted": constants.kind_of(default), "default": shown_briefly(default)}
+            value = site.tell(errors.BadParameter(span=span, name=name, given=shown_briefly(value), **facts))
+        values[name] = value
+        site.scope.declare(name, value)
     return values
 
 
-def _value(parameter: ast.Parameter, overrides: Mapping[str, Any], site: Site) -> Any:
-    default = POISON if parameter.default is None else site.constant(parameter.default, "a default")
-    if parameter.name not in overrides:
-        if parameter.default is None:
-            site.tell(errors.ParameterWithoutValue(span=parameter.span, name=parameter.name))
-        return default
-    value = _plain(overrides[parameter.name])
-    if isinstance(default, Poison) or constants.same_kind(default, value):
-        return float(value) if isinstance(default, float) else value
-    return site.tell(
-        errors.BadParameter(
-            span=parameter.span,
-            name=parameter.name,
-            wanted=constants.kind_of(default),
-            given=shown_briefly(value),
-            default=shown_briefly(default),
-        )
-    )
-
-
 def _plain(value: Any) -> Any:
-    return tuple(_plain(item) for item in value) if isinstance(value, list) else value
+    return tuple(map(_plain, value)) if isinstance(value, list) else value
+
+
+DATE = r"\d{4}-\d\d-\d\d"  # and not a number less two others
 
 
 def read_value(text: str) -> Any:

@@ -257,15 +257,9 @@ def several(value: Any) -> tuple[Any, ...]:
 
 def recorded_in(body: ast.Body) -> Iterator[ast.Recorded]:
     """What a router's body records, in loops and branches too."""
-    pending: list[Any] = [*body.statements]
-    while pending:
-        match pending.pop(0):
-            case ast.Record(items=items):
-                yield from items
-            case ast.If(then=then, otherwise=otherwise):
-                pending = [*then.statements, *(otherwise.statements if otherwise is not None else ()), *pending]
-            case ast.Repeat(body=inner) | ast.For(body=inner) | ast.Frozen(body=inner):
-                pending = [*inner.statements, *pending]
+    for statement in body.every_statement():
+        if isinstance(statement, ast.Record):
+            yield from statement.items
 
 
 def role_of(item: ast.Recorded) -> Role | None:

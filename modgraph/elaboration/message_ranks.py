@@ -51,7 +51,7 @@ def _of_inputs(use: BlockUse) -> Iterator[int]:
         axes = each.type.axes
         named = [isinstance(axis, ast.Name) and axis.name not in use.parameters for axis in axes]
         outer = next((at for at, is_name in enumerate(named[:-1]) if not is_name), max(0, len(axes) - 1))
-        yield max(len(axes) - outer, min(len(axes), _needed(each.name, body, scope)))
+        yield max(len(axes) - outer, min(len(axes), _needed(each.reference.name, body, scope)))
 
 
 def _needed(name: str, body: ast.Body, scope: Scope) -> int:

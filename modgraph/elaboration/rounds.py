@@ -6,7 +6,7 @@ of the same declaration computes. Then names differ by the path of the round alo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -24,7 +24,7 @@ from modgraph.ops.array import NextState, State
 from modgraph.syntax import ast
 from modgraph.types import TensorType
 
-SIMPLE = (ast.Binding, ast.If, ast.Frozen, ast.Module, ast.Pool, ast.Router, ast.Loss, ast.WeightOf, ast.ConstantOf)
+SIMPLE = (ast.Binding, ast.If, ast.Frozen, ast.Module, ast.Pool, ast.Router, ast.Loss, ast.Array)
 MOST_TRIED = 4  # rounds that are elaborated before a loop is taken for one whose rounds differ
 KINDS = (OpNode, PoolNode, RouterNode, RouteNode, LossNode)
 
@@ -39,7 +39,7 @@ class Round:
     nodes: tuple[Node, ...]
     own: Mapping[str, Any]
     bound: Mapping[str, Any]
-    entries: tuple[tuple[str, tuple[tuple[Any, Any], ...]], ...]
+    entries: tuple[tuple[tuple[Any, Any], ...], ...]
     used: frozenset[str]
     tensors: int
 
@@ -47,22 +47,25 @@ class Round:
     def with_own_axes(self) -> frozenset[str]:
         """The nodes that name an axis of the round's own."""
         paths, mark = (f"{self.call.path}.", f"{self.call.weights}."), f"{self.call.path}~"
-        marked = (
-            (node, rename(node, node.name, lambda name: mark * name.startswith(paths) + name)) for node in self.nodes
-        )
-        return frozenset(node.name for node, found in marked if found != node)
+
+        def marked(name: str) -> str:
+            return mark * name.startswith(paths) + name
+
+        return frozenset(node.name for node in self.nodes if rename(node, node.name, marked) != node)
 
 
 class Rounds:
     """The rounds of one loop."""
 
     def __init__(self, statement: ast.Repeat, site: Site) -> None:
-        trees = [*ast.walk(statement.body)]
-        self.site = site
         self.statement = statement
+        self.site = site
+        self.keyed = frozenset(_keyed(statement))
+        trees = [*ast.walk(statement.body)]
         names = [each.name for each in trees if isinstance(each, ast.Name)]
         self.names = sorted({*names, *statement.body.bound} - {statement.variable})
-        simple = all(isinstance(each, SIMPLE) for each in trees if isinstance(each, ast.Statement))
+        statements = [each for each in trees if isinstance(each, ast.Statement)]
+        simple = all(isinstance(each, SIMPLE) and getattr(each, "keyword", "") != "state" for each in statements)
         plain = site.scan is None and not site.region and not site.context.is_observed
         members = [each for each in trees if isinstance(each, ast.Reference) and each.index is not None]
         losses = [each.reference for each in trees if isinstance(each, ast.Loss)]
@@ -71,8 +74,10 @@ class Rounds:
         self.tried = 0
         self.last: Round | None = None
 
-    def elaborate(self, call: Call, scope: Scope) -> None:
+    def elaborate(self, key: Any, scope: Scope) -> None:
         """A round in its scope: copied, or elaborated."""
+        facts: Any = {"key": key, "members": self.keyed, "span": self.statement.span}
+        call = Call("round", self.statement.name, scope.node_path, scope.path, self.site.context.call, **facts)
         if not self.possible:
             self._elaborate(call, scope)
             return
@@ -91,26 +96,49 @@ class Rounds:
         """A round that is elaborated; none where it cannot be copied."""
         context, graph = self.site.context, self.site.graph
         self.tried += 1
-        told, nodes, used = _told(self.site), len(graph), set(context.used)
-        lengths = {name: len(table) for name, table in _tables(self.site)}
-        tensors = context.tensors
+        told, nodes, used, tensors = _told(self.site), len(graph), set(context.used), context.tensors
+        lengths = [len(table) for table in _tables(self.site)]
         self._elaborate(call, scope)
         new = tuple(islice(graph, nodes, None))
-        entries = tuple((name, tuple(islice(table.items(), lengths[name], None))) for name, table in _tables(self.site))
         bound = {name: self.site.scope.find(name) for name in self.statement.body.bound if name not in scope.names}
         found = Round(
             before,
             call,
-            tuple(node for node in new if _stands_in(node, call)),
+            tuple(node for node in new if node.within is not None and call in node.within.chain()),
             {name: value for name, value in scope.names.items() if name != self.statement.variable},
             {name: value for name, value in bound.items() if value is not before.get(name)},
-            entries,
+            tuple(
+                tuple(islice(table.items(), length, None))
+                for table, length in zip(_tables(self.site), lengths, strict=True)
+            ),
             frozenset(context.used - used),
             context.tensors - tensors,
         )
-        sound = told == _told(self.site) and all(map(_can_be_copied, new)) and _reads_known(found, self.site)
         self.possible = self.tried < MOST_TRIED
-        return found if sound and _leaves_known(found) and _holds_no_choice(found, self.site) else None
+        plain = all(isinstance(node, KINDS) for node in new)
+        moved = any(isinstance(node, OpNode) and isinstance(node.op, State | NextState) for node in new)
+        sound = plain and not moved and told == _told(self.site) and _is_known(found, self.site)
+        return found if sound else None
+
+
+def _keyed(statement: ast.Repeat) -> set[str]:
+    """The names, as those of nodes begin, that a loop gives its variable as a key: `h[i] = …`."""
+    found: set[str] = set()
+    for each in statement.body.every_statement():
+        match each:
+            case ast.Binding(references=references):
+                names = ["_".join(reference.name for reference in references)]
+            case ast.Loss(reference=ast.Reference(name=name) as reference):
+                names, references = [f"loss.{name}"], (reference,)
+            case ast.Output(reference=ast.Reference(name=name) as reference):
+                names, references = [name, f"output.{name}"], (reference,)
+            case ast.Input(reference=reference) | ast.Target(reference=reference):
+                names, references = [reference.name], (reference,)
+            case _:
+                continue
+        if any(_is(reference.index, statement.variable) for reference in references):
+            found.update(names)
+    return found
 
 
 def _is(index: ast.Expression | None, variable: str) -> bool:
@@ -120,51 +148,21 @@ def _is(index: ast.Expression | None, variable: str) -> bool:
 def _told(site: Site) -> tuple[int, ...]:
     """What has been told, and what has been said of lengths and growth: nothing of which is copied."""
     context = site.context
-    return (
-        len(context.report.diagnostics),
-        len(context.held),
-        len(context.lengths),
-        len(context.may_grow),
-        len(context.of_any_length),
-    )
+    said: Any = (context.report.diagnostics, context.held, context.lengths, context.may_grow, context.of_any_length)
+    return tuple(map(len, said))
 
 
-def _tables(site: Site) -> Iterator[tuple[str, dict[Any, Any]]]:
+def _tables(site: Site) -> tuple[dict[Any, Any], ...]:
     """What a context knows by the path of a thing."""
     context = site.context
-    yield "messages", context.messages
-    yield "yields", context.yields
-    yield "first_used", context.first_used
-    yield "weights", context.weights
-    yield "owners", context.owners.setdefault(site.home, {})
-    yield "declared", context.declared
-    yield "shorter", context.shorter
+    owners = context.owners.setdefault(site.home, {})
+    tables: Any = (context.messages, context.yields, context.first_used, context.weights)
+    return (*tables, owners, context.declared, context.shorter)
 
 
-def _stands_in(node: Node, call: Call) -> bool:
-    return node.within is not None and call in node.within.chain()
-
-
-def _can_be_copied(node: Node) -> bool:
-    return isinstance(node, KINDS) and not (isinstance(node, OpNode) and isinstance(node.op, State | NextState))
-
-
-def _reads_known(found: Round, site: Site) -> bool:
-    """Whether all that a round reads from outside is an input, or a value that a name means."""
-    own = {node.name for node in found.nodes}
-    known = {value.result for value in found.before.values() if isinstance(value, Tensor)}
-    read = {each for node in found.nodes for each in site.graph.inputs(node.name).values() if each.node not in own}
-    return all(each in known or site.graph[each.node].kind == "input" for each in read)
-
-
-def _holds_no_choice(found: Round, site: Site) -> bool:
-    """Whether no value that enters or leaves a round is one by which modules are chosen."""
-    values = (*found.before.values(), *found.bound.values())
-    return all(support_of(value.result, site.graph) is None for value in values if isinstance(value, Tensor))
-
-
-def _leaves_known(found: Round) -> bool:
-    """Whether what the names of a round mean afterwards can be copied."""
+def _is_known(found: Round, site: Site) -> bool:
+    """Whether all that a round reads from outside is an input, or a value that a name means; whether what its names
+    mean afterwards can be copied; and whether no value by which modules are chosen enters or leaves it."""
 
     def known(value: Any) -> bool:
         match value:
@@ -179,7 +177,17 @@ def _leaves_known(found: Round) -> bool:
             case _:
                 return isinstance(value, RouterEntity) or not isinstance(value, Entity)
 
-    return all(map(known, found.own.values())) and all(isinstance(value, Tensor) for value in found.bound.values())
+    own = {node.name for node in found.nodes}
+    entering = [value for value in found.before.values() if isinstance(value, Tensor)]
+    leaving = [value for value in found.bound.values() if isinstance(value, Tensor)]
+    results = {value.result for value in entering}
+    read = {each for node in found.nodes for each in site.graph.inputs(node.name).values() if each.node not in own}
+    return (
+        all(each in results or site.graph[each.node].kind == "input" for each in read)
+        and all(map(known, found.own.values()))
+        and len(leaving) == len(found.bound)
+        and all(support_of(value.result, site.graph) is None for value in (*entering, *leaving))
+    )
 
 
 def _moved_values(before: Mapping[str, Any], now: Mapping[str, Any], site: Site) -> dict[Result, Result] | None:
@@ -219,12 +227,15 @@ class _Copy:
         self.names: dict[str, str] = {}
         self.calls: dict[Call | None, Call | None] = {round_.call: call, call.outer: call.outer}
         self.path = _below(round_.call.path, call.path)
-        self.owner = _below(round_.call.weights, call.weights)
         scope = site.scope.body
-        self.members = [
-            _below(join(path, f"{member}.{round_.call.key}"), join(path, f"{member}.{call.key}"))
-            for member in call.members
-            for path in {scope.path, scope.node_path}
+        self.namings = [
+            self.path,
+            _below(round_.call.weights, call.weights),
+            *(
+                _below(join(path, f"{member}.{round_.call.key}"), join(path, f"{member}.{call.key}"))
+                for member in call.members
+                for path in {scope.path, scope.node_path}
+            ),
         ]
 
     def put(self, scope: Scope) -> None:
@@ -233,12 +244,15 @@ class _Copy:
         assert span is not None
         context.count_nodes(len(self.round.nodes), span)
         for node in self.round.nodes:
-            inputs = {slot: self._value(each) for slot, each in graph.inputs(node.name).items()}
+            inputs = {slot: self._renamed(each) for slot, each in graph.inputs(node.name).items()}
             uses = {role: self._name(name) for role, name in graph.uses(node.name).items()}
-            copy = graph.add(self._node(node), inputs, uses, graph.lengths(node.name))
+            facts: dict[str, Any] = {"name": self._name(node.name), "within": self._call(node.within)}
+            if isinstance(node, OpNode):
+                facts["owner"] = self._name(node.owner)
+            like = rename(node, node.name, self._name) if node.name in self.round.with_own_axes else node
+            copy = graph.add(changed(like, **facts), inputs, uses, graph.lengths(node.name))
             context.named[copy.name] = copy
-        for name, table in _tables(self.site):
-            entries = next(entries for of, entries in self.round.entries if of == name)
+        for table, entries in zip(_tables(self.site), self.round.entries, strict=True):
             table.update((self._renamed(key), self._renamed(value)) for key, value in entries)
         context.used |= {self._name(name) for name in self.round.used}
         context.count_weights(self.round.tensors, span)
@@ -251,15 +265,11 @@ class _Copy:
     def _name(self, name: str) -> str:
         found = self.names.get(name)
         if found is None:
-            found = self.owner(self.path(name))
-            for member in self.members:
-                found = member(found)
+            found = name
+            for naming in self.namings:
+                found = naming(found)
             self.names[name] = found
         return found
-
-    def _value(self, result: Result) -> Result:
-        found = self.values.get(result)
-        return Result(self._name(result.node), result.index) if found is None else found
 
     def _call(self, call: Call | None) -> Call | None:
         if call not in self.calls:
@@ -268,21 +278,14 @@ class _Copy:
             self.calls[call] = changed(call, **facts, outer=self._call(call.outer))
         return self.calls[call]
 
-    def _node(self, node: Node) -> Node:
-        facts: dict[str, Any] = {"name": self._name(node.name), "within": self._call(node.within)}
-        if isinstance(node, OpNode):
-            facts["owner"] = self._name(node.owner)
-        if node.name in self.round.with_own_axes:
-            node = rename(node, node.name, self._name)
-        return changed(node, **facts)
-
     def _renamed(self, value: Any) -> Any:
         """What names stand for, and what a context knows, as it is of this round."""
         match value:
             case str():
                 return self._name(value)
             case Result():
-                return self._value(value)
+                moved = self.values.get(value)
+                return Result(self._name(value.node), value.index) if moved is None else moved
             case Call():
                 return self._call(value)
             case TensorType():

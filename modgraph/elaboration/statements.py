@@ -15,7 +15,7 @@ from modgraph.elaboration.declarations import declare_module, declare_pool, decl
 from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, Template, Tensor
 from modgraph.elaboration.expressions import EXPRESSIONS
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
-from modgraph.elaboration.loops import elaborate_for, elaborate_frozen, elaborate_if, elaborate_repeat
+from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
 from modgraph.elaboration.moves import elaborate_moved
 from modgraph.elaboration.pipelines import apply_template
 from modgraph.elaboration.results import elaborate_loss, elaborate_output
@@ -28,55 +28,51 @@ from modgraph.syntax import ast
 
 
 def _target(statement: ast.Target, site: Site) -> None:
-    if stands_in_scan(statement, "a target", "declare it before the scan", site):
-        remember(statement.reference, None, POISON, site)
-        return
-    reference = statement.reference
-    if site.call is not None or site.region:
-        site.tell(errors.WrongKind(span=statement.span, needed="a model's body", found="this is a block's"))
-        remember(reference, None, POISON, site)
-        return
-    key = member_key(reference, site)
-    name = reference.name if key is None else f"{reference.name}.{key}"
-    if key is POISON or (key is None and is_taken(name, reference.span, site)):
-        return
-    remember(reference, key, _from_outside(name, statement, TargetNode, site), site)
+    key = None
+    value: Tensor | Poison = POISON
+    if not stands_in_scan(statement, "a target", "declare it before the scan", site):
+        if site.call is not None or site.region:
+            site.tell(errors.WrongKind(span=statement.span, needed="a model's body", found="this is a block's"))
+        else:
+            key = member_key(statement.reference, site)
+            if key is POISON or (key is None and is_taken(statement.reference.name, statement.reference.span, site)):
+                return
+            value = _from_outside(statement, key, site)
+    remember(statement.reference, key, value, site)
 
 
 def _input(statement: ast.Input, site: Site) -> None:
-    key = member_key(statement.reference, site)
-    name = statement.name if key is None else f"{statement.name}.{key}"
+    """The next operand of a block, or a value that is given to the model."""
+    name, key = statement.reference.name, member_key(statement.reference, site)
     if key is POISON or (key is None and is_taken(name, statement.span, site)):
         return
-    value = _given(name, statement, site)
+    value: Tensor | Poison = POISON
+    if site.call is not None and site.call.operands is not None:
+        type_ = elaborate_type(statement.type, site, of_input=True)
+        value = POISON if isinstance(type_, Poison) else take_operand(type_, statement, site)
+        value = bind_input(value, statement, site)
+    elif stands_in_scan(statement, "an input", "declare it before the scan", site):
+        pass
+    elif statement.reference.index is None and site.scope.is_repeated:
+        found, way_out = "this is inside a loop", f"a member of a family may stand there: input {name}[k]: …"
+        needed = "a body that is no loop's"
+        site.tell(errors.WrongKind(span=statement.span, needed=needed, found=found, way_out=way_out))
+    else:
+        value = _from_outside(statement, key, site)
     if key is None:
         site.scope.declare(name, value)
     else:
         remember(statement.reference, key, value, site)
 
 
-def _given(name: str, statement: ast.Input, site: Site) -> Tensor | Poison:
-    """What an input stands for: the next operand of a block, or a value that is given to the model."""
-    if site.call is not None and site.call.operands is not None:
-        type_ = elaborate_type(statement.type, site, of_input=True)
-        given = POISON if isinstance(type_, Poison) else take_operand(type_, statement, site)
-        return bind_input(given, statement, site)
-    if stands_in_scan(statement, "an input", "declare it before the scan", site):
-        return POISON
-    if statement.reference.index is None and site.scope.is_repeated:
-        way_out = f"a member of a family may stand there: input {statement.name}[k]: …"
-        facts: Any = {"needed": "a body that is no loop's", "found": "this is inside a loop", "way_out": way_out}
-        return site.tell(errors.WrongKind(span=statement.span, **facts))
-    return _from_outside(name, statement, InputNode, site)
-
-
-def _from_outside(name: str, statement: ast.Input | ast.Target, kind: Any, site: Site) -> Tensor | Poison:
+def _from_outside(statement: ast.Input | ast.Target, key: Any, site: Site) -> Tensor | Poison:
     """A value that is given to the model: an input or a target."""
+    name = statement.reference.name if key is None else f"{statement.reference.name}.{key}"
+    kind = InputNode if isinstance(statement, ast.Input) else TargetNode
     type_ = elaborate_type(statement.type, site)
-    if isinstance(type_, Poison):
+    if isinstance(type_, Poison) or not site.add(kind(name=name, types=(type_,), span=statement.span), statement.span):
         return POISON
-    added = site.add(kind(name=name, types=(type_,), span=statement.span), statement.span)
-    return Tensor(Result(name), type_, statement.span) if added else POISON
+    return Tensor(Result(name), type_, statement.span)
 
 
 STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
@@ -88,8 +84,8 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.Binding: elaborate_binding,
     ast.Output: elaborate_output,
     ast.Loss: elaborate_loss,
-    ast.Repeat: elaborate_repeat,
-    ast.For: elaborate_for,
+    ast.Repeat: elaborate_loop,
+    ast.For: elaborate_loop,
     ast.If: elaborate_if,
     ast.Frozen: elaborate_frozen,
     ast.Scan: elaborate_scan,
@@ -97,23 +93,14 @@ STATEMENTS: dict[type[ast.Statement], Callable[[Any, Site], None]] = {
     ast.GrowBy: elaborate_grow_by,
     ast.Yield: elaborate_yield,
     ast.Moved: elaborate_moved,
-    ast.WeightOf: declare_array,
-    ast.ConstantOf: declare_array,
-    ast.StateOf: declare_array,
+    ast.Array: declare_array,
     ast.Next: elaborate_next,
     ast.Record: elaborate_record,
     ast.Require: elaborate_require,
 }
-
-
 RULES = Rules(
     expressions=EXPRESSIONS,
     statements=STATEMENTS,
-    applications={
-        OpUse: apply_op,
-        BlockUse: apply_block,
-        Template: apply_template,
-        ModuleEntity: apply_module,
-    },
+    applications={OpUse: apply_op, BlockUse: apply_block, Template: apply_template, ModuleEntity: apply_module},
     term=callable_of,
 )

@@ -165,7 +165,7 @@ def _refuse_one_axis(named: tuple[str, ast.Input], again: tuple[str, ast.Input],
     assert call is not None
     if axis is None or axis.is_padded:
         type_ = ", ".join(first if each.span.text == second else each.span.text for each in statement.type.axes)
-        way_out = f"if both mean one axis, use one name for it: input {statement.name}: {statement.type.dtype}[{type_}]"
+        way_out = f"if both mean one axis, use one name for it: input {statement.reference.name}: {statement.type.dtype}[{type_}]"
     else:
         name = axis.name.rpartition(".")[2]
         way_out = f'give the second value an axis of its own: -> rename({name}="{second}")'
@@ -173,7 +173,7 @@ def _refuse_one_axis(named: tuple[str, ast.Input], again: tuple[str, ast.Input],
         Note(text=f'"{word}" is an axis of this input', span=each.span)
         for word, each in ((first, earlier), (second, statement))
     )
-    words = f'"{first}" of input "{earlier.name}" and "{second}" of input "{statement.name}"'
+    words = f'"{first}" of input "{earlier.reference.name}" and "{second}" of input "{statement.reference.name}"'
     sent = "of its senders" if axis is None else axis
     facts: Any = {"who": _describe(call), "axis": sent, "words": words, "way_out": way_out}
     site.tell(errors.OneAxisForTwo(span=call.span, notes=notes, **facts))

@@ -227,10 +227,10 @@ def _declarations(file: ast.File) -> Iterator[tuple[str, Span]]:
                 pending += tree.statements
             case ast.Binding():
                 yield from ((reference.name, reference.span) for reference in tree.references)
-            case ast.Target():
+            case ast.Input() | ast.Target():
                 yield tree.reference.name, tree.span
                 yield from _axes(tree.type)
-            case ast.Input() | ast.WeightOf() | ast.ConstantOf() | ast.StateOf():
+            case ast.Array():
                 yield tree.name, tree.span
                 yield from _axes(tree.type)
             case ast.Module() | ast.Pool() | ast.Router():

@@ -116,6 +116,11 @@ class Pipeline(Expression):
 class Statement(Tree):
     """Anything that stands in a body."""
 
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """The bodies that stand in it."""
+        return tuple(part for part in vars(self).values() if isinstance(part, Body))
+
 
 class NamedAxis(Expression):
     """An axis that a type gives a name, which stands for it from there on: `kind=10`."""
@@ -144,10 +149,6 @@ class Reference(Tree):
 class Input(Statement):
     reference: Reference
     type: TypeOf
-
-    @property
-    def name(self) -> str:
-        return self.reference.name
 
 
 class Target(Statement):
@@ -189,41 +190,20 @@ class Loss(Statement):
     value: Expression
 
 
-class Path(Tree):
-    """The name of something in the graph: `blocks.8.expert`."""
-
-    name: str
-
-
 class Moved(Statement):
-    """What an earlier version of the model called otherwise."""
+    """What an earlier version of the model called otherwise, by paths in the graph: `blocks.8.expert`."""
 
-    before: Path
-    after: Path
-
-
-class WeightOf(Statement):
-    """A learned array, and how it starts."""
-
-    name: str
-    type: TypeOf
-    start: Expression
+    before: Reference
+    after: Reference
 
 
-class ConstantOf(Statement):
-    """A given array."""
+class Array(Statement):
+    """A `weight`, which is learned, a `constant`, or a `state`, which a rule moves: its numbers, or how it starts."""
 
+    keyword: str
     name: str
     type: TypeOf
     value: Expression
-
-
-class StateOf(Statement):
-    """An array that a rule moves, and how it starts."""
-
-    name: str
-    type: TypeOf
-    start: Expression
 
 
 class Next(Statement):
@@ -258,20 +238,55 @@ class Require(Statement):
 class Body(Tree):
     statements: tuple[Statement, ...]
 
+    def every_statement(self) -> Iterator[Statement]:
+        """Its statements in the order of the text, those of bodies within too."""
+        for statement in self.statements:
+            yield statement
+            for body in statement.bodies:
+                yield from body.every_statement()
+
     @cached_property
     def declared(self) -> tuple[str, ...]:
-        """Names of the inputs, targets, modules, pools and routers that it declares, in bodies within too."""
-        return tuple(name for statement in self.statements for name in _declared(statement))
+        """Names of the inputs, targets, modules, pools, routers and axes that it declares, in bodies within too."""
+        found: list[str] = []
+        for statement in self.every_statement():
+            match statement:
+                case Module(name=name) | Pool(name=name) | Router(name=name):
+                    found.append(name)
+                case (
+                    Input(reference=Reference(name=name, index=None))
+                    | Target(reference=Reference(name=name, index=None))
+                ):
+                    found.append(name)
+            if isinstance(statement, Input | Target | Array):
+                found += [axis.name for axis in statement.type.named]
+        return tuple(found)
 
     @cached_property
     def families(self) -> tuple[str, ...]:
         """Families that it gives a member, in bodies within too."""
-        return tuple(name for statement in self.statements for name in _families(statement))
+        bound: list[Reference] = []
+        for statement in self.every_statement():
+            match statement:
+                case Binding(references=references):
+                    bound += references
+                case Input(reference=reference) | Target(reference=reference):
+                    bound.append(reference)
+        return tuple(each.name for each in bound if each.index is not None)
 
     @cached_property
     def bound(self) -> frozenset[str]:
         """Names that it gives values, whatever branch is taken in it; those of loops are the rounds' own."""
-        return frozenset(name for statement in self.statements for name in _bound(statement))
+        found: set[str] = set()
+        for statement in self.statements:
+            match statement:
+                case Binding(references=references):
+                    found |= {each.name for each in references if each.index is None}
+                case Frozen(body=body):
+                    found |= body.bound
+                case If():
+                    found |= statement.bound
+        return frozenset(found)
 
     @cached_property
     def pipelines(self) -> tuple[Pipeline, ...]:
@@ -296,6 +311,11 @@ class If(Statement):
     condition: Expression
     then: Body
     otherwise: Body | None
+
+    @property
+    def bound(self) -> frozenset[str]:
+        """The values that both branches name."""
+        return frozenset() if self.otherwise is None else self.then.bound & self.otherwise.bound
 
 
 class Carry(Tree):
@@ -367,7 +387,14 @@ class Definition(Tree):
     @cached_property
     def axis_words(self) -> frozenset[str]:
         """The words that may name axes in its body: strings, and what stands behind `over` and `axis=`."""
-        return frozenset(_axis_words(self.body))
+        found: set[str] = set()
+        for tree in walk(self.body):
+            match tree:
+                case (
+                    Literal(value=str(word)) | Sent(over=Name(name=word)) | Argument(name="axis", value=Name(name=word))
+                ):
+                    found.add(word)
+        return frozenset(found)
 
 
 class File(Tree):
@@ -387,56 +414,6 @@ class File(Tree):
         return tuple(each for each in self.definitions if each.keyword == "router")
 
 
-def _declared(statement: Statement) -> tuple[str, ...]:
-    match statement:
-        case Module() | Pool() | Router():
-            return (statement.name,)
-        case Input() | Target():
-            own = (statement.reference.name,) if statement.reference.index is None else ()
-            return (*own, *(axis.name for axis in statement.type.named))
-        case WeightOf() | ConstantOf() | StateOf():
-            return tuple(axis.name for axis in statement.type.named)
-        case Repeat() | For() | Frozen() | Scan():
-            return statement.body.declared
-        case If():
-            return statement.then.declared + (statement.otherwise.declared if statement.otherwise is not None else ())
-        case _:
-            return ()
-
-
-def _families(statement: Statement) -> tuple[str, ...]:
-    match statement:
-        case Binding():
-            return tuple(each.name for each in statement.references if each.index is not None)
-        case Input() | Target():
-            return () if statement.reference.index is None else (statement.reference.name,)
-        case Repeat() | For() | Frozen():
-            return statement.body.families
-        case If():
-            return statement.then.families + (statement.otherwise.families if statement.otherwise is not None else ())
-        case _:
-            return ()
-
-
-def _bound(statement: Statement) -> frozenset[str]:
-    match statement:
-        case Binding():
-            return frozenset(each.name for each in statement.references if each.index is None)
-        case Frozen():
-            return statement.body.bound
-        case If() if statement.otherwise is not None:
-            return statement.then.bound & statement.otherwise.bound
-        case _:
-            return frozenset()
-
-
-def _axis_words(body: Body) -> Iterator[str]:
-    for tree in walk(body):
-        match tree:
-            case Literal(value=str(word)) | Sent(over=Name(name=word)) | Argument(name="axis", value=Name(name=word)):
-                yield word
-
-
 def walk(tree: Tree) -> Iterator[Tree]:
     """A tree and all that stand in it, in the order of the text."""
     pending: list[Any] = [tree]
@@ -447,8 +424,3 @@ def walk(tree: Tree) -> Iterator[Tree]:
             pending += [getattr(part, field.name) for field in reversed(fields(part))]
         elif isinstance(part, tuple):
             pending += reversed(part)
-
-
-def depth_of(children: list[Any]) -> int:
-    """How deep the deepest of some trees is nested."""
-    return max([child.depth for child in children if isinstance(child, Tree)], default=0)
