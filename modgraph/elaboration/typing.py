@@ -165,7 +165,8 @@ def _refuse_one_axis(named: tuple[str, ast.Input], again: tuple[str, ast.Input],
     assert call is not None
     if axis is None or axis.is_padded:
         type_ = ", ".join(first if each.span.text == second else each.span.text for each in statement.type.axes)
-        way_out = f"if both mean one axis, use one name for it: input {statement.reference.name}: {statement.type.dtype}[{type_}]"
+        one = f"input {statement.reference.name}: {statement.type.dtype}[{type_}]"
+        way_out = f"if both mean one axis, use one name for it: {one}"
     else:
         name = axis.name.rpartition(".")[2]
         way_out = f'give the second value an axis of its own: -> rename({name}="{second}")'

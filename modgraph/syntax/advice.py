@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from itertools import chain
 
 from modgraph.diagnostics import closest
 from modgraph.syntax.expected import BINDING_GOES_ON, DEFINITION_KEYWORDS, OPERATORS, STATEMENT_KEYWORDS
@@ -79,12 +80,16 @@ class Mistake:
     as_name: bool
 
     @property
+    def kind(self) -> str:
+        return self.token.type
+
+    @property
     def last(self) -> str:
         return self.before[-1].type if self.before else ""
 
     @property
-    def between_statements(self) -> bool:
-        return "INPUT" in self.accepted
+    def following(self) -> str:
+        return self.after.type if self.after is not None else ""
 
     @property
     def after_first_name(self) -> bool:
@@ -101,135 +106,99 @@ def forms_of(word: str) -> list[str]:
 def advise(mistake: Mistake) -> str:
     """What to write instead: what is most likely meant, or the form of the statement."""
     form = FORMS.get(mistake.statement) or DEFINITIONS.get(mistake.statement)
-    meant = next((advice for rule in RULES if (advice := rule(mistake)) is not None), None)
-    return meant or (f"write, for example: {form}" if form is not None else DEFINITIONS["MODEL"])
+    otherwise = DEFINITIONS["MODEL"] if form is None else f"write, for example: {form}"
+    meant = chain(*(of_kind(mistake) for of_kind in (_of_structure, _of_words, _of_signs, _of_values)))
+    return next(meant, otherwise)
 
 
-def _reserved(mistake: Mistake) -> str | None:
-    return f'"{mistake.token}" is a reserved word: choose another name' if mistake.as_name else None
-
-
-def _braces(mistake: Mistake) -> str | None:
-    kind = mistake.token.type
+def _of_structure(mistake: Mistake) -> Iterator[str]:
+    """Braces and brackets, and names where there are none."""
+    kind = mistake.kind
+    if mistake.as_name:
+        yield f'"{mistake.token}" is a reserved word: choose another name'
     if kind == "RBRACE" and "$END" in mistake.accepted:
-        return "one closing brace too many"
+        yield "one closing brace too many"
     if kind in DEFINITION_KEYWORDS and "RBRACE" in mistake.accepted:
-        return f"{mistake.token}s stand at the top of the file, outside of the braces"
+        yield f"{mistake.token}s stand at the top of the file, outside of the braces"
     if mistake.bracket and (kind in STATEMENT_KEYWORDS or kind in ("$END", "RBRACE", "RPAR", "RSQB")):
-        if mistake.last == "COMMA":
-            return "leave out the comma, or write one more"
-        return f"a bracket is not closed: {CLOSING[mistake.bracket]}"
+        not_closed = f"a bracket is not closed: {CLOSING[mistake.bracket]}"
+        yield "leave out the comma, or write one more" if mistake.last == "COMMA" else not_closed
     if kind == "$END":
-        return "a brace is not closed: }"
+        yield "a brace is not closed: }"
     if kind in ("RPAR", "RSQB") and not mistake.bracket:
-        return "no bracket is open here: leave it out"
-    return None
+        yield "no bracket is open here: leave it out"
+    if mistake.statement == "MOVED":
+        yield f"write, for example: {FORMS['MOVED']}"
 
 
-def _move(mistake: Mistake) -> str | None:
-    return f"write, for example: {FORMS['MOVED']}" if mistake.statement == "MOVED" else None
-
-
-def _word(mistake: Mistake) -> str | None:
+def _of_words(mistake: Mistake) -> Iterator[str]:
     """A word of another language, or a misspelt keyword, where a statement or a definition begins."""
-    top = mistake.statement == "" and mistake.token.type in ("NAME", "FROM")
+    top = mistake.statement == "" and mistake.kind in ("NAME", "FROM")
     if not top and not mistake.after_first_name:
-        return None
+        return
     word = str(mistake.token if top else mistake.before[-1])
     if word in OF_OTHER_LANGUAGES:
-        return f'"{word}" is no word of the language: {OF_OTHER_LANGUAGES[word]}'
+        yield f'"{word}" is no word of the language: {OF_OTHER_LANGUAGES[word]}'
     names = DEFINITION_KEYWORDS if top else STATEMENT_KEYWORDS
     keyword = closest(word, [each.lower() for each in names])
-    if keyword is None or (not top and mistake.token.type not in ("NAME", "INTEGER", "LBRACE")):
-        return None
-    return f'did you mean "{keyword}"? {(DEFINITIONS | FORMS)[keyword.upper()]}'
+    if keyword is not None and (top or mistake.kind in ("NAME", "INTEGER", "LBRACE")):
+        yield f'did you mean "{keyword}"? {(DEFINITIONS | FORMS)[keyword.upper()]}'
 
 
-def _sign(mistake: Mistake) -> str | None:
+def _of_signs(mistake: Mistake) -> Iterator[str]:
     """A sign that other languages write, or that has another meaning here."""
-    token, after = mistake.token, mistake.after
-    following = after.type if after is not None else ""
-    if (token.type, following) == ("EQUAL", "GREATER"):
-        return f"an arrow is written ->: {FORMS['NAME']}"
-    if mistake.between_statements and (token.type == "FLOOR" or (token.type, following) == ("SLASH", "STAR")):
-        return "a comment begins with #"
-    if (token.type, following) == ("DOT", "INTEGER"):
-        return f"write 0.{after}"
+    kind, following, last = mistake.kind, mistake.following, mistake.last
+    between_statements = "INPUT" in mistake.accepted
+    if (kind, following) == ("EQUAL", "GREATER"):
+        yield f"an arrow is written ->: {FORMS['NAME']}"
+    if between_statements and (kind == "FLOOR" or (kind, following) == ("SLASH", "STAR")):
+        yield "a comment begins with #"
+    if (kind, following) == ("DOT", "INTEGER"):
+        yield f"write 0.{mistake.after}"
     if mistake.after_first_name:
-        return _in_a_binding(mistake, following)
-    if token.type == "COLON" and following == "EQUAL":
-        return f"a value is bound with one sign: {FORMS['NAME']}"
-    return None
+        name = mistake.before[-1]
+        if kind == "EQUALS" or (kind, following) == ("COLON", "EQUAL"):
+            yield f"a value is bound with one sign: {name} = x -> relu"
+        if kind in OPERATORS and following == "EQUAL":
+            yield f"write it out: {name} = {name} {mistake.token} 1"
+        if kind == "ARROW":
+            yield f"give the result a name: y = {name} -> relu"
+        if kind == "LPAR":
+            yield f"give the result a name: y = {name}(x)"
+    elif (kind, following) == ("COLON", "EQUAL"):
+        yield f"a value is bound with one sign: {FORMS['NAME']}"
+    if kind == "COMMA" and mistake.statement == "OUTPUT":
+        yield "each output is a statement: output x output y"
+    if kind == "COMMA" and between_statements:
+        yield "statements need no sign between them"
+    if kind == "COMMA" and last in ("LPAR", "LSQB", "COMMA"):
+        yield "leave out the comma"
+    if kind == "COLON" and mistake.after is not None:
+        if mistake.bracket == "LPAR" and last == "NAME":
+            yield f"an argument is given with =: {mistake.before[-1]}={mistake.after}"
+        if mistake.bracket == "LSQB" and last == "INTEGER":
+            yield f"a range is written with two dots: {mistake.before[-1]}..{mistake.after}"
 
 
-def _in_a_binding(mistake: Mistake, following: str) -> str | None:
-    name, token = mistake.before[-1], mistake.token
-    if token.type == "EQUALS" or (token.type, following) == ("COLON", "EQUAL"):
-        return f"a value is bound with one sign: {name} = x -> relu"
-    if token.type in OPERATORS and following == "EQUAL":
-        return f"write it out: {name} = {name} {token} 1"
-    if token.type == "ARROW":
-        return f"give the result a name: y = {name} -> relu"
-    if token.type == "LPAR":
-        return f"give the result a name: y = {name}(x)"
-    return None
-
-
-def _comma(mistake: Mistake) -> str | None:
-    if mistake.token.type != "COMMA":
-        return None
-    if mistake.statement == "OUTPUT":
-        return "each output is a statement: output x output y"
-    if mistake.between_statements:
-        return "statements need no sign between them"
-    return "leave out the comma" if mistake.last in ("LPAR", "LSQB", "COMMA") else None
-
-
-def _colon(mistake: Mistake) -> str | None:
-    if mistake.token.type != "COLON" or mistake.after is None:
-        return None
-    if mistake.bracket == "LPAR" and mistake.last == "NAME":
-        return f"an argument is given with =: {mistake.before[-1]}={mistake.after}"
-    if mistake.bracket == "LSQB" and mistake.last == "INTEGER":
-        return f"a range is written with two dots: {mistake.before[-1]}..{mistake.after}"
-    return None
-
-
-def _value(mistake: Mistake) -> str | None:
+def _of_values(mistake: Mistake) -> Iterator[str]:
     """Something that is no value, or no op, where one must stand."""
-    kind, last = mistake.token.type, mistake.last
-    if kind in ("INTEGER", "DECIMAL", "STRING", "TRUE", "FALSE") and last == "NAME" and _follows_an_arrow(mistake):
-        return f"arguments stand in parentheses: {mistake.before[-1]}({mistake.token})"
+    kind, last = mistake.kind, mistake.last
+    before = [each.type for each in mistake.before]
+    if kind in ("INTEGER", "DECIMAL", "STRING", "TRUE", "FALSE") and before[-2:] == ["ARROW", "NAME"]:
+        yield f"arguments stand in parentheses: {mistake.before[-1]}({mistake.token})"
     if kind in OPERATORS and "ARROW" in mistake.accepted:
-        begins = next((each for each in reversed(mistake.before) if each.type in ("BY", "ARROW")), None)
-        either = f", or the weights: x -> p by (w {mistake.token} y)" if begins and begins.type == "BY" else ""
-        return f"put the pipeline in parentheses: (x -> op) {mistake.token} y{either}"
+        begins = next((each for each in reversed(before) if each in ("BY", "ARROW")), "")
+        either = f", or the weights: x -> p by (w {mistake.token} y)" if begins == "BY" else ""
+        yield f"put the pipeline in parentheses: (x -> op) {mistake.token} y{either}"
     if kind == "OVER":
-        return "what is summed with comes first: y = x -> p by w over time"
+        yield "what is summed with comes first: y = x -> p by w over time"
     if last == "OVER":
-        return "an axis is named, or counted from the last: by w over time, by w over -2"
+        yield "an axis is named, or counted from the last: by w over time, by w over -2"
     if last == "ARROW" and kind == "REPEAT":
-        return "repeat is a statement; twice along an axis is: y = x -> new_axis(2) -> merge(-3, -2)"
+        yield "repeat is a statement; twice along an axis is: y = x -> new_axis(2) -> merge(-3, -2)"
     if last == "ARROW":
-        return "an arrow leads to an op, a module or a pool: y = x -> relu"
+        yield "an arrow leads to an op, a module or a pool: y = x -> relu"
     if last == "BY":
-        return "a pool is routed by a router: y = x -> p by r"
+        yield "a pool is routed by a router: y = x -> p by r"
     if last == "EQUAL" and kind == "IF":
-        return "if is a statement: if n > 1 { y = x } else { y = x -> relu }"
-    return None
-
-
-def _follows_an_arrow(mistake: Mistake) -> bool:
-    return len(mistake.before) > 1 and mistake.before[-2].type == "ARROW"
-
-
-RULES: tuple[Callable[[Mistake], str | None], ...] = (
-    _reserved,
-    _braces,
-    _move,
-    _word,
-    _sign,
-    _comma,
-    _colon,
-    _value,
-)
+        yield "if is a statement: if n > 1 { y = x } else { y = x -> relu }"

@@ -6,7 +6,6 @@ on at the next keyword or at the brace that closes the body.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from lark import UnexpectedToken
@@ -58,7 +57,10 @@ class Recovery:
                 return None
             if self._feed(token):
                 self.checkpoints[-1] = before
-                self._follow_braces(token)
+                if token.type == "LBRACE":
+                    self.checkpoints.append(self._stacks())
+                elif token.type == "RBRACE":
+                    self.checkpoints.pop()
                 at += 1
                 continue
             if self.mistakes >= REPORTED_SYNTAX_ERRORS:
@@ -67,7 +69,8 @@ class Recovery:
                 stream[at] = token.as_name()
                 continue
             at = self._resume(stream, at)
-        result = self._feed(self._end())
+        end = len(self.source.text.rstrip())
+        result = self._feed(PlacedToken.of("$END", "", Span(self.source, max(0, end - 1), end)))
         return result if isinstance(result, ast.File) else None
 
     @property
@@ -87,20 +90,15 @@ class Recovery:
         """The parser's answer to a token: true or the finished file, or False after a reported mistake."""
         try:
             result = self.parser.feed_token(token, token.type == "$END")
+            return result if result is not None else True
         except UnexpectedToken:
-            if not self._follows_a_stray(token):
+            start = self.before[0].span.start if self.before else 0
+            if not any(start <= stray < token.span.end for stray in self.strays):  # from which this may follow
                 self.report.add(self._unexpected(token))
         except Rejected as rejection:
             self.report.add(rejection.diagnostic)
-        else:
-            return result if result is not None else True
         self.mistakes += 1
         return False
-
-    def _follows_a_stray(self, token: PlacedToken) -> bool:
-        """Whether a character was stepped over just before, so that what cannot stand here may follow from that."""
-        start = self.before[0].span.start if self.before else 0
-        return any(start <= stray < token.span.end for stray in self.strays)
 
     def _is_misused_word(self, token: PlacedToken) -> bool:
         """A reserved word where a name must stand, and no statement's beginning: read it as that name and go on."""
@@ -118,7 +116,7 @@ class Recovery:
 
     def _resume(self, stream: list[PlacedToken], at: int) -> int:
         """Go back to the last checkpoint, and on in the text to where it can continue."""
-        self._restore(self.checkpoints[-1])
+        self.parser.state_stack[:], self.parser.value_stack[:] = self.checkpoints[-1]
         opened = 0
         for later in range(self._end_of_mistake(stream, at), len(stream)):
             kind = stream[later].type
@@ -130,25 +128,22 @@ class Recovery:
                     return later
         return len(stream)
 
-    def _follow_braces(self, token: PlacedToken) -> None:
-        if token.type == "LBRACE":
-            self.checkpoints.append(self._stacks())
-        elif token.type == "RBRACE":
-            self.checkpoints.pop()
-
     def _end_of_mistake(self, stream: list[PlacedToken], at: int) -> int:
         """Where to look for the next statement: behind what belongs to the mistake, though it looks like one."""
-        if stream[at].type == "FROM":
-            return next((later + 1 for later in range(at, len(stream)) if stream[later].type == "IMPORT"), at)
-        if stream[at].type == "IF" and self.before and self.before[-1].type == "EQUAL":
-            return _end_of_if(stream, at)
-        return at
+        kinds = [token.type for token in stream[at:]]
+        if kinds[0] == "FROM":
+            return at + kinds.index("IMPORT") + 1 if "IMPORT" in kinds else at
+        if kinds[0] != "IF" or self.last != "EQUAL":
+            return at
+        depth = 0
+        for later, kind in enumerate(kinds):  # to where the bodies end, those of its `else` included
+            depth += (kind == "LBRACE") - (kind == "RBRACE")
+            if kind == "RBRACE" and depth <= 0 and kinds[later + 1 : later + 2] != ["ELSE"]:
+                return at + later + 1
+        return len(stream)
 
     def _stacks(self) -> tuple[list[Any], list[Any]]:
         return list(self.parser.state_stack), list(self.parser.value_stack)
-
-    def _restore(self, stacks: tuple[list[Any], list[Any]]) -> None:
-        self.parser.state_stack[:], self.parser.value_stack[:] = stacks
 
     def _accepts(self, *kinds: str) -> bool:
         """Whether the parser would go on at such tokens: each ends with a shift, whatever is reduced before."""
@@ -166,57 +161,32 @@ class Recovery:
                 stack.append(states[stack[-1]][argument.origin.name][1])
         return True
 
-    def _end(self) -> PlacedToken:
-        end = len(self.source.text.rstrip())
-        return PlacedToken.of("$END", "", Span(self.source, max(0, end - 1), end))
-
     def _unexpected(self, token: PlacedToken) -> UnexpectedText:
         choices = self.parser.parse_conf.states[self.parser.state_stack[-1]]
         accepted = frozenset(kind for kind in choices if kind.isupper() and self._accepts(kind))
-        found = "the end of the file" if token.type == "$END" else f'"{token}"'
+        statement, bracket = self._surroundings()
         mistake = Mistake(
             token=token,
             before=self.before,
             after=self.after,
             accepted=accepted,
-            statement=self._statement(),
-            bracket=self._bracket(),
+            statement=statement,
+            bracket=bracket,
             as_name=self._is_misused_word(token),
         )
+        found = "the end of the file" if token.type == "$END" else f'"{token}"'
         return UnexpectedText(span=token.span, found=found, expected=expected(accepted), way_out=advise(mistake))
 
-    def _open_tokens(self) -> Iterator[PlacedToken]:
-        """The tokens of what is not complete, the nearest first."""
-        return (each for each in reversed(self.parser.value_stack) if isinstance(each, PlacedToken))
-
-    def _statement(self) -> str:
-        """The keyword of the statement or definition that is not complete; "NAME" in a body, "" at the top."""
-        for token in self._open_tokens():
-            if token.type == "LBRACE":
-                return "NAME"
-            if token.type in STATEMENT_KEYWORDS or token.type in DEFINITION_KEYWORDS:
-                return token.type
-        return ""
-
-    def _bracket(self) -> str:
-        """The bracket of the statement that is open: LPAR, LSQB or none."""
-        closed = 0
-        for token in self._open_tokens():
-            if token.type == "LBRACE":
-                break
-            if token.type in ("LPAR", "LSQB") and closed == 0:
-                return token.type
-            closed += (token.type in ("RPAR", "RSQB")) - (token.type in ("LPAR", "LSQB"))
-        return ""
-
-
-def _end_of_if(stream: list[PlacedToken], at: int) -> int:
-    """Where the bodies of an `if` end, those of its `else` included."""
-    depth = 0
-    for later in range(at, len(stream)):
-        kind = stream[later].type
-        depth += (kind == "LBRACE") - (kind == "RBRACE")
-        goes_on = later + 1 < len(stream) and stream[later + 1].type == "ELSE"
-        if kind == "RBRACE" and depth <= 0 and not goes_on:
-            return later + 1
-    return len(stream)
+    def _surroundings(self) -> tuple[str, str]:
+        """The keyword of the statement or definition that is not complete, "NAME" in a body, "" at the top; and the
+        bracket of the statement that is open: LPAR, LSQB or none."""
+        bracket, closed = "", 0
+        for kind in (each.type for each in reversed(self.parser.value_stack) if isinstance(each, PlacedToken)):
+            if kind == "LBRACE":
+                return "NAME", bracket
+            if kind in KEYWORDS:
+                return kind, bracket
+            if kind in ("LPAR", "LSQB") and closed == 0 and not bracket:
+                bracket = kind
+            closed += (kind in ("RPAR", "RSQB")) - (kind in ("LPAR", "LSQB"))
+        return "", bracket
