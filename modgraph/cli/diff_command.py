@@ -16,7 +16,7 @@ from modgraph.cli.diff_values import as_in_bundle, left_out_of, values_of
 from modgraph.cli.lengths import add_lengths, read_lengths
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import refuse_foreign, write_output
-from modgraph.inspect.diff import Comparison, Paint, Side, as_json, coloured, compared, plain, text_of
+from modgraph.inspect.diff import Comparison, Side, as_json, compared, text_of
 from modgraph.store.opened import Kind, Opened, kind_of, opened
 from modgraph.store.records import json_text
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         from modgraph.inspect.diff.html import html_of
 
         write_output(options.html, html_of(found, (before.source, after.source)).encode(), options.force)
-    print(json_text(as_json(found), indent=2) if options.json else text_of(found, _paint()))
+    print(json_text(as_json(found), indent=2) if options.json else text_of(found, _has_colours()))
     return DIFFERENT if found.is_different else SAME
 
 
@@ -122,14 +122,16 @@ def _run_for_git(words: list[str]) -> int:
 
 def _told_to_git(versions: Versions) -> str:
     try:
-        return text_of(comparison(*versions.opened(), {}), _paint(in_pager="GIT_PAGER_IN_USE" in os.environ)) + "\n"
+        return (
+            text_of(comparison(*versions.opened(), {}), _has_colours(in_pager="GIT_PAGER_IN_USE" in os.environ)) + "\n"
+        )
     except ModgraphError as error:
         return versions.as_text(error)
 
 
-def _paint(in_pager: bool = False) -> Paint:
+def _has_colours(in_pager: bool = False) -> bool:
     """Colours on a terminal, but for who wants none (https://no-color.org)."""
     if not (sys.stdout.isatty() or in_pager) or os.environ.get("NO_COLOR"):
-        return plain
+        return False
     allow_colours()
-    return coloured
+    return True

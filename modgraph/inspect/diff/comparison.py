@@ -1,21 +1,71 @@
-"""All that two architectures differ in, and what that means."""
+"""All that two architectures differ in, and what that means for costs and for trained weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
+from modgraph.diagnostics import ModgraphError
+from modgraph.inspect.cost import Cost, check_lengths, cost_of
+from modgraph.inspect.diff.changes import Diff
 from modgraph.inspect.diff.compare import compare
-from modgraph.inspect.diff.costs import Costs, costs_of
 from modgraph.inspect.diff.keys import Keys
-from modgraph.inspect.diff.told import without_bodies
-from modgraph.inspect.diff.values import Diff
-from modgraph.inspect.diff.weights import Fate, Weight, weights_after
-from modgraph.ir import Graph
+from modgraph.inspect.diff.level import Level, split_place
+from modgraph.inspect.diff.renames import GONE, Renames
+from modgraph.inspect.diff.router_bodies import without_bodies
+from modgraph.ir import Graph, GraphWeight, OpNode, ScanNode, node_weights, weights_of
 
 MARKS = {"frozen", "grown"}
+IDENTITY = {"is", "text"}  # what an op or a router is
+NOTHING = Cost()
+
+
+class Fate(StrEnum):
+    """What becomes of a weight: it is kept under its name or another, some of its axes have other lengths, it is new,
+    or nothing takes it over."""
+
+    KEPT = "kept"
+    MOVED = "moved"
+    RESHAPED = "reshaped"
+    NEW = "new"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One weight before and after; None where it is not there."""
+
+    before: GraphWeight | None
+    after: GraphWeight | None
+
+    @property
+    def fate(self) -> Fate:
+        if self.before is None or self.after is None:
+            return Fate.NEW if self.before is None else Fate.DROPPED
+        if self.before.shape != self.after.shape:
+            return Fate.RESHAPED
+        return Fate.KEPT if self.before.name == self.after.name else Fate.MOVED
+
+    @property
+    def name(self) -> str:
+        """Its name after, or before where it is gone."""
+        return next(each.name for each in (self.after, self.before) if each is not None)
+
+    @property
+    def count(self) -> int:
+        """How many values it has, after where it is there."""
+        return next(each.count for each in (self.after, self.before) if each is not None)
+
+    def reshaped(self, say: Callable[[str], str] = str) -> list[str]:
+        """The axes that have another length: `expert 6→8`; one without a name by its place, from 0."""
+        if self.before is None or self.after is None:
+            return []
+        axes = enumerate(zip(self.before.axes, self.after.axes, strict=True))
+        return [
+            f"{say(new.name) or f'axis {at}'} {old.size}→{new.size}" for at, (old, new) in axes if old.size != new.size
+        ]
 
 
 class Trained(StrEnum):
@@ -49,12 +99,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two architectures, what they differ in, and what that means."""
+    """Two architectures, what they differ in, and what that means. `costs` are those of each in all, `node_costs` those
+    of each node that differs, by its place (after, where it is there)."""
 
     before: Side
     after: Side
     diff: Diff
-    costs: Costs = field(repr=False)
+    costs: tuple[Cost, Cost] = field(repr=False)
+    node_costs: Mapping[str, tuple[Cost, Cost]] = field(repr=False)
     weights: tuple[Weight, ...] = field(repr=False)
     values: Values = Values()
     notes: tuple[str, ...] = ()
@@ -64,8 +116,8 @@ class Comparison:
         return bool(self.diff) or self.values.trained is Trained.DIFFERENT
 
     @cached_property
-    def told(self) -> Diff:
-        """What they differ in as people are told it: of a router its settings, not what follows in its body."""
+    def reported(self) -> Diff:
+        """What people read of the diff: of a router its settings, not what follows in its body."""
         return without_bodies(self.diff, self.before.graph, self.after.graph)
 
     @cached_property
@@ -89,11 +141,63 @@ def compared(
     after: Side,
     moved: Mapping[str, str],
     lengths: Mapping[str, int],
-    values: Values = Values(),
     notes: tuple[str, ...] = (),
 ) -> Comparison:
     """Two architectures beside each other. Raises `ModgraphError` for lengths of axes that neither has."""
     graphs = before.graph, after.graph
+    for name, length in lengths.items():
+        try:
+            check_lengths(before.graph, {name: length})
+        except ModgraphError:
+            check_lengths(after.graph, {name: length})
     diff = compare(*graphs, moved)
-    costs, weights = costs_of(diff, *graphs, lengths), tuple(weights_after(diff, *graphs))
-    return Comparison(before, after, diff, costs, weights, values, notes)
+    costs = cost_of(before.graph, lengths), cost_of(after.graph, lengths)
+    old, new = map(_costs_by_place, graphs, costs)
+    nodes = {each.place: (old(each.place), NOTHING) for each in diff.removed}
+    nodes |= {each.place: (NOTHING, new(each.place)) for each in diff.added}
+    nodes |= {each.after: (old(each.before), new(each.after)) for each in diff.changed}
+    return Comparison(before, after, diff, costs, nodes, tuple(weights_after(diff, *graphs)), notes=notes)
+
+
+def _costs_by_place(graph: Graph, cost: Cost) -> Callable[[str], Cost]:
+    """The counts by the places of nodes: of an op that is whose weights it uses; the modules of a pool are counted
+    under the pool."""
+    owners = {node.name: node.owner for part in graph.parts() for node in part.graph.of_kind(OpNode)}
+
+    def cost_at(place: str) -> Cost:
+        name = split_place(place)[1]
+        return cost.nodes.get(owners.get(name, name), NOTHING)
+
+    return cost_at
+
+
+def weights_after(diff: Diff, before: Graph, after: Graph) -> list[Weight]:
+    """Every weight of both graphs, in the order of the one before, then what is new."""
+    names = dict(_names_of_weights(diff, before))
+    new = {weight.name: weight for weight in weights_of(after)}
+    found = []
+    for weight in weights_of(before):
+        name = names.get(weight.name, "")
+        fits = name in new and len(new[name].axes) == len(weight.axes)
+        found.append(Weight(weight, new.pop(name) if fits else None))
+    return [*found, *(Weight(None, weight) for weight in new.values())]
+
+
+def _names_of_weights(diff: Diff, before: Graph) -> Iterator[tuple[str, str]]:
+    """The names of weights with those that they have after, where any node that uses them is there. What is removed has
+    none, nor has what is another op or router now, and what is in its body: its weights mean something else."""
+    levels = [level for level in Level(before).walk() if not level.scope]
+    gone = [(each.kind, each.place) for each in diff.removed]
+    gone += [(each.kind, each.before) for each in diff.changed if each.names & IDENTITY]
+    heads = {split_place(place)[1] for _, place in gone}
+    for level in levels:
+        for node in level.graph.of_kind(OpNode):
+            if any(node.owner[:at] in heads for at, sign in enumerate(node.owner) if sign == "."):
+                gone.append((node.kind, level.place + node.name))
+    renames = Renames(diff.moved, before, gone)
+    for level in levels:
+        renamed = renames.graph(level)
+        for old, new in zip(level.graph, renamed, strict=True):
+            if not isinstance(old, ScanNode):
+                both = zip(node_weights(level.graph, old), node_weights(renamed, new), strict=True)
+                yield from ((one.name, other.name) for one, other in both if GONE not in other.name)

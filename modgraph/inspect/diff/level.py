@@ -1,23 +1,35 @@
-"""One graph of a model as it is compared: the whole, or the region of a pool's module or of a scan's step."""
+"""One graph of a model as it is compared: the whole, or the region of a pool's module or of a scan's step.
+
+Colours are numbers that are equal where nodes are but for their names (Weisfeiler and Leman). A node's `content` is
+what it is without names and edges. Refined by all that it is made from, `up`, it says what the node computes; refined
+by all that is made of it too, `context`, its place in the graph. Each is found in one walk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
-from modgraph.inspect.diff.values import regions_of
-from modgraph.ir import Graph, Node, Result, ScanNode
+from modgraph.ir import Call, DecisionNode, Graph, Node, PoolNode, Region, Result, ScanNode, rename
+from modgraph.routers import RouterFacts
+
+Colours = dict[str, int]
+Palette = dict[Hashable, int]  # numbers of keys, in the order in which they occur in both graphs
+
+EMPTY = Region(Graph(""), (), ())
+UNNAMED: dict[str, Any] = {"owner": "", "label": "", "shares": "", "inside": "", "regions": (), "region": EMPTY}
+OF_A_TEXT: dict[str, Any] = {"records": (), "rounds": 1, "facts": RouterFacts()}  # these follow from a router's text
 
 
-@dataclass(frozen=True, order=True)
-class Edge:
+class Edge(NamedTuple):
     """What a node reads: by which relation, in which slot, of which node, and which of its results."""
 
     relation: str
     slot: str
     node: str
-    index: int = 0
+    result: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +45,16 @@ class Level:
     scope: str = ""
     arguments: Sequence[str] = ()
     results: Sequence[Result] = ()
+    palette: Palette = field(default_factory=dict)
 
     def inner(self, node: Node) -> list[Level]:
         """The regions of a node of this level."""
-        places = [f"{self.place}{node.name}/{at}/" for at in range(len(regions_of(node)))]
-        scopes = [self.scope] if isinstance(node, ScanNode) else places
-        return [
-            Level(region.graph, place, scope, region.arguments, region.results)
-            for region, place, scope in zip(regions_of(node), places, scopes, strict=True)
-        ]
+        found = []
+        for at, region in enumerate(regions_of(node)):
+            place = f"{self.place}{node.name}/{at}/"
+            scope = self.scope if isinstance(node, ScanNode) else place
+            found.append(Level(region.graph, place, scope, region.arguments, region.results, self.palette))
+        return found
 
     def walk(self) -> Iterator[Level]:
         """This level and all below it."""
@@ -52,8 +65,19 @@ class Level:
 
     @cached_property
     def sources(self) -> dict[str, list[Edge]]:
-        """What each node reads, sources first."""
-        return {node.name: [*self._sources(node)] for node in self.graph}
+        """What each node reads, sources first. Slots of a scan and lengths have names that may change: they are known
+        by their place."""
+        found = {}
+        for node in self.graph:
+            arguments = node.region.arguments if isinstance(node, ScanNode) else ()
+            slots = {name: str(at) for at, name in enumerate(arguments)}
+            inputs, lengths = self.graph.inputs(node.name), self.graph.lengths(node.name)
+            found[node.name] = [
+                *(Edge("inputs", slots.get(slot, slot), each.node, each.index) for slot, each in inputs.items()),
+                *(Edge("lengths", "", each.node, each.index) for each in lengths.values()),
+                *(Edge("uses", role, used) for role, used in self.graph.uses(node.name).items()),
+            ]
+        return found
 
     @cached_property
     def users(self) -> dict[str, list[Edge]]:
@@ -61,16 +85,77 @@ class Level:
         found: dict[str, list[Edge]] = {name: [] for name in self.sources}
         for name, edges in self.sources.items():
             for edge in edges:
-                found[edge.node].append(Edge(edge.relation, edge.slot, name, edge.index))
+                found[edge.node].append(Edge(edge.relation, edge.slot, name, edge.result))
         return found
 
-    def _sources(self, node: Node) -> Iterator[Edge]:
-        """Slots of a scan and lengths have names that may change: they are known by their place."""
-        arguments = node.region.arguments if isinstance(node, ScanNode) else ()
-        places = {name: str(at) for at, name in enumerate(arguments)}
-        for slot, result in self.graph.inputs(node.name).items():
-            yield Edge("inputs", places.get(slot, slot), result.node, result.index)
-        for result in self.graph.lengths(node.name).values():
-            yield Edge("lengths", "", result.node, result.index)
-        for role, used in self.graph.uses(node.name).items():
-            yield Edge("uses", role, used)
+    # ------------------------------------------------------------ colours
+
+    def _number(self, *key: Hashable) -> int:
+        return self.palette.setdefault(key, len(self.palette))
+
+    @cached_property
+    def content(self) -> Colours:
+        arguments = {name: at for at, name in enumerate(self.arguments)}
+        found: Colours = {}
+        for node in self.graph:
+            facts = node.kind, repr(_unnamed(node)), bool(getattr(node, "shares", ""))
+            regions = tuple(inner._colour() for inner in self.inner(node))
+            found[node.name] = self._number("content", arguments.get(node.name), *facts, regions)
+        return found
+
+    @cached_property
+    def up(self) -> Colours:
+        found: Colours = {}
+        for name, edges in self.sources.items():
+            found[name] = self._number("up", self.content[name], *_coloured(edges, found))
+        return found
+
+    @cached_property
+    def context(self) -> Colours:
+        results: dict[str, list[tuple[int, int]]] = {}
+        for at, result in enumerate(self.results):
+            results.setdefault(result.node, []).append((at, result.index))
+        found: Colours = {}
+        for name in reversed([*self.sources]):
+            users = _coloured(self.users[name], found)
+            found[name] = self._number("context", self.up[name], tuple(results.get(name, ())), *users)
+        return found
+
+    def _colour(self) -> int:
+        """What a region is but for names."""
+        results = tuple((self.context[each.node], each.index) for each in self.results)
+        arguments = tuple(self.context[name] for name in self.arguments)
+        return self._number("region", arguments, results, *sorted(self.context.values()))
+
+
+def _coloured(edges: Iterable[Edge], colours: Mapping[str, int]) -> list[tuple[str, str, int, int]]:
+    return sorted((edge.relation, edge.slot, edge.result, colours[edge.node]) for edge in edges)
+
+
+def _unnamed(node: Node) -> Node:
+    """A node without names, those of axes too."""
+    plain = rename(node, "", lambda name: "*" if name else "")
+    known = UNNAMED | (OF_A_TEXT if isinstance(node, DecisionNode) else {})
+    blank: dict[str, Any] = {each.name: known[each.name] for each in fields(plain) if each.name in known}
+    return replace(plain, **blank)
+
+
+def regions_of(node: Node) -> tuple[Region, ...]:
+    return node.regions if isinstance(node, PoolNode) else (node.region,) if isinstance(node, ScanNode) else ()
+
+
+def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
+    if isinstance(node, PoolNode):
+        return replace(node, regions=regions)
+    return replace(node, region=regions[0]) if isinstance(node, ScanNode) else node
+
+
+def calls_around(node: Node) -> tuple[Call, ...]:
+    """The calls that a node stands in, from the inside."""
+    return (*node.within.chain(),) if node.within else ()
+
+
+def split_place(place: str) -> tuple[str, str]:
+    """What the places of all nodes of a graph begin with, and the name of a node in it."""
+    name = place.rpartition("/")[2]
+    return place[: len(place) - len(name)], name

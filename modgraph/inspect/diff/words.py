@@ -6,86 +6,92 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from modgraph.declare import Declaration, Record, shown_value
+from modgraph.inspect.diff.changes import Attribute, Unmatched, declaration_of
 from modgraph.inspect.diff.keys import Say
-from modgraph.inspect.diff.values import Alone, Attribute, declaration_of
-from modgraph.ir import Node, OpNode, PoolNode, Region, Result, rename_axes
+from modgraph.ir import OpNode, PoolNode, Region, Result, rename_axes
 from modgraph.routers import RouterText
 from modgraph.types import TensorType
 
 NOTHING = "none"
 WRITTEN = {"text", "given", "defaults"}  # of a router that is written in the language
 DIGITS = 6  # of a number that a line shows
-NAMES = {"owner": "weights", "is": "is", "initial": "start", "shares": "axis of"}
 LISTS = {"inputs": "order of what it reads", "lengths": "order of lengths"}
+NAMES = {"owner": "weights", "initial": "start", "shares": "axis of", "types.0": "type"} | LISTS
+FAMILIES = {"types": "type of result ", "inputs": "reads ", "lengths": "told the length of ", "regions": "module "}
+FAMILIES |= dict.fromkeys(("settings", "uses", "parameters", "facts"), "")
 
 
 def shown_place(place: str) -> str:
     """A place as people write it: `expert > fc1`, and `expert[2] > fc1` for a module unlike the first."""
     *holders, name = place.split("/")
-    told = [
-        f"{holder}{'' if number == '0' else f'[{number}]'} > "
-        for holder, number in zip(holders[::2], holders[1::2], strict=True)
-    ]
-    return "".join(told) + name
+    pairs = zip(holders[::2], holders[1::2], strict=True)
+    return "".join(f"{holder}{'' if number == '0' else f'[{number}]'} > " for holder, number in pairs) + name
 
 
-def shown_node(each: Alone, say: Say = str) -> str:
+def shown_node(each: Unmatched, say: Say = str) -> str:
     """What an added or removed node is: its op or router with settings, how many modules, its type."""
-    types = [shown_type(type_, say) for type_ in each.node.types[:1]]
-    return f"{_content(each.node, each.graph.uses(each.node.name), say)}{': ' * bool(types)}{', '.join(types)}"
+    node, uses, declared = each.node, each.graph.uses(each.node.name), declaration_of(each.node)
+    match declared, node:
+        case RouterText(), _:
+            content = _applied(declared.name, {name: _number(value) for name, value in declared.given})
+        case Declaration(), _:
+            content = _applied(
+                declared.name, {name: _constant(value, say) for name, value in declared.values().items()}
+            )
+        case _, PoolNode():
+            inside = [each.op.name for each in node.region(0).graph.of_kind(OpNode)]
+            content = f"{node.size} modules of {' → '.join(inside) or 'nothing'}"
+        case _:
+            content = f"{say(uses['pool'])} by {say(uses['router'])}" if uses else ""
+    return content + (f": {shown_type(node.types[0], say)}" if node.types else "")
 
 
-def _content(node: Node, uses: Mapping[str, str], say: Say) -> str:
-    declared = declaration_of(node)
-    if isinstance(declared, RouterText):
-        return _use(declared.name, dict(declared.given), {})
-    if isinstance(declared, Declaration):
-        given = ", ".join(f"{name}={_constant(value, say)}" for name, value in declared.values().items())
-        return f"{declared.name}({given})" if given else declared.name
-    if isinstance(node, PoolNode):
-        inside = [each.op.name for each in node.region(0).graph.of_kind(OpNode)]
-        return f"{node.size} modules of {' → '.join(inside) or 'nothing'}"
-    return f"{say(uses['pool'])} by {say(uses['router'])}" if uses else ""
+def _applied(name: str, settings: Mapping[str, str]) -> str:
+    """`name(key=value, …)`, without brackets where nothing is set."""
+    given = ", ".join(f"{key}={value}" for key, value in settings.items())
+    return f"{name}({given})" if given else name
 
 
 def details(attributes: tuple[Attribute, ...], say: Say = str) -> Iterator[str]:
-    """Attributes, one a line. Where what it is has changed, settings that only one of both has are told with it; the
-    order of slots only where nothing else tells it."""
-    names = {each.name for each in attributes}
-    if names & WRITTEN:
-        yield from _of_definition({each.name: each for each in attributes})
+    """Attributes, one a line. Where what it is has changed, settings that only one of both has stand with it; the order
+    of slots only where nothing else says it. Of a router that is written in the language there is another definition,
+    with the arguments that only it has, or there are other arguments: what else follows from its text is left out."""
+    known = {each.name: each for each in attributes}
+    settings = [each for each in attributes if each.name.startswith("settings.") and None in (each.before, each.after)]
+    if known.keys() & WRITTEN:
+        yield from _of_text(known)
     for each in attributes:
-        if each.name in WRITTEN:
-            continue
-        if each.name in LISTS and any(name.startswith(f"{each.name}.") for name in names):
-            continue
         if each.name == "is":
-            sides = (_declaration(attributes, getattr(each, side), side, say) for side in ("before", "after"))
-            yield " → ".join(sides)
-        elif not ("is" in names and each.name.startswith("settings.") and None in (each.before, each.after)):
-            values = (_value(each.name, value, say) for value in (each.before, each.after))
-            yield f"{_name(each.name)}: {' → '.join(values)}"
+            own = [
+                {one.name.partition(".")[2]: _constant(value, say) for one, value in values if value is not None}
+                for values in ([(one, one.before) for one in settings], [(one, one.after) for one in settings])
+            ]
+            yield f"{_applied(each.before or NOTHING, own[0])} → {_applied(each.after or NOTHING, own[1])}"
+            continue
+        is_said = each.name in LISTS and any(name.startswith(f"{each.name}.") for name in known)
+        if not (each.name in WRITTEN or is_said or ("is" in known and each in settings)):
+            head, _, rest = each.name.partition(".")
+            name = FAMILIES[head] + rest if rest and each.name not in NAMES else NAMES.get(each.name, each.name)
+            yield f"{name}: {_value(each.name, each.before, say)} → {_value(each.name, each.after, say)}"
 
 
-def _of_definition(attributes: Mapping[str, Attribute]) -> Iterator[str]:
-    """What a router that is written in the language is: another definition, with the arguments that only it has, or
-    other arguments. What else follows from its text is not told."""
-    old, new = (dict(_arguments(attributes, side)) for side in ("before", "after"))
-    if "text" in attributes:
-        named = attributes["text"]
-        yield f"{_use(named.before, old, new)} → {_use(named.after, new, old)}"
-    for name in [name for name in new if name in old and old[name] != new[name]]:
-        yield f"{name}: {_number(old[name])} → {_number(new[name])}"
-
-
-def _arguments(attributes: Mapping[str, Attribute], side: str) -> Iterator[tuple[str, str]]:
+def _of_text(attributes: Mapping[str, Attribute]) -> Iterator[str]:
+    own: list[dict[str, str]] = [{}, {}]
     for name in ("given", "defaults"):
-        yield from ((getattr(attributes[name], side) or ()) if name in attributes else ())
-
-
-def _use(definition: str, own: Mapping[str, str], others: Mapping[str, str]) -> str:
-    given = ", ".join(f"{name}={_number(value)}" for name, value in own.items() if name not in others)
-    return f"{definition}({given})" if given else definition
+        if name in attributes:
+            own[0] |= dict(attributes[name].before or ())
+            own[1] |= dict(attributes[name].after or ())
+    old, new = own
+    if "text" in attributes:
+        text = attributes["text"]
+        before, after = (
+            {key: _number(value) for key, value in side.items() if key not in other}
+            for side, other in ((old, new), (new, old))
+        )
+        yield f"{_applied(text.before, before)} → {_applied(text.after, after)}"
+    for key in new:
+        if key in old and old[key] != new[key]:
+            yield f"{key}: {_number(old[key])} → {_number(new[key])}"
 
 
 def _number(written: str) -> str:
@@ -94,29 +100,6 @@ def _number(written: str) -> str:
         return _constant(float(written), str) if "." in written else written
     except ValueError:
         return written
-
-
-def _declaration(attributes: tuple[Attribute, ...], declared: str, side: str, say: Say) -> str:
-    """An op or router with the settings that only it has."""
-    settings = [each for each in attributes if each.name.startswith("settings.")]
-    own = [each for each in settings if None in (each.before, each.after) and getattr(each, side) is not None]
-    given = ", ".join(f"{_name(each.name)}={_constant(getattr(each, side), say)}" for each in own)
-    return f"{declared}({given})" if given else declared
-
-
-def _name(name: str) -> str:
-    head, _, rest = name.partition(".")
-    match head:
-        case "types":
-            return "type" if rest == "0" else f"type of result {rest}"
-        case "settings" | "uses" | "parameters" | "facts":
-            return rest
-        case "inputs" | "lengths":
-            return LISTS[head] if not rest else f"reads {rest}" if head == "inputs" else f"told the length of {rest}"
-        case "regions":
-            return f"module {rest}"
-        case _:
-            return NAMES.get(name, name)
 
 
 def _value(name: str, value: Any, say: Say) -> str:
@@ -128,10 +111,9 @@ def _value(name: str, value: Any, say: Say) -> str:
         case TensorType():
             return shown_type(value, say)
         case Result():
-            return shown_source(value, say)
+            return str(Result(say(value.node), value.index))
         case Region():
-            results = ", ".join(shown_source(each, say) for each in value.results)
-            return f"{', '.join(value.arguments)} → {results}"
+            return f"{', '.join(value.arguments)} → {', '.join(_value('', each, say) for each in value.results)}"
         case (Record(), *_):
             return ", ".join(f"{each.name}: {each.role.name.lower()}" for each in value)
         case _ if name in LISTS:
@@ -146,11 +128,6 @@ def _value(name: str, value: Any, say: Say) -> str:
 
 def shown_type(type_: TensorType, say: Say = str) -> str:
     return str(rename_axes(type_, say))
-
-
-def shown_source(source: Result, say: Say) -> str:
-    """What is read: a node, and which of its results where that is not its value."""
-    return str(Result(say(source.node), source.index))
 
 
 def _constant(value: Any, say: Say) -> str:

@@ -11,14 +11,14 @@ from functools import cached_property
 from typing import Any
 
 from modgraph.declare import Declaration
-from modgraph.ir import DecisionNode, Graph, Node, OpNode, PoolNode, Region, RouterNode, ScanNode
+from modgraph.inspect.diff.level import EMPTY, regions_of, split_place
+from modgraph.ir import DecisionNode, Graph, Node, OpNode, RouterNode
 from modgraph.routers import RouterFacts, RouterText
 
 Facts = dict[str, Any]
 
 PLAIN = ("initial", "frozen", "size", "grown", "shares", "inside", "lowering", "carried", "records")
 OUTPUT = "output."  # what the name of an output begins with in a spec; its label follows
-EMPTY = Graph("")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Alone:
+class Unmatched:
     """A node that one of the graphs has and the other has not, and the graph that it stands in."""
 
     place: str
@@ -39,19 +39,11 @@ class Alone:
 
     @property
     def node(self) -> Node:
-        return self.graph[self.place.rpartition("/")[2]]
+        return self.graph[split_place(self.place)[1]]
 
     @property
     def kind(self) -> str:
         return self.node.kind
-
-
-class Added(Alone):
-    """A node that is there after alone."""
-
-
-class Removed(Alone):
-    """A node that was there before alone."""
 
 
 @dataclass(frozen=True)
@@ -106,16 +98,15 @@ class Diff:
     """All that leads from one graph to another; `model` is what is no part of a graph's identity: the model's name, its
     parameters, the order of its inputs."""
 
-    added: tuple[Added, ...] = ()
-    removed: tuple[Removed, ...] = ()
+    added: tuple[Unmatched, ...] = ()
+    removed: tuple[Unmatched, ...] = ()
     moved: tuple[Moved, ...] = ()
     changed: tuple[Changed, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     model: tuple[Attribute, ...] = ()
 
     def __repr__(self) -> str:
-        kinds = ("added", "removed", "changed", "moved", "doubts")
-        counts = {kind: len(getattr(self, kind)) for kind in kinds}
+        counts = {kind: len(getattr(self, kind)) for kind in ("added", "removed", "changed", "moved", "doubts")}
         return f"<Diff: {', '.join(f'{count} {kind}' for kind, count in counts.items() if count) or 'nothing'}>"
 
     def __bool__(self) -> bool:
@@ -130,24 +121,31 @@ def facts_of(graph: Graph, name: str, shared: int) -> Facts:
     """What can be compared of a node, by dotted names; settings at their defaults too. Of its regions the first
     `shared` are compared by themselves: their nodes are left out."""
     node = graph[name]
-    facts = _declared(node) | {
+    declared, label = declaration_of(node), getattr(node, "label", "")
+    facts: Facts = {}
+    if isinstance(declared, RouterText):
+        texts = {"text": declared.name, "given": declared.given, "defaults": declared.defaults}
+        facts = {key: value for key, value in texts.items() if value}
+    elif declared is not None:
+        facts["is"] = declared.name
+    facts |= {
         key: value for key in PLAIN if (value := getattr(node, key, None)) or (key == "carried" and hasattr(node, key))
     }
     facts |= {f"types.{at}": type_ for at, type_ in enumerate(node.types)}
-    facts |= {f"settings.{key}": value for key, value in _settings(node).items()}
+    if isinstance(declared, Declaration):
+        facts |= {f"settings.{key}": getattr(declared, key) for key in declared.settings()}
     if isinstance(node, DecisionNode):
         default = vars(RouterFacts())
         facts |= {f"facts.{key}": value for key, value in vars(node.facts).items() if value != default[key]}
         facts |= {"rounds": node.rounds} if node.rounds > 1 else {}
     facts |= {"owner": node.owner} if isinstance(node, OpNode) else {}
-    label = getattr(node, "label", "")
     facts |= {"label": label} if label and node.name != OUTPUT + label else {}
     for relation, edges in (("inputs", graph.inputs(name)), ("lengths", graph.lengths(name))):
         facts |= {relation: tuple(edges)} if edges else {}
         facts |= {f"{relation}.{slot}": source for slot, source in edges.items()}
     facts |= {f"uses.{role}": used for role, used in graph.uses(name).items()}
     for at, region in enumerate(regions_of(node)):
-        facts[f"regions.{at}"] = region if at >= shared else replace(region, graph=EMPTY)
+        facts[f"regions.{at}"] = region if at >= shared else replace(region, graph=EMPTY.graph)
     return facts
 
 
@@ -164,30 +162,6 @@ def differences(before: Facts, after: Facts) -> tuple[Attribute, ...]:
 def declaration_of(node: Node) -> Declaration | RouterText | None:
     """The op or router of a node."""
     return node.op if isinstance(node, OpNode) else node.router if isinstance(node, RouterNode) else None
-
-
-def _declared(node: Node) -> Facts:
-    declared = declaration_of(node)
-    if isinstance(declared, RouterText):
-        texts = {"text": declared.name, "given": declared.given, "defaults": declared.defaults}
-        return {name: value for name, value in texts.items() if value}
-    return {} if declared is None else {"is": declared.name}
-
-
-def _settings(node: Node) -> Facts:
-    declared = declaration_of(node)
-    names = declared.settings() if isinstance(declared, Declaration) else ()
-    return {name: getattr(declared, name) for name in names}
-
-
-def regions_of(node: Node) -> tuple[Region, ...]:
-    return node.regions if isinstance(node, PoolNode) else (node.region,) if isinstance(node, ScanNode) else ()
-
-
-def with_regions(node: Node, regions: tuple[Region, ...]) -> Node:
-    if isinstance(node, PoolNode):
-        return replace(node, regions=regions)
-    return replace(node, region=regions[0]) if isinstance(node, ScanNode) else node
 
 
 def model_of(graph: Graph) -> Facts:

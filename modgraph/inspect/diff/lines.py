@@ -1,0 +1,143 @@
+"""What differs line by line: one line for all that is the same but for keys, and one for a call that is as another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from modgraph.inspect.diff.changes import Changed, Moved, Unmatched
+from modgraph.inspect.diff.comparison import Comparison
+from modgraph.inspect.diff.definitions import Definitions
+from modgraph.inspect.diff.keys import Key, Keys, Say, fill
+from modgraph.inspect.diff.level import Level, Palette, calls_around
+from modgraph.inspect.diff.words import details, shown_node
+from modgraph.ir import Call, Graph, Node
+
+Words = tuple[str, tuple[str, ...]]  # behind a place, and below it
+
+ADDED, REMOVED, CHANGED, MOVED = "+", "−", "~", "→"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a diff: its sign, what the node is, where it stands, and details below it."""
+
+    sign: str
+    kind: str
+    place: str
+    what: str = ""  # behind the place
+    details: tuple[str, ...] = ()
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Item:
+    """What a line says of one place; `words` gives what stands behind it and the details, given how names are said."""
+
+    sign: str
+    kind: str
+    place: str
+    words: Callable[[Say], Words]
+
+
+@dataclass(frozen=True)
+class Move:
+    """Names that moved together: what they lay below, what they lie below now, and how many nodes do."""
+
+    before: str
+    after: str
+    count: int
+
+
+def lines_of(found: Comparison) -> list[Line]:
+    """A line for each thing that differs but for moves."""
+    diff = found.reported
+    lines = fold(
+        (Item(CHANGED, each.kind, each.after, partial(_change, each)) for each in diff.changed if not each.follows),
+        found.keys,
+    )
+    graphs = found.before.graph, found.after.graph
+    for sign, unmatched, graph, other in ((ADDED, diff.added, *graphs[::-1]), (REMOVED, diff.removed, *graphs)):
+        items, left = _whole_calls(sign, unmatched, graph, other)
+        items += [Item(sign, each.kind, each.place, partial(_node, each)) for each in left]
+        lines += fold(items, found.keys)
+    return lines
+
+
+def _change(each: Changed, say: Say) -> Words:
+    return "", tuple(details(each.attributes, say))
+
+
+def _node(each: Unmatched, say: Say) -> Words:
+    return shown_node(each, say), ()
+
+
+def fold(items: Iterable[Item], keys: Keys) -> list[Line]:
+    """Lines of which one stands for all that is the same but for keys, where the first of these stands."""
+    groups: dict[Line, list[tuple[Item, tuple[Key, ...]]]] = {}
+    for item in items:
+        pattern, own = keys.split(item.place)
+        line = Line(item.sign, item.kind, pattern, *item.words(keys.seen_from(item.place)))
+        groups.setdefault(line, []).append((item, own))
+    return [
+        replace(line, place=fill(line.place, [own for _, own in group]), count=len(group))
+        if len(group) > 1
+        else Line(line.sign, line.kind, group[0][0].place, *group[0][0].words(str))
+        for line, group in groups.items()
+    ]
+
+
+def moves_of(moved: Iterable[Moved], keys: Keys) -> list[Move]:
+    """Moves by what the names lie below: the longest end that the old and the new names have in common is left out;
+    keys that move by one step are one move."""
+    groups: dict[tuple[str, str, tuple[int, ...]], list[tuple[tuple[Key, ...], tuple[Key, ...]]]] = {}
+    for each in moved:
+        first, second = each.before.split("."), each.after.split(".")
+        while len(first) > 1 < len(second) and first[-1] == second[-1] and first[:-1] != second[:-1]:
+            first, second = first[:-1], second[:-1]
+        (before, old), (after, new) = keys.split(".".join(first)), keys.split(".".join(second))
+        numbers = [pair for pair in zip(old, new, strict=False) if isinstance(pair[0], int)]
+        steps = tuple(int(key) - int(other) for other, key in numbers if isinstance(key, int))
+        groups.setdefault((before, after, steps), []).append((old, new))
+    return [
+        Move(fill(before, [old for old, _ in group]), fill(after, [new for _, new in group]), len(group))
+        for (before, after, _), group in groups.items()
+    ]
+
+
+def _whole_calls(
+    sign: str, unmatched: Sequence[Unmatched], graph: Graph, other: Graph
+) -> tuple[list[Item], list[Unmatched]]:
+    """The calls of a graph whose nodes are all among those that it alone has, and whose definition the other graph has:
+    a line for each, and the nodes that are in none."""
+    places = {each.place for each in unmatched}
+    if not places:
+        return [], []
+    palette: Palette = {}
+    known: dict[object, str] = {}
+    for level in Level(other, palette=palette).walk():
+        first = {definition: call for call, definition in reversed(Definitions(level).of.items())}
+        known |= {(each.kind, each.lines): level.place + call.path for each, call in reversed(first.items())}
+    items, said = list[Item](), set[str]()
+    for level in Level(graph, palette=palette).walk():
+        if not any(level.place + node.name in places for node in level.graph):
+            continue
+        definitions = Definitions(level).of
+        missing = {call for node in level.graph if level.place + node.name not in places for call in calls_around(node)}
+        counts = Counter(_outermost(node, definitions.keys() - missing) for node in level.graph)
+        for call, count in counts.items():
+            like = known.get((definitions[call].kind, definitions[call].lines)) if call else None
+            if call and like and count > 1:
+                items.append(Item(sign, call.kind, level.place + call.path, partial(_call, like, count)))
+                said |= {level.place + node.name for node in level.graph if call in calls_around(node)}
+    return items, [each for each in unmatched if each.place not in said]
+
+
+def _call(like: str, count: int, say: Say) -> Words:
+    return f"as {like} ({count} nodes)", ()
+
+
+def _outermost(node: Node, calls: set[Call]) -> Call | None:
+    return next((call for call in reversed(calls_around(node)) if call in calls), None)
