@@ -13,7 +13,7 @@ from modgraph.diagnostics import ModgraphError, render_all
 from modgraph.files import CannotWrite
 from modgraph.store.records import json_text
 from modgraph.trace.errors import NotKept
-from modgraph.trace.views import VIEWS, pictures_of
+from modgraph.trace.views import draw, pictures_of
 
 if TYPE_CHECKING:
     from modgraph.store.run_directory import RunDirectory
@@ -47,13 +47,11 @@ class Outputs:
             case ".json":
                 return (json_text(self.summary, indent=2) + "\n").encode()
             case ".npz":
-                from modgraph.trace.arrays import npz_of
-
-                return npz_of(self.trace.first(self.options.examples))
+                return self.trace.first(self.options.examples).as_npz()
             case ".html":
                 return self._page().encode()
             case suffix:
-                return VIEWS[self.options.view or "places"].draw(self.trace, suffix, self.options.examples)
+                return draw(self.options.view or "places", self.trace, suffix, self.options.examples)
 
     def _page(self) -> str:
         """The graph, and all that was traced of it."""

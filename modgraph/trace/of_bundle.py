@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from modgraph_runtime import Bundle, BundleError
-from modgraph_runtime.ports import Port
-from numpy.typing import NDArray
 
 from modgraph.backends.errors import BadBundle
 from modgraph.data import Arrays
@@ -21,8 +19,8 @@ from modgraph.ir import Graph, UnreadableGraph, from_json
 from modgraph.store.errors import NotABundle
 from modgraph.store.run_directory import RunDirectory
 from modgraph.trace.errors import NoRouting, NothingToTrace
-from modgraph.trace.routes import joined, route_called, routes_with_gates
-from modgraph.trace.trace import Trace, Verdict, chosen_split, first_of, named
+from modgraph.trace.routes import RouteTrace, routes_with_gates
+from modgraph.trace.trace import Trace, chosen_split, first_of, named
 from modgraph.training.held_out import with_validation
 from modgraph.training.recipe import read_recipe
 
@@ -96,40 +94,28 @@ def trace_bundle(
 ) -> Trace:
     """Trace the first examples of a split, by default the first that was not learnt from. Raises `ModgraphError`."""
     bundle, graph = traceable.bundle, traceable.graph
-    wanted = routes_with_gates(graph) if route is None else [route_called(graph, route)]
+    wanted = routes_with_gates(graph, route)
     name, arrays = chosen_split(splits, split)
     arrays = first_of(arrays, examples)
+    inputs = {name: array for name, array in arrays.values.items() if name in bundle.inputs}
     try:
-        inputs = {name: array for name, array in arrays.values.items() if name in bundle.inputs}
         values = bundle.run(inputs, routing=True, chunk=CHUNK)
     except BundleError as error:
         raise ModgraphError([BadBundle.of(error)]) from error
     ports = {port.target: port for port in reversed(bundle.outputs.values()) if port.target is not None}
-    judged = list(_of_examples(ports, arrays))
+    truths = {target: arrays.values[target] for target in ports if target in arrays.values}
+    labels = {target: named(truth, ports[target].classes) for target, truth in truths.items() if truth.ndim == 1}
+    first = next((ports[target] for target in labels), None)
     return Trace(
         graph,
         name,
         arrays,
-        tuple(joined(each, [{name: values[f"{each.label}.{name}"][None] for name in each.results}]) for each in wanted),
-        verdict=_verdict(judged[0], arrays, values) if judged else None,
-        labels={str(port.target): _words(arrays.values[str(port.target)], port) for port in judged},
+        tuple(
+            RouteTrace.of(each, {name: values[f"{each.label}.{name}"][None] for name in each.results})
+            for each in wanted
+        ),
+        labels=labels,
+        predicted=() if first is None else named(values[first.name].argmax(-1), first.classes),
         predictions={target: graph.outputs[port.name] for target, port in ports.items()},
         words=bundle.manifest.get("words", {}),
     )
-
-
-def _of_examples(ports: Mapping[str, Port], arrays: Arrays) -> Iterator[Port]:
-    """The outputs that tell one class of each example, where the data have the truth."""
-    for target, port in ports.items():
-        if target in arrays.values and arrays.values[target].ndim == 1:
-            yield port
-
-
-def _verdict(port: Port, arrays: Arrays, values: Mapping[str, NDArray[Any]]) -> Verdict:
-    """Truth and prediction of an output's target."""
-    truth = arrays.values[str(port.target)]
-    return Verdict(_words(truth, port), _words(values[port.name].argmax(-1), port))
-
-
-def _words(labels: NDArray[Any], port: Port) -> tuple[str, ...]:
-    return named(labels, port.classes or None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,24 +12,23 @@ import torch
 from numpy.typing import NDArray
 
 from modgraph.backends.torch import Model
-from modgraph.data import Arrays
+from modgraph.data import TRAIN, Arrays
 from modgraph.data.batches import batches
 from modgraph.diagnostics import ModgraphError
-from modgraph.ir import comparisons
-from modgraph.metrics.compared import Accuracy, accuracies
+from modgraph.ir import Decision, Result, comparisons
+from modgraph.metrics.compared import accuracies
+from modgraph.metrics.controllers import controllers
 from modgraph.store.growth import growth_of
 from modgraph.store.sealed_logs import check_logs
 from modgraph.trace.errors import NothingToTrace
-from modgraph.trace.history import entropies_of, history_of
-from modgraph.trace.record import record
-from modgraph.trace.routes import route_called, routes_with_gates
-from modgraph.trace.trace import Trace, Verdict, chosen_split, first_of, named
+from modgraph.trace.routes import RouteTrace, routes_with_gates
+from modgraph.trace.trace import Trace, chosen_split, first_of, named
 from modgraph.training.stored_run import Run
 
 
 def trace_run(run: Run, split: str | None = None, route: str | None = None, examples: int = 512) -> Trace:
     """Trace the first examples of a split, by default the first that was not learnt from. Raises `ModgraphError`."""
-    routes = routes_with_gates(run.graph) if route is None else [route_called(run.graph, route)]
+    routes = routes_with_gates(run.graph, route)
     if not routes:
         raise ModgraphError([NothingToTrace(path=str(run.path))])
     check_logs(run.directory)
@@ -36,19 +37,22 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
     name, arrays = chosen_split(run.splits(), split)
     run.refuse_changed({name: arrays})
     arrays = first_of(run.so_far({name: arrays})[name], examples)
-    records = tuple(record(model, arrays, each) for each in routes)
-    description, metrics = run.description(), run.directory.metrics
-    classes, compared = description.get("classes", {}), _of_examples(model)
+    description, metrics, recorded = run.description(), run.directory.metrics, controllers(run.graph)
+    classes = description.get("classes", {})
+    compared = [each for each in accuracies(model.graph) if not model.graph.target_types[each.target].shape]
+    predicted = [
+        named(_compute(model, arrays, [each.result])[0].argmax(-1), classes.get(each.target)) for each in compared[:1]
+    ]
     return Trace(
         run.graph,
         name,
         arrays,
-        records,
-        verdict=_verdict(model, arrays, compared[0], classes) if compared else None,
+        tuple(record(model, arrays, each) for each in routes),
         labels={each.target: named(arrays.values[each.target], classes.get(each.target)) for each in compared},
+        predicted=predicted[0] if predicted else (),
         predictions={each.target: each.prediction for each in comparisons(run.graph)},
-        history=history_of(metrics, run.graph),
-        entropies=entropies_of(metrics, run.graph),
+        history=read_metrics(metrics, {each.route: each.use for each in recorded}),
+        entropies=read_metrics(metrics, {each.route: each.entropies for each in recorded}),
         words=description.get("words", {}),
         growth=growth_of(run.directory),
         epoch=checkpoint.epoch,
@@ -56,19 +60,36 @@ def trace_run(run: Run, split: str | None = None, route: str | None = None, exam
     )
 
 
-def _of_examples(model: Model) -> list[Accuracy]:
-    """What tells of targets that have one class for each example."""
-    return [each for each in accuracies(model.graph) if not model.graph.target_types[each.target].shape]
-
-
-def _verdict(model: Model, arrays: Arrays, accuracy: Accuracy, classes: Mapping[str, Any]) -> Verdict:
-    """Truth and prediction of a target."""
-    names = classes.get(accuracy.target)
-    truth, guess = arrays.values[accuracy.target], _predicted(model, arrays, accuracy)
-    return Verdict(named(truth, names), named(guess, names))
+def record(model: Model, arrays: Arrays, route: Decision) -> RouteTrace:
+    """What a router of a model recorded at a route over some examples, after each round [R, B, ..., N, M]; at one in a
+    scan, at each step after the last round [1, B, T, ..., N, M]. Raises `ModgraphError`."""
+    inside = route.part.scan is not None
+    rounds = {name: (each,) for name, each in route.results.items()} if inside else route.rounds
+    found = iter(_compute(model, arrays, [each for results in rounds.values() for each in results]))
+    return RouteTrace.of(route, {name: np.stack([next(found) for _ in results]) for name, results in rounds.items()})
 
 
 @torch.no_grad()
-def _predicted(model: Model, arrays: Arrays, accuracy: Accuracy) -> NDArray[Any]:
-    parts = [model.results(batch, (accuracy.result,))[0].argmax(-1).numpy() for _, batch in batches(arrays)]
-    return np.concatenate(parts)
+def _compute(model: Model, arrays: Arrays, results: Sequence[Result]) -> list[NDArray[Any]]:
+    """Some results of a model over all examples."""
+    model.eval()
+    found = [model.results(batch, tuple(results)) for _, batch in batches(arrays)]
+    return [np.concatenate([each.numpy() for each in parts]) for parts in zip(*found, strict=True)]
+
+
+def read_metrics(path: Path, wanted: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.float64]]:
+    """The named metrics of each route over a training, [epochs, names], in the epochs that have all of them; lines that
+    are cut off are passed over."""
+    lines: list[dict[str, Any]] = []
+    for text in path.read_text().splitlines() if path.exists() else ():
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and line.get("split") == TRAIN:
+            lines.append(line)
+    found = {
+        route: [[line[name] for name in names] for line in lines if line.keys() >= {*names}]
+        for route, names in wanted.items()
+    }
+    return {route: np.array(epochs, np.float64) for route, epochs in found.items() if epochs}

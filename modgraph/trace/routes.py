@@ -17,8 +17,6 @@ from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Decision, Graph, Result, needed_in
 from modgraph.trace.errors import NotFinite, UnknownRoute
 
-Records = dict[str, NDArray[Any]]
-
 
 @dataclass(frozen=True)
 class RouteTrace:
@@ -27,6 +25,14 @@ class RouteTrace:
     decision: Decision = field(repr=False)
     records: Mapping[str, NDArray[Any]] = field(repr=False)
 
+    @classmethod
+    def of(cls, decision: Decision, records: Mapping[str, NDArray[Any]]) -> RouteTrace:
+        """Raises `ModgraphError` unless the records are finite."""
+        for name, array in records.items():
+            if not np.isfinite(array).all():
+                raise ModgraphError([NotFinite(record=name, route=decision.label)])
+        return cls(decision, records)
+
     @property
     def name(self) -> str:
         return self.decision.label
@@ -34,6 +40,11 @@ class RouteTrace:
     @property
     def pool(self) -> str:
         return self.decision.pool.name
+
+    @property
+    def short_pool(self) -> str:
+        """The last word of the pool's path, for labels."""
+        return self.pool.rpartition(".")[2]
 
     @property
     def router(self) -> str:
@@ -49,11 +60,6 @@ class RouteTrace:
         """The record in the first of these roles that there is one for."""
         name = self.decision.record_as(*roles)
         return None if name is None else self.records[name]
-
-    @property
-    def short_pool(self) -> str:
-        """The last word of the pool's path, for labels."""
-        return self.pool.rpartition(".")[2]
 
     @property
     def gates(self) -> NDArray[Any]:
@@ -87,33 +93,23 @@ class RouteTrace:
         return replace(self, records={name: array[:, :examples] for name, array in self.records.items()})
 
 
-def routes_with_gates(graph: Graph) -> list[Decision]:
-    """The routes of a graph whose router records a gate for each module, those in scans too, in the order of work."""
+def routes_with_gates(graph: Graph, name: str | None = None) -> list[Decision]:
+    """The routes of a graph whose router records a gate for each module, those in scans too, in the order of work; with
+    a name that one alone. Raises `ModgraphError` if there is no such route."""
     found: dict[str, list[Decision]] = {}
     for each in graph.decisions():
         if each.record_as(Role.GATES) is not None:
             found.setdefault((each.part.scan or each.node).name, []).append(each)
-    return [each for node in graph for each in found.get(node.name, ())]
+    routes = [each for node in graph for each in found.get(node.name, ())]
+    if name is None:
+        return routes
+    known = {route.label: route for route in routes}
+    if name not in known:
+        raise ModgraphError([UnknownRoute(name=name, suggestion=did_you_mean(name, known))])
+    return [known[name]]
 
 
 def routes_behind(graph: Graph, results: Sequence[Result]) -> set[str]:
     """The names of the routes with gates that results depend on."""
     needed = needed_in(graph, results).nodes
     return {each.label for each in routes_with_gates(graph) if (each.part.scan or each.node).name in needed}
-
-
-def route_called(graph: Graph, name: str) -> Decision:
-    """One of the routes with gates. Raises `ModgraphError`."""
-    routes = {route.label: route for route in routes_with_gates(graph)}
-    if name not in routes:
-        raise ModgraphError([UnknownRoute(name=name, suggestion=did_you_mean(name, routes))])
-    return routes[name]
-
-
-def joined(route: Decision, batches: Sequence[Records]) -> RouteTrace:
-    """The trace of a route whose records were taken batch by batch. Raises `ModgraphError` unless they are finite."""
-    records = {name: np.concatenate([batch[name] for batch in batches], axis=1) for name in batches[0]}
-    for name, array in records.items():
-        if not np.isfinite(array).all():
-            raise ModgraphError([NotFinite(record=name, route=route.label)])
-    return RouteTrace(route, records)

@@ -1,42 +1,66 @@
-"""Statistics of a route after its last round: importance, load and entropies, and what they say is wrong.
+"""What a route did, in numbers: importance, load, entropies, and use of modules by group of examples.
 
-Axis letters: S senders that are no padding, M modules.
+Axis letters: B examples, S senders that are no padding, K slots, M modules.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.trace.entropies import decisions, entropies, entropy_of, shares_of
+from modgraph.declare import DISTRIBUTION
 from modgraph.trace.routes import RouteTrace
+from modgraph.trace.trace import Trace
 
 LEAST_SPREAD = 0.5  # of log M: a route whose use of M modules has less entropy has collapsed
+MOST_SHOWN = 8  # rounds in a table or a picture
 
 
 @dataclass(frozen=True)
-class Entropies:
-    """In nats: the mean entropy of a decision (H_a), that of the mean decision (H_b), and that of the use of modules.
+class Senders:
+    """What the senders of all examples came to in a round, padding left out: gates and how often each module was chosen
+    [S, M]; what each decided, a distribution [S, M], of several slots [S, K, M]."""
 
-    A decision is the distribution that a router chooses from where it is recorded, else the gates of a sender, scaled
-    to sum to one.
-    """
+    gates: NDArray[np.float64]
+    chosen: NDArray[np.float64]
+    decided: NDArray[np.float64]
 
-    of_a_decision: float
-    of_the_mean: float
-    of_use: float
+    @property
+    def largest_gate(self) -> float:
+        return _mean(self.gates.max(-1))
+
+    @property
+    def entropy(self) -> float:
+        """The mean entropy of a decision, in nats."""
+        of_each = entropy_of(self.decided)
+        return _mean(of_each if of_each.ndim == 1 else of_each.mean(-1))
+
+
+def senders_of(route: RouteTrace, at: int) -> Senders:
+    """The senders in a round. A decision is the distribution that a router chooses from where it is recorded, else the
+    gates of a sender, scaled to sum to one; padding has no gates."""
+    gates = route.gates[at]
+    real = gates.sum(-1) > 0
+    logits = route.record_as(*DISTRIBUTION)
+    weights = np.asarray((gates if logits is None else logits[at])[real], np.float64)
+    if logits is not None:
+        weights = np.exp(weights - weights.max(-1, keepdims=True))
+    chosen = np.asarray(route.chosen[at][real], np.float64)
+    return Senders(np.asarray(gates[real], np.float64), chosen, shares_of(weights))
 
 
 @dataclass(frozen=True)
 class RouteStatistics:
-    """What the senders of all examples came to, padding left out.
+    """What the senders of all examples came to after the last round.
 
     `importance` is the sum of gates of each module, `load` how often it was chosen (of routers that choose nothing, the
-    sum of gates again); both with their squared coefficient of variation over modules. `dead` are the modules that were
-    never chosen.
+    sum of gates again); both with their squared coefficient of variation over modules. `entropies` are in nats: the
+    mean `of_a_decision` (H_a), that `of_the_mean` decision (H_b), and that `of_use`, of the load. `dead` are the
+    modules that were never chosen.
     """
 
     importance: list[float]
@@ -44,38 +68,27 @@ class RouteStatistics:
     load: list[float]
     load_cv2: float
     largest_gate: float
-    entropies: Entropies
+    entropies: dict[str, float]
     dead: list[int]
     collapsed: bool
 
 
 def statistics_of(route: RouteTrace) -> RouteStatistics:
     """The statistics of a route."""
-    real = real_senders(route, -1)
-    gates_SM, load_SM = (np.asarray(each[-1][real], np.float64) for each in (route.gates, route.chosen))
-    load_M = load_SM.sum(0)
+    senders = senders_of(route, -1)
+    importance_M, load_M = senders.gates.sum(0), senders.chosen.sum(0)
     of_use = float(entropy_of(load_M))
+    of_the_mean = float(entropy_of(senders.decided.mean(0)).mean()) if len(senders.decided) else 0.0
     return RouteStatistics(
-        importance=gates_SM.sum(0).tolist(),
-        importance_cv2=squared_variation(gates_SM.sum(0)),
+        importance=importance_M.tolist(),
+        importance_cv2=squared_variation(importance_M),
         load=load_M.tolist(),
         load_cv2=squared_variation(load_M),
-        largest_gate=float(gates_SM.max(-1).mean()) if len(gates_SM) else 0.0,
-        entropies=Entropies(mean_of(entropies(route, -1)[real]), _of_mean(route), of_use),
+        largest_gate=senders.largest_gate,
+        entropies={"of_a_decision": senders.entropy, "of_the_mean": of_the_mean, "of_use": of_use},
         dead=np.flatnonzero(load_M == 0).tolist(),
         collapsed=bool(load_M.any()) and of_use < LEAST_SPREAD * math.log(route.modules),
     )
-
-
-def real_senders(route: RouteTrace, at: int) -> NDArray[np.bool_]:
-    """Which senders sent anything in a round, [B, ..., N]: padding has no gates."""
-    real: NDArray[np.bool_] = route.gates[at].sum(-1) > 0
-    return real
-
-
-def mean_of(values: NDArray[np.float64]) -> float:
-    """Their mean, zero of none."""
-    return float(values.mean()) if values.size else 0.0
 
 
 def squared_variation(values: NDArray[np.float64]) -> float:
@@ -84,7 +97,61 @@ def squared_variation(values: NDArray[np.float64]) -> float:
     return float(len(values) ** 2 * shares.var()) if shares.any() else 0.0
 
 
-def _of_mean(route: RouteTrace) -> float:
-    """The entropy of the mean decision of each slot, averaged over slots."""
-    decided = decisions(route, -1)[real_senders(route, -1)]
-    return float(entropy_of(decided.mean(0)).mean()) if len(decided) else 0.0
+def _mean(values: NDArray[np.float64]) -> float:
+    """Zero of none."""
+    return float(values.mean()) if values.size else 0.0
+
+
+def shown_rounds(rounds: int) -> list[int]:
+    """All rounds from 0, or of many the first, the last and some between at even steps."""
+    if rounds <= MOST_SHOWN:
+        return list(range(rounds))
+    return [round(at * (rounds - 1) / (MOST_SHOWN - 1)) for at in range(MOST_SHOWN)]
+
+
+# ------------------------------------------------------------ shares
+
+
+def shares_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights scaled to sum to one along the last axis; where all are zero, zero."""
+    total = weights.sum(-1, keepdims=True)
+    found: NDArray[np.float64] = weights / np.where(total > 0, total, 1)
+    return found
+
+
+def entropy_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of weights along the last axis, scaled to sum to one; where all are zero, zero."""
+    shares = shares_of(weights)
+    found: NDArray[np.float64] = np.sum(shares * np.log(1 / np.where(shares > 0, shares, 1)), axis=-1)
+    return found
+
+
+# ------------------------------------------------------------ groups
+
+
+def groupings_of(trace: Trace) -> dict[str, Sequence[str]]:
+    """A word for each example: its true class (where several targets have one, of each by the target's name), and its
+    group in each grouping of the data."""
+    several = len(trace.labels) > 1
+    classes = {target if several else "class": words for target, words in trace.labels.items()}
+    return {**classes, **{name: words.tolist() for name, words in trace.arrays.groups.items()}}
+
+
+def use_by_groups(trace: Trace, route: RouteTrace) -> dict[str, dict[str, list[float]]]:
+    """What each group of each grouping used of a route's modules."""
+    orders = trace.arrays.orders
+    return {name: use_by_group(route, words, orders.get(name)) for name, words in groupings_of(trace).items()}
+
+
+def use_by_group(route: RouteTrace, words: Sequence[str], order: Sequence[str] | None = None) -> dict[str, list[float]]:
+    """Each module's share of what the tokens of each group selected, or of their gates, after the last round; groups in
+    an order, or in that of their names, numbers by their size and before words."""
+    totals_BM = route.chosen[-1].reshape(len(words), -1, route.modules).sum(1, dtype=np.float64)
+    column, found = np.array(words), set(words)
+
+    def rank(word: str) -> tuple[bool, int, str]:
+        number = word.isascii() and word.isdigit() and len(word) < 10
+        return not number, int(word) if number else 0, word
+
+    groups = sorted(found, key=rank) if order is None else [group for group in order if group in found]
+    return {group: shares_of(totals_BM[column == group].sum(0)).tolist() for group in groups}

@@ -1,5 +1,5 @@
-"""Which modules are active at each step of a time axis, and which senders, where these are modules of a pool themselves
-(MT-RMN, figure 4).
+"""Which modules are chosen at each position of an example (the place on an image, the token, the step of a time axis),
+and which are active at the steps, of senders too where these are modules of a pool themselves (MT-RMN, figure 4).
 
 Axis letters: B examples, T steps, S senders, M modules.
 """
@@ -13,15 +13,88 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.trace.places import places_of_tokens
+from modgraph.trace.places import Places, places_of_tokens
 from modgraph.trace.routes import RouteTrace
+from modgraph.trace.statistics import shares_of
 from modgraph.trace.trace import Trace
-from modgraph.types import Axis
 
 ACTIVE, GATE = "active", "gate"
 MOST_CONNECTIONS = 256
 
 Shares = list[list[float]]
+
+
+@dataclass(frozen=True)
+class StepAxis:
+    """Which axis of a route's gates [B, …, M] is that of steps, and the pool of its senders if any."""
+
+    at: int
+    senders: str | None
+
+
+def places_of_routes(trace: Trace) -> dict[str, Places]:
+    """Where the tokens of each route lie on an image, by its name; those inside a scan are of one step."""
+    known, found = places_of_tokens(trace.graph), {}
+    for route in trace.routes:
+        if route.node in trace.graph and (tokens := trace.graph.inputs(route.node)["tokens"].node) in known:
+            found[route.name] = known[tokens]
+    return found
+
+
+def step_axes(trace: Trace) -> dict[str, StepAxis]:
+    """Of the routes that decide at each step of a time axis: one that a scan goes along, one of any length, or one of
+    fixed length that is neither a pool's nor that of the places of an image."""
+    places, pools, found = places_of_routes(trace), trace.graph.pools(), {}
+    for route in trace.routes:
+        axes = route.decision.senders
+        padded = [at for at, axis in enumerate(axes, start=1) if axis.is_padded]
+        fixed = [
+            at for at, axis in enumerate(axes, start=1) if axis.name not in pools and route.gates.shape[1 + at] > 1
+        ]
+        steps = (padded or fixed)[-1:] if route.node in trace.graph else [1]  # what a scan stacks comes first
+        if steps and route.name not in places:
+            senders = axes[-1].name if len(axes) > 1 and axes[-1].name in pools else None
+            found[route.name] = StepAxis(steps[0], senders)
+    return found
+
+
+# ------------------------------------------------------------ positions
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Each module's share of what each position selected, or of its gates, [positions, modules]; zero where no example
+    has such a position. Of places on an image [rows, columns], some tokens `in_front` come first.
+    """
+
+    of: str
+    use: Shares
+    rows: int | None = None
+    columns: int | None = None
+    in_front: int = 0
+
+
+def positions_of(trace: Trace) -> dict[str, Positions]:
+    """The positions of each route that decides more than once for an example, by its name: the steps of a scan or of
+    senders that are a pool's, or else the senders; where there is one alone, the last axis before it that is longer."""
+    known, steps, found = places_of_routes(trace), step_axes(trace), {}
+    for route in trace.routes:
+        chosen, along, places = route.chosen[-1], steps.get(route.name), known.get(route.name)
+        if by_step := along is not None and (route.node not in trace.graph or along.senders is not None):
+            axis = along.at
+        else:
+            axis = next((at for at in range(chosen.ndim - 2, 0, -1) if chosen.shape[at] > 1), chosen.ndim - 2)
+        if chosen.shape[axis] > 1:
+            by_position = np.moveaxis(chosen, axis, 0).reshape(chosen.shape[axis], -1, route.modules)
+            use = shares_of(by_position.sum(1, dtype=np.float64)).tolist()
+            if by_step or places is None or places.tokens != len(use):
+                found[route.name] = Positions("step" if by_step else "token", use)
+            else:
+                found[route.name] = Positions("place", use, places.rows, places.columns, places.in_front)
+    return found
+
+
+# ------------------------------------------------------------ steps
 
 
 @dataclass(frozen=True)
@@ -40,7 +113,7 @@ class StepUse:
 
     `modules` are those that it sends to, active where any sender's message goes there; `senders` those it sends from,
     where they are a pool's, active where any module takes their message; `connections` [senders, modules, steps] are
-    the gates between them. Routers whose gates are neither zero nor one, and that choose nothing, tell mean gates.
+    the gates between them. Routers whose gates are neither zero nor one, and that choose nothing, have mean gates.
     """
 
     axis: str
@@ -56,97 +129,48 @@ class StepUse:
         return self.modules if self.senders is None else self.senders
 
 
-@dataclass(frozen=True)
-class StepAxis:
-    """The axis of steps among those of a route's gates [B, …, M], counted from 1, and its pool of senders if any."""
-
-    axis: Axis
-    at: int
-    senders: str | None
-
-
 def use_by_steps(trace: Trace) -> dict[str, StepUse]:
     """What each route that decides at the steps of a time axis did at the first of them, by its name."""
-    found = {}
-    for route, along in step_axes(trace).values():
-        real_BT = _real(trace, route, along)
-        if real_BT.any():
-            found[route.name] = _use(route, along, real_BT, trace.steps)
-    return found
+    along = step_axes(trace)
+    found = {route.name: _use(trace, route, along[route.name]) for route in trace.routes if route.name in along}
+    return {name: use for name, use in found.items() if use is not None}
 
 
-def step_axes(trace: Trace) -> dict[str, tuple[RouteTrace, StepAxis]]:
-    """The routes that decide at each step of a time axis: one that a scan goes along, one of any length, or one of
-    fixed length that is neither a pool's nor that of the places of an image."""
-    places = places_of_tokens(trace.graph)
-    found = {}
-    for route in trace.routes:
-        axes = route.decision.senders
-        senders = axes[-1].name if len(axes) > 1 and axes[-1].name in trace.graph.pools() else None
-        of_image = route.node in trace.graph and trace.graph.inputs(route.node)["tokens"].node in places
-        at = _steps_among(trace, route, axes)
-        if at is not None and not of_image:
-            found[route.name] = route, StepAxis(axes[at], at + 1, senders)
-    return found
-
-
-def _steps_among(trace: Trace, route: RouteTrace, axes: tuple[Axis, ...]) -> int | None:
-    """Which of the axes before that of the modules is one of steps."""
-    if route.node not in trace.graph:
-        return 0  # what a scan stacks comes first
-    padded = [at for at, axis in enumerate(axes) if axis.is_padded]
-    pools = trace.graph.pools()
-    fixed = [at for at, axis in enumerate(axes) if axis.name not in pools and route.gates.shape[2 + at] > 1]
-    return next(reversed(padded or fixed), None)
-
-
-def _real(trace: Trace, route: RouteTrace, along: StepAxis) -> NDArray[np.bool_]:
-    """Which steps of each example are no padding, [B, T]."""
-    examples, steps = len(trace), route.gates.shape[1 + along.at]
-    lengths = trace.arrays.values.get(trace.graph.length_inputs().get(along.axis.name, ""))
-    full = np.full(examples, steps) if lengths is None or not along.axis.is_padded else lengths
-    real: NDArray[np.bool_] = np.arange(steps) < full[:, None]
-    return real
-
-
-def _use(route: RouteTrace, along: StepAxis, real_BT: NDArray[np.bool_], most: int) -> StepUse:
-    values, of = _decided(route)
-    values = np.moveaxis(values, along.at, 1)
-    values = values if along.senders is not None else values[..., None, :]
-    values_BTSM = values.reshape(*values.shape[:2], -1, *values.shape[-2:])
-    over = np.max if of == ACTIVE else np.mean
-    shown = min(most, int(np.flatnonzero(real_BT.any(0))[-1]) + 1)
-    of_senders, of_modules = (over(values_BTSM, axis=axis).mean(2) for axis in (-1, -2))
-    pairs = None
-    if along.senders is not None and values_BTSM.shape[-1] * values_BTSM.shape[-2] <= MOST_CONNECTIONS:
-        pairs = np.moveaxis(_by_step(values_BTSM.mean(2), real_BT)[:shown], 0, -1).tolist()
-    return StepUse(
-        along.axis.name or "step",
-        of,
-        real_BT.sum(0)[:shown].tolist(),
-        _rows(route.pool, of_modules, real_BT, shown),
-        None if along.senders is None else _rows(along.senders, of_senders, real_BT, shown),
-        pairs,
-    )
-
-
-def _decided(route: RouteTrace) -> tuple[NDArray[np.float64], str]:
-    """After the last round, [B, …, M]: one where a module was chosen or a gate is open, or gates of other routers."""
+def _use(trace: Trace, route: RouteTrace, along: StepAxis) -> StepUse | None:
+    """What a route decided after its last round, padding left out; None if there is nothing else."""
+    axis, steps = route.decision.senders[along.at - 1], route.gates.shape[1 + along.at]
+    lengths = trace.arrays.values.get(trace.graph.length_inputs().get(axis.name, "")) if axis.is_padded else None
+    real_BT = np.arange(steps) < (np.full(len(trace), steps) if lengths is None else lengths)[:, None]
+    if not real_BT.any():
+        return None
+    shown = min(trace.steps, int(np.flatnonzero(real_BT.any(0))[-1]) + 1)
     last = np.asarray(route.chosen[-1], np.float64)
     opens = route.selects or bool(np.isin(last, (0, 1)).all())
-    return ((last != 0).astype(np.float64), ACTIVE) if opens else (last, GATE)
+    values = np.moveaxis((last != 0).astype(np.float64) if opens else last, along.at, 1)
+    values = values if along.senders is not None else values[..., None, :]
+    values_BTSM = values.reshape(*values.shape[:2], -1, *values.shape[-2:])
+    over = np.max if opens else np.mean
 
+    def by_step(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean over the examples that are real at each step, [shown, …] from [B, T, …]."""
+        ones = [1] * (values.ndim - 2)
+        sums = np.where(real_BT.reshape(*real_BT.shape, *ones), values, 0).sum(0)
+        found: NDArray[np.float64] = sums / np.maximum(1, real_BT.sum(0)).reshape(-1, *ones)
+        return found[:shown]
 
-def _by_step(values: NDArray[np.float64], real_BT: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The mean over the examples that are real at each step: [T, …] from [B, T, …]."""
-    counted = np.where(real_BT.reshape(*real_BT.shape, *[1] * (values.ndim - 2)), values, 0).sum(0)
-    found: NDArray[np.float64] = counted / np.maximum(1, real_BT.sum(0)).reshape(-1, *[1] * (values.ndim - 2))
-    return found
+    def rows(pool: str, axis: int) -> Rows:
+        values = over(values_BTSM, axis=axis).mean(2)
+        return Rows(pool, by_step(values).T.tolist(), values[real_BT].mean(0).tolist())
 
-
-def _rows(pool: str, values: NDArray[np.float64], real_BT: NDArray[np.bool_], shown: int) -> Rows:
-    """Of values [B, T, modules]."""
-    return Rows(pool, _by_step(values, real_BT)[:shown].T.tolist(), values[real_BT].mean(0).tolist())
+    few = along.senders is not None and values_BTSM.shape[-1] * values_BTSM.shape[-2] <= MOST_CONNECTIONS
+    return StepUse(
+        axis.name or "step",
+        ACTIVE if opens else GATE,
+        real_BT.sum(0)[:shown].tolist(),
+        rows(route.pool, -2),
+        None if along.senders is None else rows(along.senders, -1),
+        np.moveaxis(by_step(values_BTSM.mean(2)), 0, -1).tolist() if few else None,
+    )
 
 
 def without_common(names: Iterable[str]) -> dict[str, str]:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from modgraph.store.stored_trace import FORMAT
-from modgraph.trace.coactivation import coactivations, together
-from modgraph.trace.entropies import entropies, shares_of
-from modgraph.trace.groups import use_by_groups
-from modgraph.trace.paths import paths_of, paths_tables
-from modgraph.trace.positions import positions_of
-from modgraph.trace.rounds import shown_rounds
+from modgraph.trace.paths import coactivations, paths_of, paths_tables, together
 from modgraph.trace.routes import RouteTrace
-from modgraph.trace.statistics import mean_of, real_senders, statistics_of
-from modgraph.trace.steps import use_by_steps
-from modgraph.trace.steps_by_task import steps_by_task
-from modgraph.trace.steps_tables import steps_tables
-from modgraph.trace.tasks import tasks_of, use_by_task
+from modgraph.trace.statistics import senders_of, shares_of, shown_rounds, statistics_of, use_by_groups
+from modgraph.trace.steps import ACTIVE, Shares, StepUse, positions_of, use_by_steps, without_common
+from modgraph.trace.tasks import TaskSteps, names_of, steps_by_task, tasks_of, use_by_task
 from modgraph.trace.trace import Trace
 from modgraph.trace.words import typical_words, words_tables
 from modgraph.version import VERSION
@@ -27,6 +19,8 @@ from modgraph.version import VERSION
 
 def as_json(trace: Trace) -> dict[str, Any]:
     """The statistics for tools: routes by name."""
+    steps = use_by_steps(trace)
+    by_step, _ = steps_by_task(trace, steps)
     return {
         "format": FORMAT,
         "modgraph": VERSION,
@@ -35,22 +29,22 @@ def as_json(trace: Trace) -> dict[str, Any]:
         "step": trace.step,
         "split": trace.split,
         "examples": len(trace),
-        "routes": _routes(trace),
+        "routes": _routes(trace, steps),
         "coactivation": [asdict(each) for each in coactivations(trace)],
         "paths": [asdict(each) for each in paths_of(trace)],
         "tasks": {target: list(routes) for target, routes in tasks_of(trace).items()},
         "by_task": use_by_task(trace),
-        "by_step": asdict(by_step) if (by_step := steps_by_task(trace, use_by_steps(trace))) is not None else None,
+        "by_step": None if by_step is None else asdict(by_step),
         "growth": trace.growth,
     }
 
 
-def _routes(trace: Trace) -> dict[str, dict[str, Any]]:
-    """What is told of each route, by its name."""
-    positions, words, steps = positions_of(trace), typical_words(trace), use_by_steps(trace)
-    found = {}
+def _routes(trace: Trace, steps: dict[str, StepUse]) -> dict[str, dict[str, Any]]:
+    """The statistics of each route, by its name."""
+    positions, words, found = positions_of(trace), typical_words(trace), {}
     for route in trace.routes:
-        told: dict[str, Any] = {
+        name = route.name
+        summary: dict[str, Any] = {
             "node": route.node,
             "pool": route.pool,
             "router": route.router,
@@ -58,61 +52,86 @@ def _routes(trace: Trace) -> dict[str, dict[str, Any]]:
             "rounds": [_of_round(route, at) for at in range(route.rounds)],
             "by": use_by_groups(trace, route),
             "together": together(route),
-            "training": trace.history[route.name].tolist() if route.name in trace.history else [],
-            "controller": trace.entropies[route.name].tolist() if route.name in trace.entropies else [],
+            "training": trace.history[name].tolist() if name in trace.history else [],
+            "controller": trace.entropies[name].tolist() if name in trace.entropies else [],
             **asdict(statistics_of(route)),
         }
-        told |= {"positions": asdict(positions[route.name])} if route.name in positions else {}
-        told |= {"steps": asdict(steps[route.name])} if route.name in steps else {}
-        if route.name in words:
-            told["words"] = [[asdict(word) for word in of_module] for of_module in words[route.name]]
-        found[route.name] = told
+        summary |= {key: asdict(of[name]) for key, of in (("positions", positions), ("steps", steps)) if name in of}
+        if name in words:
+            summary["words"] = [[asdict(word) for word in of_module] for of_module in words[name]]
+        found[name] = summary
     return found
-
-
-def as_table(trace: Trace) -> str:
-    """The statistics to read: a table for each route, a column for each round."""
-    head = f"{len(trace)} examples of {trace.split}"
-    return "\n\n".join(
-        [head, *map(_table, trace.routes), *steps_tables(trace), *words_tables(trace), *paths_tables(trace)]
-    )
 
 
 def _of_round(route: RouteTrace, at: int) -> dict[str, Any]:
     """Means over the senders of all examples, padding left out: each module's share of what was selected, or of the
     gates where a router selects nothing; the largest gate; the entropy of a decision."""
-    real = real_senders(route, at)
-    gates, chosen = (np.asarray(each[at][real], np.float64) for each in (route.gates, route.chosen))
-    return {
-        "use": shares_of(chosen.sum(0)).tolist(),
-        "largest_gate": mean_of(gates.max(-1)),
-        "entropy": mean_of(entropies(route, at)[real]),
-    }
+    senders = senders_of(route, at)
+    use = shares_of(senders.chosen.sum(0)).tolist()
+    return {"use": use, "largest_gate": senders.largest_gate, "entropy": senders.entropy}
 
 
-def _table(route: RouteTrace) -> str:
-    shown = shown_rounds(route.rounds)
+# ------------------------------------------------------------ tables
+
+
+def as_table(trace: Trace) -> str:
+    """The statistics to read: a table for each route, a column for each round."""
+    use = use_by_steps(trace)
+    by_task, shared = steps_by_task(trace, use)
+    tables = [*map(_route_table, trace.routes), *(_task_tables(by_task) if by_task is not None else ())]
+    tables += [_steps_table(name, each) for name, each in shared.items()]
+    head = f"{len(trace)} examples of {trace.split}"
+    return "\n\n".join([head, *tables, *words_tables(trace), *paths_tables(trace)])
+
+
+def _route_table(route: RouteTrace) -> str:
+    """What a route did round by round, and what is wrong with it."""
+    shown, statistics = shown_rounds(route.rounds), statistics_of(route)
     rounds = [_of_round(route, at) for at in shown]
     rows = [["", *(f"round {at + 1}" for at in shown)]] if route.rounds > 1 else []
     for module, shares in enumerate(zip(*(each["use"] for each in rounds), strict=True)):
         rows += [[f"{route.pool}.{module}", *(f"{share:.1%}" for share in shares)]]
     rows += [["largest gate", *(f"{each['largest_gate']:.3f}" for each in rounds)]]
     rows += [["entropy (nats)", *(f"{each['entropy']:.3f}" for each in rounds)]]
-    head = f"{route.name}: {route.pool} by {route.router}"
-    return "\n".join([head, *_aligned(rows), *_wrong(route)])
-
-
-def _wrong(route: RouteTrace) -> list[str]:
-    """What is wrong with a route: modules that are never chosen, and few that take all."""
-    found, lines = statistics_of(route), []
-    if found.dead:
-        lines.append(f"  dead: {route.short_pool}.{', '.join(map(str, found.dead))} (never chosen)")
-    if found.collapsed:
-        spread = found.entropies.of_use
+    lines = [f"{route.name}: {route.pool} by {route.router}", *_aligned(rows, 10)]
+    if statistics.dead:
+        lines.append(f"  dead: {route.short_pool}.{', '.join(map(str, statistics.dead))} (never chosen)")
+    if statistics.collapsed:
+        spread = statistics.entropies["of_use"]
         lines.append(f"  collapsed: the entropy of use is {spread:.3f}, less than half of log {route.modules}")
-    return lines
+    return "\n".join(lines)
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widest = max(len(row[0]) for row in rows)
-    return ["  " + row[0].ljust(widest) + "".join(cell.rjust(10) for cell in row[1:]) for row in rows]
+def _task_tables(by_task: TaskSteps) -> Iterator[str]:
+    rows = by_task.sub_networks
+    names = [f"{pool}.{row.module}{use}" for (pool, use), row in zip(names_of(rows), rows, strict=True)]
+    for task, use in by_task.use.items():
+        yield _by_step(f"{task}: {_measured(by_task.of, 'sub-networks')} by step of {by_task.axis}", names, use)
+    shares = [[name, *(f"{share:.0%}" for share in each)] for name, each in zip(names, by_task.shares, strict=True)]
+    yield "\n".join(["share of tasks in what is taken of a sub-network", *_aligned([["", *by_task.use], *shares], 5)])
+
+
+def _steps_table(name: str, use: StepUse) -> str:
+    parts = [("", use.modules)] if use.senders is None else [("from ", use.senders), ("to ", use.modules)]
+    short = without_common(part.pool for _, part in parts)
+    names = [f"{which}{short[part.pool]}.{module}" for which, part in parts for module in range(len(part.steps))]
+    shares = [steps for _, part in parts for steps in part.steps]
+    return _by_step(f"{name}: {_measured(use.of, 'modules')} by step of {use.axis}", names, shares)
+
+
+def _measured(of: str, what: str) -> str:
+    return f"% of examples with {what} active" if of == ACTIVE else f"mean gates of {what} in %"
+
+
+def _by_step(title: str, names: Sequence[str], shares: Shares) -> str:
+    rows = [[name, *(f"{100 * share:.0f}" for share in row)] for name, row in zip(names, shares, strict=True)]
+    return "\n".join([title, *_aligned([["", *map(str, range(len(shares[0])))], *rows], 5)])
+
+
+def _aligned(rows: Sequence[Sequence[str]], least: int) -> Iterator[str]:
+    """Lines of a table, its columns at least so wide."""
+    names, *columns = zip(*rows, strict=True)
+    widths = [max(least, *(len(cell) + 2 for cell in column)) for column in columns]
+    for name, *cells in rows:
+        padded = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        yield f"  {name.ljust(max(map(len, names)))}{''.join(padded)}"

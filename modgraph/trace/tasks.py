@@ -1,47 +1,119 @@
-"""Which modules each task is served by, where a model has several targets.
+"""Which modules each task is served by, where a model has several targets, and which it takes at each step.
 
-A route serves a task where what is compared with the task's target depends on the route.
+A route serves a task where what is compared with the task's target depends on the route. It is a task's own where the
+outputs of no other depend on it; the outputs of one family belong to as many tasks as it has members.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from modgraph.trace.entropies import shares_of
-from modgraph.trace.routes import RouteTrace, routes_behind
+from modgraph.ir import Result
+from modgraph.trace.routes import routes_behind
+from modgraph.trace.statistics import shares_of
+from modgraph.trace.steps import GATE, Shares, StepUse, without_common
 from modgraph.trace.trace import Trace
 
-Tasks = dict[str, tuple[str, ...]]  # routes, by target
 
-
-def tasks_of(trace: Trace) -> Tasks:
+def tasks_of(trace: Trace) -> dict[str, tuple[str, ...]]:
     """The traced routes that serve each target; none where there are not several targets."""
     if len(trace.predictions) < 2:
         return {}
     behind = {target: routes_behind(trace.graph, [result]) for target, result in trace.predictions.items()}
-    return {
-        target: tuple(route.name for route in trace.routes if route.name in names) for target, names in behind.items()
-    }
+    names = [route.name for route in trace.routes]
+    return {target: tuple(name for name in names if name in serving) for target, serving in behind.items()}
 
 
 def use_by_task(trace: Trace) -> dict[str, dict[str, list[float]]]:
-    """Each module's share of what was selected for each target, by pool: of pools whose routes serve several targets,
-    not all of them the same."""
-    tasks = tasks_of(trace)
-    found = {}
+    """Each module's share of what was selected for each target after the last round, by pool: of pools whose routes
+    serve several targets, not all of them the same."""
+    tasks, found = tasks_of(trace), {}
     for pool in dict.fromkeys(route.pool for route in trace.routes):
-        routes = [route for route in trace.routes if route.pool == pool]
-        serving = {target: [route for route in routes if route.name in names] for target, names in tasks.items()}
-        served = {target: each for target, each in serving.items() if each}
-        if len({tuple(route.name for route in each) for each in served.values()}) > 1:
-            found[pool] = {target: _use(each) for target, each in served.items()}
+        chosen_M = {
+            route.name: route.chosen[-1].reshape(-1, route.modules).sum(0, dtype=np.float64)
+            for route in trace.routes
+            if route.pool == pool
+        }
+        serving = {target: [name for name in names if name in chosen_M] for target, names in tasks.items()}
+        served = {target: names for target, names in serving.items() if names}
+        if len({tuple(names) for names in served.values()}) > 1:
+            totals = {target: sum((chosen_M[name] for name in names), np.zeros(1)) for target, names in served.items()}
+            found[pool] = {target: shares_of(total).tolist() for target, total in totals.items()}
     return found
 
 
-def _use(routes: Iterable[RouteTrace]) -> list[float]:
-    """Each module's share over some routes to one pool, after the last round."""
-    totals = (route.chosen[-1].reshape(-1, route.modules).sum(0, dtype=np.float64) for route in routes)
-    found: list[float] = shares_of(sum(totals, np.zeros(1))).tolist()
+# ------------------------------------------------------------ steps
+
+
+@dataclass(frozen=True)
+class SubNetwork:
+    """A module of a pool, and how many routes of a task have come to that pool before."""
+
+    pool: str
+    round: int
+    module: int
+
+
+@dataclass(frozen=True)
+class TaskSteps:
+    """What each task takes: `use` [sub-networks, steps] by task, `mean` [sub-networks] over all steps that are real,
+    and the share of each task in what is taken of a sub-network, `shares` [sub-networks, tasks]."""
+
+    axis: str
+    of: str
+    examples: dict[str, list[int]]
+    sub_networks: list[SubNetwork]
+    use: dict[str, Shares]
+    mean: dict[str, list[float]]
+    shares: Shares
+
+
+def names_of(rows: Sequence[SubNetwork]) -> list[tuple[str, str]]:
+    """What to call the pool of each sub-network beside the others, and which of its uses it is if not the first."""
+    short = without_common(row.pool for row in rows)
+    return [(short[row.pool], f", use {row.round + 1}" if row.round else "") for row in rows]
+
+
+def outputs_behind(trace: Trace) -> dict[str, tuple[str, ...]]:
+    """The tasks whose outputs depend on each traced route, by its name."""
+    outputs: dict[str, list[Result]] = {}
+    for label, result in trace.graph.outputs.items():
+        outputs.setdefault(label.partition(".")[2] or label, []).append(result)
+    behind = {task: routes_behind(trace.graph, results) for task, results in outputs.items()}
+    return {route.name: tuple(task for task, names in behind.items() if route.name in names) for route in trace.routes}
+
+
+def steps_by_task(trace: Trace, use: Mapping[str, StepUse]) -> tuple[TaskSteps | None, dict[str, StepUse]]:
+    """What each task takes by routes of its own, None where not two tasks have any; and the other routes, by name."""
+    own: dict[str, list[StepUse]] = {}
+    shared = dict(use)
+    for name, tasks in outputs_behind(trace).items():
+        if name in use and len(tasks) == 1:
+            own.setdefault(tasks[0], []).append(shared.pop(name))
+    if len(own) < 2:
+        return None, dict(use)
+    taken = {task: _numbered(routes) for task, routes in own.items()}
+    rows = list(dict.fromkeys(row for each in taken.values() for row in each))
+    examples = {task: max((each.examples for each in routes), key=len) for task, routes in own.items()}
+    steps = {
+        task: [each.get(row, ([0.0] * len(examples[task]), 0.0))[0] for row in rows] for task, each in taken.items()
+    }
+    means = {task: [each[row][1] if row in each else 0.0 for row in rows] for task, each in taken.items()}
+    shares = shares_of(np.array([*means.values()], np.float64).T).tolist()
+    every = [each for routes in own.values() for each in routes]
+    of = next((each.of for each in every if each.of == GATE), every[0].of)
+    return TaskSteps(every[0].axis, of, examples, rows, steps, means, shares), shared
+
+
+def _numbered(routes: list[StepUse]) -> dict[SubNetwork, tuple[list[float], float]]:
+    """The shares of each sub-network by step, and over all, of the routes of one task."""
+    seen: dict[str, int] = {}
+    found = {}
+    for rows in (route.sub_networks for route in routes):
+        times = seen[rows.pool] = seen.get(rows.pool, -1) + 1
+        for module, (steps, mean) in enumerate(zip(rows.steps, rows.mean, strict=True)):
+            found[SubNetwork(rows.pool, times, module)] = steps, mean
     return found

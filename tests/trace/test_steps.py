@@ -17,10 +17,10 @@ from modgraph.inspect.trace_sections import sections_of
 from modgraph.passes import INFERENCE, apply_passes
 from modgraph.trace import steps_picture
 from modgraph.trace.of_run import trace_run
+from modgraph.trace.sheet import sheet_of
 from modgraph.trace.steps import use_by_steps
-from modgraph.trace.steps_by_task import outputs_behind, steps_by_task
-from modgraph.trace.steps_tables import steps_tables
-from modgraph.trace.summary import as_json
+from modgraph.trace.summary import as_json, as_table
+from modgraph.trace.tasks import outputs_behind, steps_by_task
 from modgraph.trace.trace import Trace
 from modgraph.training import load_run
 from tests.small_runs import begin
@@ -165,7 +165,7 @@ def test_tokens_of_a_time_axis_tell_their_modules_and_soft_gates_their_means(tra
 def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, recorded: Any) -> None:
     tasks = outputs_behind(trace)
     assert {each for each in tasks.values() if len(each) == 1} == {("upos",), ("gender",)}
-    told = steps_by_task(trace, use_by_steps(trace))
+    told, _ = steps_by_task(trace, use_by_steps(trace))
     assert told is not None
     assert [(row.pool, row.round, row.module) for row in told.sub_networks] == [
         ("encoder", times, module) for times in (0, 1) for module in (0, 1)
@@ -181,20 +181,19 @@ def test_a_route_belongs_to_the_task_whose_outputs_depend_on_it(trace: Trace, re
         taken = [told.mean[task][row] for task in ("upos", "gender")]
         assert shares == pytest.approx([each / max(sum(taken), 1e-9) for each in taken])
     for_inference = replace(trace, graph=apply_passes(trace.graph, INFERENCE))
-    assert steps_by_task(for_inference, use_by_steps(for_inference)) == told
+    assert steps_by_task(for_inference, use_by_steps(for_inference))[0] == told
 
 
 def test_one_task_has_no_routes_of_its_own(trace: Trace) -> None:
     one = replace(trace, routes=tuple(route for route in trace.routes if "gender" not in route.name))
-    assert steps_by_task(one, use_by_steps(one)) is None
-    assert len(steps_tables(one)) == len(use_by_steps(one))
+    assert steps_by_task(one, use_by_steps(one)) == (None, use_by_steps(one))
+    assert as_table(one).count(" by step of ") == len(use_by_steps(one))
 
 
 def test_the_picture_has_what_is_told(trace: Trace) -> None:
-    use = use_by_steps(trace)
-    told = steps_by_task(trace, use)
+    told, _ = steps_by_task(trace, use_by_steps(trace))
     assert told is not None
-    sheet = steps_picture._drawn([*steps_picture._parts(trace, use)])
+    sheet = sheet_of(steps_picture.parts_of(trace), page=steps_picture.PAGE)
     maps = [np.asarray(axes.images[0].get_array()) for axes in sheet.figure.axes if axes.images]
     for use_of_task in told.use.values():
         for rows in (use_of_task[:2], use_of_task[2:]):

@@ -18,16 +18,14 @@ from modgraph.data import Arrays
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Result, needed_in
 from modgraph.program import loads
-from modgraph.trace.arrays import npz_of
-from modgraph.trace.of_run import trace_run
-from modgraph.trace.picture import picture_of
+from modgraph.trace.of_run import record, trace_run
 from modgraph.trace.places import Places, places_of_tokens
-from modgraph.trace.record import record
-from modgraph.trace.rounds import shown_rounds
-from modgraph.trace.sheet import pixels_of as pixels_of_image
+from modgraph.trace.places_picture import pixels_of as pixels_of_image
+from modgraph.trace.places_picture import places_picture
 from modgraph.trace.sheet import shortened
+from modgraph.trace.statistics import shown_rounds
 from modgraph.trace.summary import as_json, as_table
-from modgraph.trace.trace import Trace, Verdict
+from modgraph.trace.trace import Trace
 from modgraph.training import load_run
 from modgraph.training.run import finish, started
 from tests.nn.test_agreement import numpy_agreement
@@ -235,7 +233,7 @@ def test_an_input_may_have_any_name(digits: Path) -> None:
     """`numpy.savez` takes no array called "file"."""
     traced = trace_run(load_run(digits), examples=2)
     traced = replace(traced, arrays=Arrays({"file": np.arange(3)}))
-    with np.load(io.BytesIO(npz_of(traced))) as found:
+    with np.load(io.BytesIO(traced.as_npz())) as found:
         assert found["file"].tolist() == [0, 1, 2]
 
 
@@ -286,7 +284,7 @@ def test_places_of_two_images_are_not_told_apart() -> None:
 
 
 def pixels_of(trace: Trace) -> np.ndarray[Any, Any]:
-    return imread(io.BytesIO(picture_of(trace, ".png")), format="png")[..., :3]
+    return imread(io.BytesIO(places_picture(trace, ".png")), format="png")[..., :3]
 
 
 def test_a_picture_has_a_row_for_each_module_and_a_column_for_each_round(digits: Path) -> None:
@@ -303,7 +301,7 @@ def test_a_picture_has_a_row_for_each_module_and_a_column_for_each_round(digits:
 def test_pictures_of_one_trace_are_equal(digits: Path) -> None:
     trace = trace_run(load_run(digits)).first(1)
     for suffix in (".png", ".svg", ".pdf"):
-        assert picture_of(trace, suffix) == picture_of(trace, suffix)
+        assert places_picture(trace, suffix) == places_picture(trace, suffix)
 
 
 @pytest.mark.parametrize(("modules", "iterations"), [(1, 0), (8, 2), (2, 12)])
@@ -326,9 +324,10 @@ def test_pictures_are_written_by_suffix(transformer: Path, tmp_path: Path, suffi
 
 def test_names_of_classes_are_no_formulas(digits: Path) -> None:
     trace = trace_run(load_run(digits)).first(1)
-    assert trace.verdict is not None
-    names = tuple("$\\frac{" for _ in trace.verdict.true)
-    assert picture_of(replace(trace, verdict=Verdict(names, names)), ".png") != picture_of(trace, ".png")
+    assert len(trace.predicted) > 0
+    names = tuple("$\\frac{" for _ in trace.predicted)
+    named = replace(trace, labels={"label": names}, predicted=names)
+    assert places_picture(named, ".png") != places_picture(trace, ".png")
 
 
 def test_odd_names_and_images_are_drawn() -> None:

@@ -18,12 +18,10 @@ from modgraph.data import Arrays
 from modgraph.declare import Role
 from modgraph.ir import Graph, comparisons
 from modgraph.program import loads
-from modgraph.trace.coactivation import coactivations, joint, mutual_information, together
-from modgraph.trace.groups import groupings_of, use_by_group
-from modgraph.trace.paths import successive
-from modgraph.trace.positions import positions_of
+from modgraph.trace.paths import coactivations, joint, mutual_information, successive, together
 from modgraph.trace.routes import RouteTrace, routes_with_gates
-from modgraph.trace.statistics import squared_variation, statistics_of
+from modgraph.trace.statistics import groupings_of, squared_variation, statistics_of, use_by_group
+from modgraph.trace.steps import positions_of
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.tasks import tasks_of, use_by_task
 from modgraph.trace.trace import Trace, named
@@ -69,9 +67,7 @@ def traced(graph: Graph, routes: list[dict[str, NDArray[Any]]], **options: Any) 
         records = route.declared
         named = {record.name: values[what] for record in records for what in roles if record.role in roles[what]}
         found.append(RouteTrace(route, named))
-    return Trace(
-        graph, "test", Arrays({"x": np.zeros(B), "words": np.zeros((B, N), int)}), tuple(found), None, **options
-    )
+    return Trace(graph, "test", Arrays({"x": np.zeros(B), "words": np.zeros((B, N), int)}), tuple(found), **options)
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +99,9 @@ def test_importance_and_load_are_sums_over_senders(graph: Graph, k: int, padding
     assert found.importance_cv2 == pytest.approx((np.std(importance) / np.mean(importance)) ** 2)
     assert found.load_cv2 == pytest.approx((np.std(load) / np.mean(load)) ** 2)
     mean, use = total / total.sum(), load / load.sum()
-    assert found.entropies.of_a_decision == pytest.approx(np.mean(entropies))
-    assert found.entropies.of_the_mean == pytest.approx(-(mean * np.log(mean)).sum())
-    assert found.entropies.of_use == pytest.approx(-(use * np.log(use)).sum())
+    assert found.entropies["of_a_decision"] == pytest.approx(np.mean(entropies))
+    assert found.entropies["of_the_mean"] == pytest.approx(-(mean * np.log(mean)).sum())
+    assert found.entropies["of_use"] == pytest.approx(-(use * np.log(use)).sum())
     assert found.dead == []
     assert not found.collapsed
 

@@ -17,22 +17,27 @@ from numpy.typing import NDArray
 
 from modgraph.cli import main
 from modgraph.diagnostics import ModgraphError
-from modgraph.trace import shares_picture
-from modgraph.trace.choice_maps import STRENGTH, ChoiceMaps
-from modgraph.trace.colours import colours_of
-from modgraph.trace.groups import groupings_of, use_by_group
-from modgraph.trace.history import history_of
-from modgraph.trace.maps import maps_of
-from modgraph.trace.of_run import trace_run
-from modgraph.trace.picture import picture_of
-from modgraph.trace.routes import route_called
-from modgraph.trace.sections import LEFT, ROUTE, TOP
-from modgraph.trace.shares_picture import groups_picture
-from modgraph.trace.sheet import CELL
+from modgraph.metrics.controllers import controllers
+from modgraph.trace import pictures
+from modgraph.trace.of_run import read_metrics, trace_run
+from modgraph.trace.pictures import groups_picture, training_picture
+from modgraph.trace.places_picture import (
+    CHOICES,
+    EXAMPLE_GAP,
+    LEFT,
+    ROUTE,
+    STEP,
+    STRENGTH,
+    TOP,
+    maps_of,
+    places_picture,
+)
+from modgraph.trace.routes import routes_with_gates
+from modgraph.trace.sheet import CELL, colours_of
+from modgraph.trace.statistics import groupings_of, use_by_group
 from modgraph.trace.summary import as_json
 from modgraph.trace.trace import Trace
-from modgraph.trace.training_pictures import training_picture
-from modgraph.trace.views import VIEWS
+from modgraph.trace.views import draw
 from modgraph.training import load_run
 from modgraph.training.run import finish, resumed, started
 from tests.nn.gmoe_in_numpy import cosine_logits
@@ -70,7 +75,7 @@ def logits_of(run: Path, trace: Trace, route: str) -> NDArray[np.float64]:
     model = load_run(run).model()
     batch = {"image": torch.from_numpy(trace.arrays.values["image"])}
     with torch.no_grad():
-        tokens = model.results(batch, (route_called(model.graph, route).tokens,))[0].double().numpy()
+        tokens = model.results(batch, (routes_with_gates(model.graph, route)[0].tokens,))[0].double().numpy()
     gate = model.get_submodule(route.replace("expert", "gate"))
     W, b, keys, s = (gate.get_parameter(name).detach().double().numpy() for name in ("weight", "bias", "keys", "scale"))
     return np.stack([cosine_logits(x, W, b, keys, float(s)) for x in tokens])
@@ -99,14 +104,13 @@ def test_of_several_experts_the_one_of_the_largest_gate_is_first(two: Path) -> N
 def test_every_place_has_the_colour_of_its_expert(run: Path, two: Path, k: int) -> None:
     trace = trace_run(load_run(run if k == 1 else two), split="train", route=ROUTES[1], examples=2)
     (maps,) = maps_of(trace)
-    section = ChoiceMaps(trace, maps)
-    picture = imread(io.BytesIO(picture_of(trace, ".png")), format="png")[..., :3]
+    picture = imread(io.BytesIO(places_picture(trace, ".png")), format="png")[..., :3]
     colours = colours_of(5)[:, :3]
     for example, row, column, choice in np.ndindex(2, 4, 4, k):
-        down = TOP + ROUTE + example * section.height + (row + 0.625) * CELL / 4  # the middle of a pixel
+        down = TOP + ROUTE + example * (STEP + EXAMPLE_GAP) + (row + 0.625) * CELL / 4  # the middle of a pixel
         across = (column + 0.625) * CELL / 4
         image, painted = (
-            picture[int(down * 110), int((left + across) * 110)] for left in (LEFT, section.left_of(choice))
+            picture[int(down * 110), int((left + across) * 110)] for left in (LEFT, CHOICES + choice * STEP)
         )
         found = (painted - (1 - STRENGTH) * image) / STRENGTH
         nearest = np.abs(colours - found).sum(-1).argmin()
@@ -177,10 +181,10 @@ def test_a_log_that_was_cut_off_tells_what_it_has(run: Path, tmp_path: Path) -> 
     graph = load_run(run).graph
     lines = (run / "metrics.jsonl").read_text().splitlines()
     (tmp_path / "m.jsonl").write_text("\n".join(["[1]", "3", *lines])[:-30] + "\n{")
-    assert {name: array.shape for name, array in history_of(tmp_path / "m.jsonl", graph).items()} == {
-        name: (2, 5) for name in ROUTES
-    }
-    assert history_of(tmp_path / "none.jsonl", graph) == {}
+    wanted = {each.route: each.use for each in controllers(graph)}
+    found = read_metrics(tmp_path / "m.jsonl", wanted)
+    assert {name: array.shape for name, array in found.items()} == {name: (2, 5) for name in ROUTES}
+    assert read_metrics(tmp_path / "none.jsonl", wanted) == {}
 
 
 # ---------------------------------------------------------------- the command
@@ -196,14 +200,14 @@ def test_views_are_written_by_suffix(two: Path, traced_again: Trace, tmp_path: P
     path = tmp_path / f"v.{suffix}"
     assert main(["trace", str(two), "--view", view, "-o", str(path), "--examples", "2"]) == 0
     assert path.read_bytes().startswith(HEADS[suffix])
-    assert path.read_bytes() == VIEWS[view].draw(traced_again, path.suffix, examples=2)
+    assert path.read_bytes() == draw(view, traced_again, path.suffix, examples=2)
 
 
 def test_pictures_grow_with_what_they_show(run: Path) -> None:
     trace = trace_run(load_run(run), split="validation")
     one = replace(trace, routes=trace.routes[:1])
-    for draw in (groups_picture, training_picture):
-        small, large = (imread(io.BytesIO(draw(each, ".png")), format="png") for each in (one, trace))
+    for picture in (groups_picture, training_picture):
+        small, large = (imread(io.BytesIO(picture(each, ".png")), format="png") for each in (one, trace))
         assert small.shape[1] == large.shape[1]
         assert small.shape[0] < large.shape[0]
         assert np.ptp(large[..., :3], axis=-1).max() > 0.3
@@ -217,15 +221,15 @@ def test_a_view_needs_a_picture(run: Path, capsys: pytest.CaptureFixture[str], a
 
 def test_what_a_view_lacks_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = trace_run(load_run(run))
-    bare = replace(trace, verdict=None, labels={}, arrays=replace(trace.arrays, groups={}), history={})
-    monkeypatch.setattr(shares_picture, "MOST_ROWS", 19)
-    for draw, each, code in (
+    bare = replace(trace, predicted=(), labels={}, arrays=replace(trace.arrays, groups={}), history={})
+    monkeypatch.setattr(pictures, "MOST_ROWS", 19)
+    for picture, each, code in (
         (groups_picture, bare, "MG808"),
         (training_picture, bare, "MG809"),
         (groups_picture, trace, "MG806"),
     ):
         with pytest.raises(ModgraphError) as caught:
-            draw(each, ".png")
+            picture(each, ".png")
         assert caught.value.diagnostics[0].code == code
 
 

@@ -16,14 +16,13 @@ from modgraph.cli import main
 from modgraph.data.text_files import king_james
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.evaluation import measure
-from modgraph.trace.maps import maps_of
-from modgraph.trace.of_run import trace_run
+from modgraph.trace.of_run import record, trace_run
 from modgraph.trace.paths import paths_of
-from modgraph.trace.record import record
+from modgraph.trace.places_picture import places_picture
 from modgraph.trace.routes import routes_with_gates
 from modgraph.trace.summary import as_json, as_table
 from modgraph.trace.trace import Trace
-from modgraph.trace.views import EXAMPLES, VIEWS
+from modgraph.trace.views import draw
 from modgraph.trace.words import LEAST, MOST, typical_words
 from modgraph.training import load_run
 from modgraph.training.run import finish, started
@@ -262,7 +261,7 @@ def test_views_are_drawn_the_same_each_time(
     path = tmp_path / f"first.{suffix}"
     assert main(["trace", str(layers), "--view", view, "-o", str(path)]) == 0
     assert path.read_bytes().startswith(HEADS[suffix])
-    assert path.read_bytes() == VIEWS[view].draw(traced_again, path.suffix, EXAMPLES)
+    assert path.read_bytes() == draw(view, traced_again, path.suffix)
 
 
 def test_entropies_over_the_training_are_those_that_were_logged(run: Path, tmp_path: Path) -> None:
@@ -286,4 +285,4 @@ def test_a_run_without_a_record_of_controllers_is_told(
 
 def test_steps_of_a_scan_are_no_places_of_an_image(run: Path) -> None:
     with pytest.raises(ModgraphError, match="no places"):
-        maps_of(traced(run))
+        places_picture(traced(run), ".png")

@@ -1,0 +1,173 @@
+"""A trace as a picture: what became of each place of an image.
+
+Where a router chooses some modules for each token, a map shows which (Li et al., ICLR 2023, figure 3c); the gates of
+others are maps of their own, a row for each module and a column for each round (Hu et al., ICLR 2024, figures 4 and 8).
+
+Axis letters: R rounds, B examples, N senders, M modules, K choices, H and W rows and columns of the grid of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from numpy.typing import NDArray
+
+from modgraph.trace.errors import NotOfAnImage
+from modgraph.trace.places import Places
+from modgraph.trace.routes import RouteTrace
+from modgraph.trace.sheet import CELL, WORDS, Part, Sheet, colours_of, file_of, shortened
+from modgraph.trace.statistics import shown_rounds
+from modgraph.trace.steps import places_of_routes
+from modgraph.trace.trace import Trace
+
+MOST_ROWS = 128
+LEAST_RANGE = 0.1  # of gates on the scale of colours, so that rounding is not painted as a pattern
+LIFT = 0.35  # of black under a map of gates, or else colours would not be those of the scale
+STRENGTH = 0.6  # opacity of a module's colour over the image
+
+# in inches
+STEP = CELL + 0.08
+LEFT, NAMES, RIGHT, TOP, BOTTOM, ROUTE, EXAMPLE_GAP, LINE = 1.8, 0.95, 0.95, 0.1, 0.15, 0.62, 0.22, 0.19
+CHOICES = LEFT + CELL + 0.12  # where maps of choices begin, which have no names beside them
+
+
+def places_picture(trace: Trace, suffix: str) -> bytes:
+    """The content of a `.png`, `.svg` or `.pdf` file. Raises `ModgraphError`."""
+    parts = [_choices(trace, maps) if maps.chosen is not None else _gates(trace, maps) for maps in maps_of(trace)]
+    none = NotOfAnImage(routes=", ".join(route.name for route in trace.routes))
+    return file_of(parts, suffix, none, MOST_ROWS, above=TOP, below=BOTTOM)
+
+
+# ------------------------------------------------------------ maps
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The gates of one route, permuted to how its tokens lie on an image: gates [R, B, H, W, M].
+
+    Where a router chooses some of the modules, `chosen` are their numbers, [B, H, W, K], the largest gate first; −1
+    stands for none.
+    """
+
+    route: RouteTrace
+    image: str
+    gates: NDArray[Any]
+    chosen: NDArray[np.int64] | None
+
+
+def maps_of(trace: Trace) -> list[Maps]:
+    """The routes each of whose senders is a place of an image: there may be others, or one sender that holds all."""
+    routes, places = {route.name: route for route in trace.routes}, places_of_routes(trace)
+    return [
+        Maps(routes[name], each.image, _as_image(routes[name].gates, each), _chosen(routes[name], each))
+        for name, each in places.items()
+        if routes[name].gates.ndim == 4 and routes[name].gates.shape[2] == each.tokens
+    ]
+
+
+def _as_image(record: NDArray[Any], places: Places) -> NDArray[Any]:
+    """A record [R, B, N, M] as [R, B, H, W, M], tokens without a place left out."""
+    grid = (*record.shape[:2], places.rows, places.columns, record.shape[-1])
+    return record[:, :, places.in_front :].reshape(grid)
+
+
+def _chosen(route: RouteTrace, places: Places) -> NDArray[np.int64] | None:
+    """The modules that were chosen after the last round, if the router leaves any out."""
+    selected = _as_image(route.chosen, places)[-1] > 0
+    most = int(selected.sum(-1).max())
+    if not route.selects or most == route.modules:
+        return None
+    ranked = np.where(selected, _as_image(route.gates, places)[-1], -np.inf)
+    order = np.argsort(-ranked, axis=-1, kind="stable")[..., :most]
+    return np.where(np.take_along_axis(selected, order, -1), order, -1)
+
+
+# ------------------------------------------------------------ drawing
+
+
+def _gates(trace: Trace, maps: Maps) -> Part:
+    """Each module's gates over the image, round by round."""
+    route, left = maps.route, LEFT + CELL + NAMES
+    low, high = float(maps.gates.min()), float(maps.gates.max())
+    spare = max(0.0, LEAST_RANGE - (high - low)) / 2
+    scale, rounds = Normalize(low - spare, high + spare), shown_rounds(route.rounds)
+    style: Any = {"cmap": "viridis", "alpha": 0.65, "interpolation": "bilinear", "norm": scale}
+    columns = [f"round {at + 1}" for at in rounds] if len(rounds) > 1 else ["gates"]
+
+    def draw(sheet: Sheet, _: float, top: float) -> None:
+        for example, down, pixels in _draw_images(sheet, trace, maps, top, left, columns, route.modules):
+            for row in range(route.modules):
+                name = f"{shortened(route.short_pool)}.{row}"
+                sheet.write(left - 0.08, down + row * STEP + CELL / 2, name, ha="right", va="center")
+                for column, at in enumerate(rounds):
+                    place = left + column * STEP, down + row * STEP
+                    sheet.image(*place, LIFT + (1 - LIFT) * pixels)
+                    sheet.lay_over(*place, maps.gates[at, example, :, :, row], pixels, **style)
+        bar = sheet.axes(left + len(columns) * STEP + 0.08, top + ROUTE, 0.12, route.modules * STEP - (STEP - CELL))
+        sheet.figure.colorbar(ScalarMappable(scale, style["cmap"]), cax=bar)
+        bar.tick_params(labelsize=8)
+        bar.set_title("gate", **WORDS)
+
+    return _part(trace, draw, left + len(columns) * STEP + RIGHT, route.modules)
+
+
+def _choices(trace: Trace, maps: Maps) -> Part:
+    """The chosen module of every place, a colour for each; of several, that of the largest gate first."""
+    route, chosen = maps.route, maps.chosen
+    assert chosen is not None
+    count, colours = chosen.shape[-1], colours_of(route.modules)
+    columns = [f"choice {at + 1}" for at in range(count)] if count > 1 else ["chosen"]
+    painted = np.where(chosen[..., None] >= 0, colours[chosen], 0) * [1, 1, 1, STRENGTH]
+
+    def draw(sheet: Sheet, _: float, top: float) -> None:
+        for example, down, pixels in _draw_images(sheet, trace, maps, top, CHOICES, columns, 1):
+            for column in range(count):
+                left = CHOICES + column * STEP
+                sheet.image(left, down, pixels)
+                sheet.lay_over(left, down, painted[example, :, :, column], pixels, interpolation="nearest")
+        left, down = CHOICES + count * STEP + 0.1, top + ROUTE
+        for module, colour in enumerate(colours):  # as many as there is room for beside the images
+            if 0.12 + module * LINE <= len(trace) * (CELL + 0.3):
+                sheet.write(left, down + 0.12 + module * LINE, "■", color=colour, va="center")
+                name = f"{shortened(route.short_pool, 8)}.{module}"
+                sheet.write(left + 0.16, down + 0.12 + module * LINE, name, va="center")
+
+    return _part(trace, draw, CHOICES + count * STEP + RIGHT + 0.3, 1)
+
+
+def _part(trace: Trace, draw: Callable[[Sheet, float, float], None], width: float, rows: int) -> Part:
+    """The part of a route that has so many rows for each example."""
+    return Part(width, ROUTE + len(trace) * (rows * STEP + EXAMPLE_GAP), draw, len(trace) * rows)
+
+
+def _draw_images(
+    sheet: Sheet, trace: Trace, maps: Maps, top: float, left: float, columns: Sequence[str], rows: int
+) -> Iterator[tuple[int, float, NDArray[Any]]]:
+    """Draw the titles, then each example with its image; yields its number, its top and the image for maps over it."""
+    route = maps.route
+    sheet.title(top + 0.2, f"{route.name}: {route.pool} by {route.router}, {trace.split}")
+    for place, words in ((LEFT, "image"), *((left + at * STEP, words) for at, words in enumerate(columns))):
+        sheet.write(place + CELL / 2, top + ROUTE - 0.06, words, ha="center")
+    for example in range(len(trace)):
+        down = top + ROUTE + example * (rows * STEP + EXAMPLE_GAP)
+        pixels = pixels_of(trace.arrays.values[maps.image][example])
+        lines = [f"example {example}"]
+        lines += [f"{name} {shortened(words[example])}" for name, words in trace.arrays.groups.items()]
+        if trace.predicted:
+            lines.append(f"true {shortened(next(iter(trace.labels.values()))[example])}")
+            lines.append(f"predicted {shortened(trace.predicted[example])}")
+        sheet.write(LEFT - 0.12, down + CELL / 2, "\n".join(lines), ha="right", va="center", linespacing=1.4)
+        sheet.image(LEFT, down, pixels)
+        yield example, down, pixels
+
+
+def pixels_of(image: NDArray[Any]) -> NDArray[Any]:
+    """An image [C, H, W] from 0 to 1: in colour [H, W, 3] if it has three channels, or else their mean [H, W]."""
+    pixels = image.transpose(1, 2, 0) if len(image) == 3 else image.mean(0)
+    low, high = float(pixels.min()), float(pixels.max())
+    return (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)
