@@ -1,7 +1,7 @@
 """What a declaration is: settings, operands, results and weights, said once, and registries of all."""
 
 from modgraph.declare.along import axis_setting, position_of
-from modgraph.declare.declaration import Declaration, Operand, TorchModule, tokens
+from modgraph.declare.declaration import Declaration, Operand, TorchModule, check_one_kind, own_module, tokens
 from modgraph.declare.record import CHOSEN, DISTRIBUTION, RANKING, ROLES, Record, Role, record_as
 from modgraph.declare.registry import Registered, Registry, load_extensions
 from modgraph.declare.setting import MISSING, Configurable, Setting, setting
@@ -30,9 +30,11 @@ __all__ = [
     "TorchModule",
     "Weight",
     "axis_setting",
+    "check_one_kind",
     "constant",
     "load_extensions",
     "normal",
+    "own_module",
     "position_of",
     "product",
     "record_as",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, dataclass_transform
 
+from modgraph.declare.along import position_of
 from modgraph.declare.registry import Registered
 from modgraph.declare.setting import setting
 from modgraph.declare.signature import Signature
@@ -50,6 +51,15 @@ class TorchModule:
         self.positional = positional
         self.named = named
 
+    def __get__(self, declaration: Declaration | None, kind: type[Declaration]) -> TorchModule:
+        """The module of a declaration: without a path, the one of `modgraph.nn` that has the declaration's name."""
+        return self if self.path else TorchModule(f"modgraph.nn.{kind.__name__}", *self.positional, **self.named)
+
+
+def own_module(*positional: str, **named: str) -> TorchModule:
+    """The module of `modgraph.nn` that is called as the declaration is."""
+    return TorchModule("", *positional, **named)
+
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
 class _Declared(FrozenData):
@@ -66,6 +76,8 @@ class Declaration(_Declared, Registered):
     takes_names: ClassVar[bool] = False  # any name is an argument: the setting `names` has each, and then its value
     results: ClassVar[tuple[str, ...]] = ("...",)
     weights: ClassVar[tuple[Weight, ...]] = ()
+    along: ClassVar[bool] = False  # it works along an axis of its first operand, the setting `axis`: its `position`
+    one_kind: ClassVar[bool] = False  # its operands are all of each example, or all over the batch
     masks: ClassVar[str] = ""  # the axes whose padding it must be told, by pattern; a place is one of the first operand
     module: ClassVar[TorchModule]
 
@@ -106,7 +118,11 @@ class Declaration(_Declared, Registered):
             if type_.classes is not None:
                 axes.bound.setdefault("classes", type_.classes)
         axes.bound["rank"] = len(found[0].shape) if found else 0
+        if self.along:
+            axes.bound["position"] = position_of(vars(self)["axis"], found[0], self.name)
         self.check(axes)
+        if self.one_kind:
+            check_one_kind(found)
         return Signature(self, found, axes, self.infer(axes, found))
 
     def taken(self, found: tuple[TensorType, ...]) -> tuple[Operand, ...]:
@@ -133,6 +149,12 @@ class Declaration(_Declared, Registered):
     def __str__(self) -> str:
         given = [f"{name}={shown_value(value)}" for name, value in self.values().items()]
         return f"{self.name}({', '.join(given)})" if given else self.name
+
+
+def check_one_kind(found: tuple[TensorType, ...]) -> None:
+    """Raises `Misfit` where some values are for each example and others over the batch."""
+    if len({type_.per for type_ in found}) > 1:
+        raise Misfit("it takes values of each example or values over the batch, not both")
 
 
 def _dtype_help(found: TensorType) -> str:

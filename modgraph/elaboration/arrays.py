@@ -16,8 +16,7 @@ from modgraph.elaboration.site import Site
 from modgraph.elaboration.typing import elaborate_type
 from modgraph.ir import InputNode, OpNode, Result
 from modgraph.ir.analysis.learnt import ruled_states
-from modgraph.ops.array import Constant, NextState, State
-from modgraph.ops.parameter import Parameter
+from modgraph.ops.array import Constant, NextState, Parameter, State
 from modgraph.syntax import ast
 
 WHERE_STATES_STAND = "declare it before the scan, and move it after"

@@ -95,4 +95,8 @@ def _of_op(op: type[Op]) -> tuple[int, bool]:
 
 def _stays(op: type[Op]) -> bool:
     """Whether its result has as many axes as its operand, whatever its settings."""
-    return op.infer is Declaration.infer and len(op.results[0].split()) == len(op.operands[0].axes.split())
+    return (
+        op.infer is Declaration.infer
+        and not op.along
+        and len(op.results[0].split()) == len(op.operands[0].axes.split())
+    )

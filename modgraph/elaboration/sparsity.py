@@ -131,7 +131,7 @@ class _Supports:
 
 def _may_be_zero(op: Op) -> bool:
     """Whether the result of an op may be zero because of an operand."""
-    return bool(op.zero_with()) or type(op).propagate_choices is not Op.propagate_choices
+    return bool(op.zero_with()) or op.propagate is not None
 
 
 def _below(bound: Bound, type_: TensorType) -> Bound:

@@ -11,7 +11,6 @@ class ReLU(Op):
     """max(0, x)."""
 
     name = "relu"
-    example = "input x: float[5, 6] y = x -> relu output y"
     module = TorchModule("torch.nn.ReLU")
     keeps_zeros = True
 
@@ -24,7 +23,6 @@ class LeakyReLU(Op):
 
     name = "leaky_relu"
     synonyms = ("lrelu",)
-    example = "input x: float[5, 6] y = x -> leaky_relu output y"
     module = TorchModule("torch.nn.LeakyReLU", "slope")
     keeps_zeros = True
 
@@ -35,7 +33,6 @@ class GELU(Op):
     """x Φ(x), Φ the normal distribution function (exact, not the tanh approximation)."""
 
     name = "gelu"
-    example = "input x: float[5, 6] y = x -> gelu output y"
     module = TorchModule("torch.nn.GELU")
     keeps_zeros = True
 
@@ -45,7 +42,6 @@ class SiLU(Op):
 
     name = "silu"
     synonyms = ("swish",)
-    example = "input x: float[5, 6] y = x -> silu output y"
     module = TorchModule("torch.nn.SiLU")
     keeps_zeros = True
 
@@ -54,7 +50,6 @@ class ELU(Op):
     """x where it is positive, exp(x) − 1 elsewhere."""
 
     name = "elu"
-    example = "input x: float[5, 6] y = x -> elu output y"
     module = TorchModule("torch.nn.ELU")
     keeps_zeros = True
 
@@ -63,7 +58,6 @@ class Softplus(Op):
     """log(1 + exp(x))."""
 
     name = "softplus"
-    example = "input x: float[5, 6] y = x -> softplus output y"
     module = TorchModule("torch.nn.Softplus")
 
 
@@ -71,7 +65,6 @@ class Tanh(Op):
     """Hyperbolic tangent."""
 
     name = "tanh"
-    example = "input x: float[5, 6] y = x -> tanh output y"
     module = TorchModule("torch.nn.Tanh")
     keeps_zeros = True
 
@@ -80,7 +73,6 @@ class Sigmoid(Op):
     """1 / (1 + exp(−x))."""
 
     name = "sigmoid"
-    example = "input x: float[5, 6] y = x -> sigmoid output y"
     module = TorchModule("torch.nn.Sigmoid")
 
 
@@ -89,7 +81,6 @@ class Identity(Op):
 
     name = "identity"
     synonyms = ("noop", "passthrough")
-    example = "input x: float[5, 6] y = x -> identity output y"
     module = TorchModule("torch.nn.Identity")
     keeps_zeros = True
     affine = True

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.declare import Signature, TorchModule, axis_setting, position_of
+from modgraph.declare import Signature, axis_setting, own_module
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, drop_axis, move_bound
-from modgraph.types import Axes, Misfit, TensorType
+from modgraph.ops.zeros import Bound, Bounds, Propagated, drop_axis
+from modgraph.types import Axes, Misfit, TensorType, replaced
 
 
 class AlongAxis(Op):
     """Works along one axis, padding left out."""
 
+    module = own_module("position")
     masks = "position"
+    along = True
 
     axis: int | str = axis_setting(-1)
-
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        position = position_of(self.axis, found[0], self.name)
-        axes.bound["position"] = position
-        return (self.result(found[0], position),)
-
-    def result(self, x: TensorType, position: int) -> TensorType:
-        """The type of the result, by default that of the operand."""
-        return x
 
 
 class Softmax(AlongAxis):
@@ -32,8 +25,6 @@ class Softmax(AlongAxis):
 
     name = "softmax"
     takes_logits = "x"
-    example = "input x: float[5, 6] y = x -> softmax output y"
-    module = TorchModule("modgraph.nn.Softmax", "position")
 
 
 class LogSoftmax(AlongAxis):
@@ -41,8 +32,6 @@ class LogSoftmax(AlongAxis):
 
     name = "log_softmax"
     takes_logits = "x"
-    example = "input x: float[5, 6] y = x -> log_softmax output y"
-    module = TorchModule("modgraph.nn.LogSoftmax", "position")
 
 
 class Unit(AlongAxis):
@@ -50,8 +39,6 @@ class Unit(AlongAxis):
 
     name = "unit"
     synonyms = ("l2_normalize", "unit_norm", "normalize", "normalise")
-    example = "input x: float[5, 6] y = x -> unit output y"
-    module = TorchModule("modgraph.nn.Unit", "position")
     keeps_zeros = True
 
 
@@ -60,25 +47,21 @@ class Reduction(AlongAxis):
 
     axis: int | str = axis_setting(-2)
 
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        (bound,), position = known, signature.axes["position"]
-        return None if bound is None or bound.place == position else (self._any(), self._bound(bound, signature))
+    def propagate(self, signature: Signature, known: Bounds) -> Propagated:
+        """The bound of the places that are not zero somewhere along the reduced axis."""
+        found = drop_axis(self.any_of_choices(), signature, known)
+        if found is None:
+            return None
+        op, bound = found
+        size = signature.operands[0].shape[signature.axes["position"]].size
+        return op, Bound(bound.place, bound.k and size and bound.k * size)
 
-    def _any(self) -> Op:
+    def any_of_choices(self) -> Op:
         """The reduction of ones and zeros that is zero only where all of them are."""
         return self
 
-    def _bound(self, bound: Bound, signature: Signature) -> Bound:
-        """The bound of the places that are not zero somewhere along the reduced axis."""
-        found, reduced = move_bound(bound, drop_axis(signature.axes["position"])), signature.operands[0]
-        size = reduced.shape[signature.axes["position"]].size
-        if found.place is None or found.k is None or size is None:
-            return ANYWHERE if found.place is None else Bound(found.place)
-        return Bound(found.place, found.k * size)
-
-    def result(self, x: TensorType, position: int) -> TensorType:
-        at = len(x.shape) + position
-        return x.with_shape((*x.shape[:at], *x.shape[at + 1 :]))
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return (replaced(found[0], axes["position"]),)
 
 
 class Mean(Reduction):
@@ -86,8 +69,6 @@ class Mean(Reduction):
 
     name = "mean"
     synonyms = ("average", "avg")
-    example = "input x: float[5, 6] y = x -> mean output y"
-    module = TorchModule("modgraph.nn.Mean", "position")
     affine = True
 
 
@@ -96,8 +77,6 @@ class Sum(Reduction):
 
     name = "sum"
     synonyms = ("reduce_sum",)
-    example = "input x: float[5, 6] y = x -> sum output y"
-    module = TorchModule("modgraph.nn.Sum", "position")
     affine = True
 
 
@@ -106,8 +85,6 @@ class Max(Reduction):
 
     name = "max"
     synonyms = ("amax", "reduce_max")
-    example = "input x: float[5, 6] y = x -> max output y"
-    module = TorchModule("modgraph.nn.Max", "position")
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if len(found) == 2:
@@ -121,10 +98,8 @@ class Min(Max):
 
     name = "min"
     synonyms = ("amin", "reduce_min")
-    example = "input x: float[5, 6] y = x -> min output y"
-    module = TorchModule("modgraph.nn.Min", "position")
 
-    def _any(self) -> Op:
+    def any_of_choices(self) -> Op:
         return Max(axis=self.axis)
 
 
@@ -132,9 +107,5 @@ class Last(Reduction):
     """The last value along an axis, padding left out: of a sequence of states, the final one; of nothing, zero."""
 
     name = "last"
-    example = "input x: float[5, 6] y = x -> last output y"
-    module = TorchModule("modgraph.nn.Last", "position")
     affine = True
-
-    def _bound(self, bound: Bound, signature: Signature) -> Bound:
-        return move_bound(bound, drop_axis(signature.axes["position"]))
+    propagate = drop_axis

@@ -1,21 +1,102 @@
-"""Arithmetic between values, and between a value and a constant."""
+"""Arithmetic between values, and between a value and a constant.
+
+Values stand over each other: axes of one name, plain ones from the last; what one lacks is repeated.
+"""
 
 from __future__ import annotations
 
-from modgraph.declare import Signature, TorchModule, setting
-from modgraph.ops.alignment import Pairwise
-from modgraph.ops.op import Op
-from modgraph.ops.zeros import Bound, Bounds
+from typing import Any, ClassVar
 
-ARITHMETIC_MODULE = TorchModule(
-    "modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", left="left", right="right"
-)
+from modgraph.declare import Signature, TorchModule, setting
+from modgraph.declare.words import shown_count
+from modgraph.ops.op import Op
+from modgraph.ops.zeros import ANYWHERE, Bounds, Propagated, either_bound
+from modgraph.types import Axes, Misfit, Shape, TensorType, broadcast, laid, once_each, shown
+
+
+def aligned(found: tuple[TensorType, ...], sign: str) -> tuple[TensorType, list[tuple[int, ...]]]:
+    """The type of what values give together, and for each the axes it lacks, counted from the last of the result's.
+
+    Raises `Misfit` where they do not fit under an operator or op of this name.
+    """
+    for at, type_ in enumerate(found):
+        if type_.dtype != "float":
+            raise Misfit(f"arithmetic is for float values, not {type_}", "", at)
+    shapes = [type_.shape for type_ in found]
+    whole = shapes[0]
+    for each in shapes[1:]:
+        whole = _together(whole, each, sign)
+    whole, lacks = once_each(whole), []
+    for each in shapes:
+        positions = laid(each, whole)
+        if positions is None:
+            raise Misfit(f"{shown(each)} stands nowhere in {shown(whole)}", "")
+        lacks.append(tuple(at - len(whole) for at in range(len(whole)) if at not in positions))
+    over_batch = all(type_.per == "batch" for type_ in found)
+    return TensorType("float", whole, per="batch" if over_batch else "example"), lacks
+
+
+def _together(left: Shape, right: Shape, sign: str) -> Shape:
+    """The shape that two give."""
+    inner, outer = sorted((left, right), key=len)
+    positions = laid(inner, outer)
+    if positions is None:
+        reason = f'the shapes {shown(left)} and {shown(right)} do not fit together under "{sign}"'
+        raise Misfit(reason, _way_out(left, right))
+    result = list(outer)
+    for axis, at in zip(inner, positions, strict=True):
+        result[at] = broadcast(result[at], axis)
+    return tuple(result)
+
+
+def _way_out(left: Shape, right: Shape) -> str:
+    """What to do where two values fit but for the names of their axes."""
+    for one, other in zip(reversed(left), reversed(right), strict=False):
+        if one.size == other.size and one.name != other.name and one.name and other.name:
+            meant = f'-> rename({other.name}="{one.name}")' if "." not in one.name + other.name else "rename one"
+            meant = "give them one name where they are declared" if one.is_padded else meant
+            return f'"{one.name}" and "{other.name}" are axes of unlike things; if the same is meant: {meant}'
+    return ""
+
+
+class Pairwise(Op):
+    """Base of what is computed of two values, or of a value and a constant, element by element."""
+
+    symbol: ClassVar[str]
+    broadcasts = True
+
+    @property
+    def constants(self) -> tuple[float | None, float | None]:
+        """What stands for the left and for the right value, where it is a constant."""
+        return None, None
+
+    def slots_of(self, count: int) -> tuple[str, ...]:
+        return ("left", "right") if count == 2 else super().slots_of(count)
+
+    def bind(self, *found: TensorType, **known: Any) -> Signature:
+        values = self.constants.count(None)
+        if values == 0:
+            raise Misfit("with two constants it takes no value", "leave one of left and right out")
+        if len(found) != values:
+            raise Misfit(f"it takes {shown_count(values, 'operand')} here, not {len(found)}")
+        axes = Axes(self)
+        type_, lacks = aligned(found, self.symbol)
+        axes.bound["left_lacks"], axes.bound["right_lacks"] = lacks[0], lacks[-1]
+        return Signature(self, found, axes, (type_,))
+
+    def propagate_all(self, op: Op, signature: Signature, known: Bounds) -> Propagated:
+        """Another op and its bound for two choices, for a result that is zero where both values are."""
+        if len(known) < 2 or not all(known):
+            return None
+        shape = signature.results[0].shape
+        of_one_shape = all(type_.shape == shape for type_ in signature.operands)
+        return op, either_bound(known, sum) if of_one_shape else ANYWHERE
 
 
 class Arithmetic(Pairwise):
     """Base of + − × ÷ and power: two values, or a value and a constant."""
 
-    broadcasts = True
+    module = TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", left="left", right="right")
 
     left: float | None = setting(None, doc="a constant instead of the left operand")
     right: float | None = setting(None, doc="a constant instead of the right operand")
@@ -25,36 +106,32 @@ class Arithmetic(Pairwise):
         return self.left, self.right
 
 
-class Add(Arithmetic):
+class _Additive(Arithmetic):
+    """Zero where both values are."""
+
+    def zero_with(self) -> tuple[int, ...]:
+        return (0,) if 0 in self.constants else ()
+
+    def propagate(self, signature: Signature, known: Bounds) -> Propagated:
+        return self.propagate_all(Add(left=None, right=None), signature, known)
+
+
+class Add(_Additive):
     """Sum of two values."""
 
     name, symbol = "add", "+"
     synonyms = ("plus",)
     example = "input x: float[5, 6] y = x + x output y"
-    module = ARITHMETIC_MODULE
     unchanged_by_zero = ("left", "right")
 
-    def zero_with(self) -> tuple[int, ...]:
-        return (0,) if 0 in self.constants else ()
 
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return self.propagate_all(Add(left=None, right=None), signature, known)
-
-
-class Subtract(Arithmetic):
+class Subtract(_Additive):
     """Difference of two values."""
 
     name, symbol = "subtract", "-"
     synonyms = ("sub", "minus")
     example = "input x: float[5, 6] y = x - 1 output y"
-    module = ARITHMETIC_MODULE
     unchanged_by_zero = ("right",)
-
-    def zero_with(self) -> tuple[int, ...]:
-        return (0,) if 0 in self.constants else ()
-
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return self.propagate_all(Add(left=None, right=None), signature, known)
 
 
 class Multiply(Arithmetic):
@@ -63,7 +140,6 @@ class Multiply(Arithmetic):
     name, symbol = "multiply", "*"
     synonyms = ("mul", "times")
     example = "input x: float[5, 6] y = 2 * x output y"
-    module = ARITHMETIC_MODULE
 
     def zero_with(self) -> tuple[int, ...]:
         return (0, 1)
@@ -75,7 +151,6 @@ class Divide(Arithmetic):
     name, symbol = "divide", "/"
     synonyms = ("div", "quotient")
     example = "input x: float[5] y = 1 / x output y"
-    module = ARITHMETIC_MODULE
 
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if self.left is None else ()
@@ -87,7 +162,6 @@ class Power(Arithmetic):
     name, symbol = "power", "**"
     synonyms = ("pow",)
     example = "input x: float[5, 6] y = x ** 2 output y"
-    module = ARITHMETIC_MODULE
 
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if self.right is not None and self.right > 0 else ()

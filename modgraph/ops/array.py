@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
-from modgraph.declare import Operand, Signature, TorchModule, Weight, setting
+from modgraph.declare import Operand, Signature, Weight, normal, own_module, setting
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, once_each
-
-SIZES = "the lengths of its axes"
-NAMES = 'what they are called, "" a plain one'
 
 
 class Array(Op):
     """An array along axes of its own, whose operand only tells how many examples there are, and in which precision."""
 
     operands = (Operand("like", "..."),)
+    per: ClassVar[Literal["example", "batch"]] = "example"
 
-    sizes: tuple[int, ...] = setting((), min=1, doc=SIZES)
-    names: tuple[str, ...] = setting((), axis=True, doc=NAMES)
+    sizes: tuple[int, ...] = setting((), min=1, doc="the lengths of its axes")
+    names: tuple[str, ...] = setting((), axis=True, doc='what they are called, "" a plain one')
 
     def shape(self) -> Shape:
         """The axes. Raises `Misfit`."""
@@ -37,11 +35,7 @@ class Array(Op):
         axes = Axes(self)
         axes.lead = self.shape()
         axes.bound["rank"] = len(found[0].shape)
-        return Signature(self, found, axes, (self.result(axes.lead),))
-
-    def result(self, shape: Shape) -> TensorType:
-        """The type of the array."""
-        return TensorType("float", shape)
+        return Signature(self, found, axes, (TensorType("float", axes.lead, per=self.per),))
 
     def with_extent(self, axis: str, size: int | None) -> Self:
         """The same with another length of an axis of a name."""
@@ -60,7 +54,7 @@ class Constant(Array):
     name = "constant"
     synonyms = ("literal", "tensor", "array", "full")
     example = "input x: float[5, 3] constant c: float[3] = [1, 0.5, 2] y = x * c output y"
-    module = TorchModule("modgraph.nn.Constant", "rank", "sizes", "numbers")
+    module = own_module("rank", "sizes", "numbers")
     is_array = True
 
     numbers: tuple[float, ...] = setting((0.0,), doc="its numbers, the last axis innermost; or one for all places")
@@ -70,6 +64,20 @@ class Constant(Array):
             reason = f"it has {len(self.numbers)} numbers for {prod(self.sizes)} places"
             raise Misfit(reason, "give a number for each place, or one for all")
         return super().bind(*found, **known)
+
+
+class Parameter(Array):
+    """A learned array, the same for every example: what `weight w: float[4, 8] = normal(0.02)` declares.
+
+    Its operand only tells how many examples there are. The weight has the declaration's own name.
+    """
+
+    name = "parameter"
+    synonyms = ("variable", "learned", "learned_queries", "latents")
+    example = "input x: float[5, 6] weight w: float[6] = normal(1.0) y = x * w output y"
+    weights = (Weight("", "...", normal(0.02)),)
+    module = own_module("rank", "sizes")
+    is_array = True
 
 
 class State(Array):
@@ -83,10 +91,8 @@ class State(Array):
     synonyms = ("buffer", "running", "ema", "moving_average")
     example = "input x: float[5, 6] state s: float[6] = zeros y = x + s output y"
     weights = (Weight("value", "...", buffer=True),)
-    module = TorchModule("modgraph.nn.State", "sizes")
-
-    def result(self, shape: Shape) -> TensorType:
-        return TensorType("float", shape, per="batch")
+    module = own_module("sizes")
+    per = "batch"
 
 
 class NextState(Op):
@@ -100,7 +106,6 @@ class NextState(Op):
     example = """input x: float[5, 6] state s: float[6] = zeros next s = 0.9 * s + 0.1 * (x -> batch_mean(-2))
       y = x + s output y"""
     operands = (Operand("state", "..."), Operand("value", "..."))
-    module = TorchModule("modgraph.nn.NextState")
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
         if len(found) == 2 and found[1].per != "batch":

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Weight, normal, setting, tokens, uniform
+from modgraph.declare import ONES, ZEROS, Operand, Weight, normal, own_module, setting, tokens, uniform
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, TensorType, derived
 
 MEMORY_HELP = "what tokens attend to has the axes number, width; their outer axes are those of the tokens"
+KV_HEADS = "heads of keys and values, which divide the heads; queries, keys and values have a map each then"
+RELATIVE = "buckets of relative positions, often 32; none if not given"
+NAMED = ("kv_heads", "bias", "out_bias", "causal", "rotary", "relative", "qk_norm")
 MASK_HELP = "a mask has the axes of the tokens and of those that they attend to, [N, M], or the latter alone, [M]"
 
 
@@ -48,14 +51,7 @@ class Attention(Op):
         Weight("out.weight", "D joined", uniform("joined")),
         Weight("out.bias", "D", ZEROS, when="out_bias"),
     )
-    module = TorchModule(
-        "modgraph.nn.Attention",
-        "D",
-        "heads",
-        "E",
-        "head",
-        **{name: name for name in ("kv_heads", "bias", "out_bias", "causal", "rotary", "relative", "qk_norm")},
-    )
+    module = own_module("D", "heads", "E", "head", **{name: name for name in NAMED})
     masks = "N M"
     masks_each = True
 
@@ -63,16 +59,10 @@ class Attention(Op):
     bias: bool = setting(True, doc="biases in the maps to queries, keys and values")
     causal: bool = setting(False, doc="no token sees a later one")
     out_bias: bool = setting(True, doc="a bias in the map from the heads' results")
-    kv_heads: int | None = setting(
-        None,
-        min=1,
-        doc="heads of keys and values, which divide the heads; queries, keys and values have a map each then",
-    )
+    kv_heads: int | None = setting(None, min=1, doc=KV_HEADS)
     head_width: int | None = setting(None, min=1, doc="numbers of a head; width / heads if not given")
     rotary: float | None = setting(None, min=1, doc="base of rotary positions, often 10000; none if not given")
-    relative: int | None = setting(
-        None, min=4, max=128, doc="buckets of relative positions, often 32; none if not given"
-    )
+    relative: int | None = setting(None, min=4, max=128, doc=RELATIVE)
     qk_norm: bool = setting(False, doc="rms_norm of each head's queries and keys")
 
     @property
@@ -110,9 +100,8 @@ class Attention(Op):
             raise Misfit(f"{self.heads} heads do not divide a width of {axes['D']}", "choose heads that do")
         if self.fused and memory_width != width:
             reason = f"one map for queries, keys and values takes one width, not {width} and {memory_width}"
-            raise Misfit(
-                reason, f"give keys and values maps of their own: attention({self.heads}, kv_heads={self.heads})"
-            )
+            advice = f"give keys and values maps of their own: attention({self.heads}, kv_heads={self.heads})"
+            raise Misfit(reason, advice)
         if self.heads % (self.kv_heads or 1):
             raise Misfit(f"{self.kv_heads} heads of keys do not divide {self.heads} heads", "choose kv_heads that do")
         if self.rotary is not None and head % 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import Operand, TorchModule, position_of, setting
+from modgraph.declare import Operand, own_module, position_of, setting
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit, TensorType
 
@@ -15,8 +15,8 @@ AXES = "axes that are gone over too, by name or counted from the last; by defaul
 class _OverBatch(Op):
     """Goes over all examples of a batch, and along axes that are named."""
 
+    module = own_module("positions")
     masks = "..."
-
     over_batch = True
 
     axes: tuple[str | int, ...] | None = setting(None, max=-1, axis=True, doc=AXES)
@@ -50,7 +50,6 @@ class BatchMean(_OverBatch):
     name = "batch_mean"
     synonyms = ("mean_over_batch", "batch_average", "expectation")
     example = "input x: float[5, 6] y = x -> batch_mean loss mean(y ** 2, axis=-1) output x"
-    module = TorchModule("modgraph.nn.BatchMean", "positions")
 
 
 class BatchVariance(_OverBatch):
@@ -59,7 +58,6 @@ class BatchVariance(_OverBatch):
     name = "batch_variance"
     synonyms = ("variance_over_batch", "batch_var")
     example = "input x: float[5, 6] y = x -> batch_variance(-2) loss mean(y, axis=-1) output x"
-    module = TorchModule("modgraph.nn.BatchVariance", "positions")
 
 
 class KeepRecent(Op):
@@ -76,7 +74,6 @@ class KeepRecent(Op):
     example = """input x: float[6] state recent: float[6, 4] = zeros next recent = (recent, x) -> keep_recent
       y = x + (recent -> mean(axis=-1)) output y"""
     operands = (Operand("record", "... L", help="its last axis says how many values it keeps"), Operand("x", "..."))
-    module = TorchModule("modgraph.nn.KeepRecent")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         record, x = found

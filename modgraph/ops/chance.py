@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, axis_setting, position_of, setting
+from modgraph.declare import Operand, Signature, axis_setting, check_one_kind, own_module, position_of, setting
 from modgraph.ops.choice import TopK
-from modgraph.ops.op import Op, check_one_kind
+from modgraph.ops.op import Op
 from modgraph.ops.zeros import Bound
 from modgraph.types import Axes, Axis, Misfit, TensorType, shapes_meet, shown
 
@@ -26,7 +26,7 @@ class NormalNoise(Op):
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x + (x -> normal_noise(0.1)) output y"
     operands = (Operand("x", "..."), Operand("deviation", "..."))
-    module = TorchModule("modgraph.nn.NormalNoise", "deviation")
+    module = own_module("deviation")
     constant_for = ("", "deviation")
     zero_outside_training = True
 
@@ -63,7 +63,6 @@ class GumbelNoise(Op):
     name = "gumbel_noise"
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x + (x -> gumbel_noise) output y"
-    module = TorchModule("modgraph.nn.GumbelNoise")
     zero_outside_training = True
 
     def without_chance(self) -> Op:
@@ -84,7 +83,7 @@ class Draw(Op):
     takes_logits = "x"
     example = "input x: float[5, 6] y = x -> log_softmax -> draw output y"
     operands = (Operand("x", "..."), Operand("told", "..."))
-    module = TorchModule("modgraph.nn.Draw", "position")
+    module = own_module("position")
     masks_each = True
     draws = True
 

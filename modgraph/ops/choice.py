@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, Signature, TorchModule, axis_setting, position_of, setting
+from modgraph.declare import Operand, Signature, TorchModule, axis_setting, own_module, setting
 from modgraph.ops.along_axis import AlongAxis
-from modgraph.ops.axes import axis_called
-from modgraph.ops.op import Op, check_one_kind
+from modgraph.ops.op import Op
+from modgraph.ops.shape import axis_called
 from modgraph.ops.zeros import Bound
-from modgraph.types import Axes, Misfit, TensorType, once_each
+from modgraph.types import Axes, Misfit, TensorType, replaced
 
 
 class TopK(Op):
@@ -22,17 +22,15 @@ class TopK(Op):
     example = "input x: float[5, 6] y = x -> top_k(2) output y"
     module = TorchModule("modgraph.nn.TopKMask", "position", "k")
     masks = "position"
+    along = True
 
     k: int = setting(1, min=1, doc="how many are chosen")
     axis: int | str = axis_setting(-1)
 
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        position = position_of(self.axis, found[0], self.name)
-        axis = found[0].shape[position]
+    def check(self, axes: Axes) -> None:
+        axis = (axes.lead or ())[axes["position"]]
         if not axis.name and axis.size is not None and self.k > axis.size:
             raise Misfit(f"it chooses k={self.k} of {axis}", f"lower k to {axis} or less")
-        axes.bound["position"] = position
-        return (found[0],)
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], self.k)
@@ -47,12 +45,6 @@ class MaskedSoftmax(AlongAxis):
     takes_logits = "x"
     example = "input x: float[5, 6] y = (x, x -> top_k(2)) -> masked_softmax output y"
     operands = (Operand("x", "..."), Operand("choice", "..."))
-    module = TorchModule("modgraph.nn.MaskedSoftmax", "position")
-
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        (x,) = super().infer(axes, found)
-        of_each = next((type_ for type_ in found if type_.per == "example"), x)
-        return (of_each.with_shape(axes.lead or ()),)
 
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
@@ -72,7 +64,9 @@ class WithinCapacity(Op):
     nondifferentiable = ("scores", "choice")
     example = "input x: float[5, 6] y = (x -> softmax, x -> top_k) -> within_capacity(1.25) output y"
     operands = (Operand("scores", "..."), Operand("choice", "..."))
-    module = TorchModule("modgraph.nn.WithinCapacity", "position", "share", "k", "priority")
+    module = own_module("position", "share", "k", "priority")
+    along = True
+    one_kind = True
     masks = "..."
     masks_each = True
     over_batch = True
@@ -84,14 +78,11 @@ class WithinCapacity(Op):
     priority: str = setting("score", choices=("score", "first_choice"), doc="who is served until there is no room left")
     axis: int | str = axis_setting(-1)
 
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_one_kind(found)
-        axes.bound["position"] = position = position_of(self.axis, found[0], self.name)
-        modules = (axes.lead or ())[position]
+    def check(self, axes: Axes) -> None:
+        modules = (axes.lead or ())[axes["position"]]
         if modules.is_padded:
             reason = f'examples differ in their length along "{modules}", so it is no axis of modules'
             raise Misfit(reason, "name the axis of modules: within_capacity(share, axis=…)", 0)
-        return (found[1].with_shape(axes.lead or ()),)
 
     def zero_with(self) -> tuple[int, ...]:
         return (1,)
@@ -106,15 +97,12 @@ class Above(Op):
     name = "above"
     synonyms = ("threshold", "larger_than", "heaviside", "step")
     example = "input x: float[5, 6] y = x -> above(0.5) output y"
-    module = TorchModule("modgraph.nn.Above", "threshold")
+    module = own_module("threshold")
+    along = True
     masks = "..."
 
     threshold: float = setting(0.0, doc="what is not chosen any more")
     axis: int | str = axis_setting(-1)
-
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        axes.bound["position"] = position_of(self.axis, found[0], self.name)
-        return (found[0],)
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"])
@@ -130,7 +118,7 @@ class FirstPlaces(Op):
     synonyms = ("first_k",)
     example = 'input x: float[5, 6] y = x -> first_places(2, axis="slot") output y'
     operands = (Operand("x", "... M"),)
-    module = TorchModule("modgraph.nn.FirstPlaces", "slots")
+    module = own_module("slots")
 
     slots: int = setting(min=1, doc="how many slots there are")
     axis: str = setting("", axis=True, doc="what their axis is called")
@@ -139,8 +127,7 @@ class FirstPlaces(Op):
         places = axes.fixed("M")
         if self.slots > places:
             raise Misfit(f"there are {places} places for slots={self.slots}", "lower slots, or raise the pool's size")
-        slots = axis_called(self.slots, self.axis)
-        return (found[0].with_shape(once_each((*(axes.lead or ()), slots, axes["M"]))),)
+        return (replaced(found[0], -1, [axis_called(self.slots, self.axis)], 0),)
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(-1, 1)
@@ -157,19 +144,16 @@ class Dispatch(Op):
     name = "dispatch"
     synonyms = ("compact", "dispatch_mask")
     example = 'input x: float[5] y = x -> top_k(2) -> dispatch(2, into="slot") output y'
-    module = TorchModule("modgraph.nn.Dispatch", "position", "slots")
+    module = own_module("position", "slots")
     masks = "position"
+    along = True
 
     slots: int = setting(min=1, doc="how many slots there are")
     axis: int | str = axis_setting(-1)
     into: str = setting("", axis=True, doc="what the axis of slots is called")
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        position = position_of(self.axis, found[0], self.name)
-        shape = list(found[0].shape)
-        shape.insert(len(shape) + position, axis_called(self.slots, self.into))
-        axes.bound["position"] = position
-        return (found[0].with_shape(once_each(tuple(shape))),)
+        return (replaced(found[0], axes["position"], [axis_called(self.slots, self.into)], 0),)
 
     def chosen(self, signature: Signature) -> Bound:
         return Bound(signature.axes["position"], 1)
@@ -187,13 +171,9 @@ class StraightThrough(Op):
     nondifferentiable = ("hard",)
     example = "input x: float[5, 6] y = (x -> softmax, x -> top_k) -> straight_through output y"
     operands = (Operand("soft", "..."), Operand("hard", "..."))
-    module = TorchModule("modgraph.nn.StraightThrough")
     outside_training = "hard"
     narrows = "hard"
-
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_one_kind(found)
-        return (found[0].with_shape(axes.lead or ()),)
+    one_kind = True
 
     def zero_with(self) -> tuple[int, ...]:
         return (1,)

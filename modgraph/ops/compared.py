@@ -6,19 +6,20 @@ import operator
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from modgraph.declare import Operand, Signature, TorchModule, setting
+from modgraph.declare import Operand, Signature, TorchModule, own_module, setting
 from modgraph.declare.words import shown_count
-from modgraph.ops.alignment import Pairwise, aligned
+from modgraph.ops.arithmetic import Pairwise, aligned
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChosenRanks
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, ChosenRanks, Propagated
 from modgraph.types import Axes, Misfit, TensorType
 
 MOST_RANKS = 2**12  # that are counted one by one
-COMPARED_MODULE = TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", right="right")
 
 
 class _Compared(Pairwise):
     """Base of what compares two values, or a value and a constant."""
+
+    module = TorchModule("modgraph.nn.Arithmetic", "symbol", "left_lacks", "right_lacks", right="right")
 
     right: float | None = setting(None, doc="a constant instead of the second operand")
 
@@ -33,7 +34,6 @@ class Minimum(_Compared):
     name = symbol = "minimum"
     constant_for = ("right", "right")
     example = "input x: float[5, 6] y = (x, x ** 2) -> minimum output y"
-    module = COMPARED_MODULE
 
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if self.right is not None and self.right >= 0 else ()
@@ -41,7 +41,7 @@ class Minimum(_Compared):
     def zero_where(self) -> tuple[int, Op] | None:
         return (0, Greater(right=0.0)) if self.right == 0 else None
 
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         return self.propagate_all(Maximum(right=None), signature, known)
 
 
@@ -50,7 +50,6 @@ class Maximum(Minimum):
 
     name = symbol = "maximum"
     example = "input x: float[5, 6] y = x -> maximum(0.5) output y"
-    module = COMPARED_MODULE
 
     def zero_with(self) -> tuple[int, ...]:
         return (0,) if self.right is not None and self.right <= 0 else ()
@@ -82,61 +81,49 @@ class Comparison(_Compared):
 class Less(Comparison):
     """One where the first value is less than the second, zero elsewhere, without gradient."""
 
-    name, symbol = "less", "<"
-    holds = operator.lt
+    name, symbol, holds = "less", "<", operator.lt
     synonyms = ("lt", "less_than")
     example = "input x: float[5, 6] y = x < 0.5 output y"
-    module = COMPARED_MODULE
 
 
 class LessEqual(Comparison):
     """One where the first value is at most the second, zero elsewhere, without gradient."""
 
-    name, symbol = "less_equal", "<="
-    holds = operator.le
+    name, symbol, holds = "less_equal", "<=", operator.le
     synonyms = ("le", "at_most")
     example = "input x: float[5, 6] y = x <= 0 output y"
-    module = COMPARED_MODULE
 
 
 class Greater(Comparison):
     """One where the first value is more than the second, zero elsewhere, without gradient."""
 
-    name, symbol = "greater", ">"
-    holds = operator.gt
+    name, symbol, holds = "greater", ">", operator.gt
     synonyms = ("gt", "greater_than")
     example = "input x: float[5, 6] y = x > x ** 2 output y"
-    module = COMPARED_MODULE
 
 
 class GreaterEqual(Comparison):
     """One where the first value is at least the second, zero elsewhere, without gradient."""
 
-    name, symbol = "greater_equal", ">="
-    holds = operator.ge
+    name, symbol, holds = "greater_equal", ">=", operator.ge
     synonyms = ("ge", "at_least")
     example = "input x: float[5, 6] y = x >= 0 output y"
-    module = COMPARED_MODULE
 
 
 class Equal(Comparison):
     """One where two values are equal, zero elsewhere, without gradient."""
 
-    name, symbol = "equal", "=="
-    holds = operator.eq
+    name, symbol, holds = "equal", "==", operator.eq
     synonyms = ("eq", "equals")
     example = "input x: float[5, 6] y = (x -> relu) == 0 output y"
-    module = COMPARED_MODULE
 
 
 class NotEqual(Comparison):
     """One where two values differ, zero where they are equal, without gradient."""
 
-    name, symbol = "not_equal", "!="
-    holds = operator.ne
+    name, symbol, holds = "not_equal", "!=", operator.ne
     synonyms = ("ne", "differs")
     example = "input x: float[5, 6] y = (x -> relu) != x output y"
-    module = COMPARED_MODULE
 
 
 COMPARISONS: dict[str, type[Comparison]] = {
@@ -156,7 +143,7 @@ class Where(Op):
     nondifferentiable = ("condition",)
     example = "input x: float[5, 6] y = (x > 0, x, x ** 2) -> where output y"
     operands = (Operand("condition", "..."), Operand("chosen", "..."), Operand("other", "..."))
-    module = TorchModule("modgraph.nn.Where", "lacks", chosen="then", otherwise="otherwise")
+    module = own_module("lacks", chosen="then", otherwise="otherwise")
     constant_for = ("", "then", "otherwise")
     broadcasts = True
     taken_as_is = (0,)
@@ -188,5 +175,5 @@ class Where(Op):
             return 0, Equal(right=0.0)
         return (0, NotEqual(right=0.0)) if self.then == 0 else None
 
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         return (self, ANYWHERE) if len(known) == 3 and any(known[1:]) else None

@@ -6,9 +6,9 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
-from modgraph.declare import Operand, Signature, TorchModule, axis_setting, position_of, sizes
+from modgraph.declare import Operand, Signature, axis_setting, own_module, position_of, sizes
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated
 from modgraph.types import Axes, Misfit, TensorType, may_meet, met, once_each
 
 
@@ -22,7 +22,7 @@ class Contract(Op):
     synonyms = ("inner",)
     example = "input q: float[5, 6] input k: float[7, 6] y = (q, k) -> contract output y"
     operands = (Operand("left", "..."), Operand("right", "..."))
-    module = TorchModule("modgraph.nn.Contract", "equation")
+    module = own_module("equation")
     masks = "over"
     masks_each = True
     broadcasts = True
@@ -63,7 +63,7 @@ class Contract(Op):
         result = TensorType("float", once_each(axes.bound["kept"]), per="batch" if over_batch else "example")
         return Signature(self, found, axes, (result,))
 
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         terms, result = signature.axes["equation"].replace("...", "").split("->")
         (over,) = {*terms} - {*result, ","}
         bounds = [
@@ -71,7 +71,7 @@ class Contract(Op):
             for term, bound in zip(terms.split(","), known, strict=True)
             if bound is not None and bound.place is not None
         ]
-        if not any(known) or any(letter == over for letter, _ in bounds):
+        if any(letter == over for letter, _ in bounds):
             return None
         letter, k = bounds[0] if bounds else ("", None)
         size = signature.axes["over"].size

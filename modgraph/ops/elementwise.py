@@ -2,87 +2,77 @@
 
 from __future__ import annotations
 
-from modgraph.declare import TorchModule, setting
+from modgraph.declare import TorchModule, own_module, setting
 from modgraph.ops.compared import Greater, Less
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Misfit
 
-FUNCTION = TorchModule("modgraph.nn.Elementwise", "name")
+
+class Function(Op):
+    """Base of those that torch has as functions of the same name."""
+
+    module = TorchModule("modgraph.nn.Elementwise", "name")
 
 
-class Exp(Op):
+class Exp(Function):
     """e to the power of x."""
 
     name = "exp"
     synonyms = ("exponential",)
-    example = "input x: float[5, 6] y = x -> exp output y"
-    module = FUNCTION
 
 
-class Log(Op):
+class Log(Function):
     """The natural logarithm; where nothing depends on it, no gradient flows, even at zero."""
 
     name = "log"
     synonyms = ("logarithm",)
     example = "input x: float[5, 6] y = x ** 2 + 0.1 -> log output y"
-    module = FUNCTION
 
 
-class Sqrt(Op):
+class Sqrt(Function):
     """The square root; where nothing depends on it, no gradient flows, even at zero."""
 
     name = "sqrt"
     synonyms = ("square_root",)
     example = "input x: float[5, 6] y = x ** 2 + 0.1 -> sqrt output y"
-    module = FUNCTION
     keeps_zeros = True
 
 
-class Sin(Op):
+class Sin(Function):
     """The sine of x, in radians."""
 
     name = "sin"
     synonyms = ("sine",)
-    example = "input x: float[5, 6] y = x -> sin output y"
-    module = FUNCTION
     keeps_zeros = True
 
 
-class Cos(Op):
+class Cos(Function):
     """The cosine of x, in radians."""
 
     name = "cos"
-    example = "input x: float[5, 6] y = x -> cos output y"
-    module = FUNCTION
 
 
-class Abs(Op):
+class Abs(Function):
     """x where it is positive, −x elsewhere."""
 
     name = "abs"
     synonyms = ("absolute", "fabs")
-    example = "input x: float[5, 6] y = x -> abs output y"
-    module = FUNCTION
     keeps_zeros = True
 
 
-class Sign(Op):
+class Sign(Function):
     """−1, 0 or 1, without gradient."""
 
     name = "sign"
     synonyms = ("sgn",)
     nondifferentiable = ("x",)
-    example = "input x: float[5, 6] y = x -> sign output y"
-    module = FUNCTION
     keeps_zeros = True
 
 
-class Erf(Op):
+class Erf(Function):
     """The error function: 2/√π times the integral of exp(−t²) from 0 to x."""
 
     name = "erf"
-    example = "input x: float[5, 6] y = x -> erf output y"
-    module = FUNCTION
     keeps_zeros = True
 
 
@@ -92,7 +82,7 @@ class Clamp(Op):
     name = "clamp"
     synonyms = ("clip", "clip_by_value")
     example = "input x: float[5, 6] y = x -> clamp(min=-0.5, max=1) output y"
-    module = TorchModule("modgraph.nn.Clamp", "min", "max")
+    module = own_module("min", "max")
 
     min: float | None = setting(None, doc="the least value")
     max: float | None = setting(None, doc="the largest value")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, Signature, TorchModule, Weight, setting, uniform
+from modgraph.declare import Operand, TorchModule, Weight, own_module, setting, uniform
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds
+from modgraph.ops.zeros import lose_bound
 from modgraph.types import Axes, Misfit, derived
 
 IMAGE = (Operand("x", "... C H W", help="an image has the axes channels, height, width"),)
+SAME = 'zeros around the image; "same": so many that it keeps its size, an odd one right and below'
 
 
 def extent(length: int, kernel: int, stride: int, padding: int, what: str) -> int:
     """How many places a window of `kernel` takes along an axis."""
     padded = length + 2 * padding
     if kernel > padded:
-        raise Misfit(
-            f"a window of {kernel} is larger than the image's {what} of {padded}",
-            "lower kernel, or raise padding",
-        )
+        reason = f"a window of {kernel} is larger than the image's {what} of {padded}"
+        raise Misfit(reason, "lower kernel, or raise padding")
     return (padded - kernel) // stride + 1
 
 
@@ -40,12 +39,7 @@ class Conv(Op):
     width: int = setting(min=1, doc="number of filters")
     kernel: int = setting(3, min=1, doc="side of the window")
     stride: int = setting(1, min=1, doc="step of the window")
-    padding: int | str = setting(
-        0,
-        min=0,
-        choices=("same",),
-        doc='zeros around the image; "same": so many that it keeps its size, an odd one right and below',
-    )
+    padding: int | str = setting(0, min=0, choices=("same",), doc=SAME)
     groups: int = setting(1, min=1, doc="groups of channels that do not mix")
     bias: bool = setting(True, doc="add a learned number per filter")
 
@@ -66,10 +60,8 @@ class Conv(Op):
             raise Misfit('padding="same" goes with a step of 1', "give its number of zeros, or leave stride out")
         channels = axes.fixed("C")
         if channels % self.groups or self.width % self.groups:
-            raise Misfit(
-                f"{self.groups} groups divide neither {channels} channels and {self.width} filters evenly",
-                "choose groups that divide both",
-            )
+            reason = f"{self.groups} groups divide neither {channels} channels and {self.width} filters evenly"
+            raise Misfit(reason, "choose groups that divide both")
 
     def macs(self, C_group: int, H_out: int, W_out: int) -> int:
         return self.width * C_group * self.kernel**2 * H_out * W_out
@@ -80,12 +72,10 @@ class _Window(Op):
 
     operands = IMAGE
     results = ("... C H_out W_out",)
+    propagate = lose_bound
 
     kernel: int = setting(2, min=1, doc="side of the window")
     stride: int | None = setting(None, min=1, doc="step of the window; its side if not given")
-
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return None if known[0] is None else (self, ANYWHERE)
 
     @derived
     def step(self) -> int:
@@ -126,11 +116,8 @@ class Tokens(Op):
     example = "input x: float[4, 8, 6] y = x -> tokens output y"
     operands = IMAGE
     results = ("... N C",)
-    module = TorchModule("modgraph.nn.Tokens")
+    propagate = lose_bound
     tokenizes = True
-
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return None if known[0] is None else (self, ANYWHERE)
 
     @derived
     def N(self, H: int, W: int) -> int:
@@ -152,7 +139,7 @@ class PatchEmbed(Op):
         Weight("weight", "width C patch patch", uniform("C patch patch")),
         Weight("bias", "width", uniform("C patch patch")),
     )
-    module = TorchModule("modgraph.nn.PatchEmbed", "C", "width", "patch")
+    module = own_module("C", "width", "patch")
     tokenizes = True
 
     patch: int = setting(min=1, doc="side of a patch")
@@ -169,10 +156,8 @@ class PatchEmbed(Op):
     def check(self, axes: Axes) -> None:
         height, width = axes.fixed("H"), axes.fixed("W")
         if height % self.patch or width % self.patch:
-            raise Misfit(
-                f"patches of {self.patch} do not tile an image of {height} × {width}",
-                "choose a patch that divides height and width",
-            )
+            reason = f"patches of {self.patch} do not tile an image of {height} × {width}"
+            raise Misfit(reason, "choose a patch that divides height and width")
 
     def macs(self, N: int, C: int) -> int:
         return N * self.width * C * self.patch**2

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from modgraph.declare import ONES, ZEROS, Operand, TorchModule, Weight, setting, uniform
+from modgraph.declare import ONES, ZEROS, Operand, Weight, own_module, setting, uniform
 from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, derived
 
-__all__ = ["Linear", "ModulatedLinear", "ModulatedMLP"]
 VECTORS = (Operand("x", "... D"),)
+LENGTH = "length of the result's last axis; of a pool or a named axis, its own"
 ACTIVATIONS = {"relu": "result", "gelu": "operand", "tanh": "result", "silu": "operand"}  # what is kept of each
 
 
@@ -25,17 +25,12 @@ class Linear(Op):
     example = "input x: float[5, 6] y = x -> linear(3) output y"
     operands = VECTORS
     results = ("... W",)
-    weights = (
-        Weight("weight", "W D", uniform("D")),
-        Weight("bias", "W", uniform("D"), when="bias"),
-    )
-    module = TorchModule("modgraph.nn.Linear", "D", "width", bias="bias")
+    weights = (Weight("weight", "W D", uniform("D")), Weight("bias", "W", uniform("D"), when="bias"))
+    module = own_module("D", "width", bias="bias")
     affine = True
     gathers = True
 
-    width: int = setting(
-        min=1, extent="named", doc="length of the result's last axis; of a pool or a named axis, its own"
-    )
+    width: int = setting(min=1, extent="named", doc=LENGTH)
     bias: bool = setting(True, doc="add a learned vector")
     named: str = setting("", axis=True, doc="what that axis is called")
 
@@ -65,7 +60,7 @@ class ModulatedLinear(Op):
         Weight("code_weight", "D code_width", uniform("code_width"), shared=True),
         Weight("code", "code_width", uniform("code_width")),
     )
-    module = TorchModule("modgraph.nn.ModulatedLinear", "D", "width", "code_width")
+    module = own_module("D", "width", "code_width")
     affine = True
     gathers = True
 
@@ -90,7 +85,7 @@ class ModulatedMLP(Op):
     example = "input x: float[5, 6] y = x -> modulated_mlp([7, 3]) output y"
     operands = VECTORS
     results = ("... width",)
-    module = TorchModule("modgraph.nn.ModulatedMLP", "D", "widths", "code_width", activation="activation")
+    module = own_module("D", "widths", "code_width", activation="activation")
     gathers = True
 
     widths: tuple[int, ...] = setting(min=1, doc="widths of the layers, the result's last")
@@ -130,11 +125,10 @@ class Scale(Op):
 
     name = "scale"
     synonyms = ("gain", "layer_scale")
-    example = "input x: float[5, 6] y = x -> scale output y"
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)
-    module = TorchModule("modgraph.nn.Scale", "D")
+    module = own_module("D")
     keeps_zeros = True
     affine = True
     gathers = True

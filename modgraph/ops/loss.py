@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from modgraph.declare import Operand, Role, Signature, TorchModule, setting
+from modgraph.declare import Operand, Role, Signature, TorchModule, own_module, setting
 from modgraph.ops.comparison import ACCURACY, PERPLEXITY, SQUARED_ERROR, Comparison
-from modgraph.ops.op import Op, check_one_kind
+from modgraph.ops.op import Op
 from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet
 
 MISSING_LABELS = "whether a label may be missing, as a negative one says"
@@ -20,6 +20,7 @@ MISSING_NUMBERS = "whether a number may be missing, as NaN says"
 class _Objective(Op):
     """What is made to be minimised."""
 
+    results = ("",)
     objective = True
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
@@ -33,7 +34,6 @@ class _Likelihood(_Objective):
     """A negative log-likelihood: by which algorithms judge decisions, if a loss is it and nothing else."""
 
     masks = "..."
-
     likelihood = True
 
 
@@ -50,34 +50,15 @@ class CrossEntropy(_Likelihood):
     takes_logits = "logits"
     example = "input x: float[5, 6] y = x -> relu target label: class[5, 6] loss cross_entropy(y, label) output y"
     operands = (Operand("logits", "... C"), Operand("label", "...", dtype="class"))
-    results = ("",)
-    compares = Comparison(
-        "logits",
-        "label",
-        (ACCURACY, PERPLEXITY),
-        ignore="ignore",
-        class_weights="class_weights",
-        since="since",
-        missing="missing",
-    )
-    module = TorchModule(
-        "modgraph.nn.CrossEntropy",
-        weights="class_weights",
-        ignore="ignore",
-        reduce="reduce",
-        since="since",
-        missing="missing",
-    )
+    one_kind = True
+    compares = Comparison("logits", "label", (ACCURACY, PERPLEXITY), "ignore", "class_weights", "since", "missing")
+    module = own_module(weights="class_weights", **{each: each for each in ("ignore", "reduce", "since", "missing")})
 
     class_weights: tuple[float, ...] = setting((), min=0, doc="one for each class, its labels' losses multiplied by it")
     ignore: int | None = setting(None, doc="a label that does not count; it need not be a class")
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
     since: int = setting(0, min=0, doc="the first class that has a share; a continual training masks old ones so")
     missing: bool = setting(False, doc=MISSING_LABELS)
-
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_one_kind(found)
-        return super().infer(axes, found)
 
     def check(self, axes: Axes) -> None:
         classes, logits = axes["classes"], axes.fixed("C")
@@ -103,9 +84,8 @@ class Gaussian(_Likelihood):
     synonyms = ("gaussian_nll", "normal_nll")
     example = "input x: float[6] y = x -> relu target t: float[6] loss gaussian(y, t, variance=0.1) output y"
     operands = (Operand("prediction", "... D"), Operand("target", "... D"))
-    results = ("",)
     compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
-    module = TorchModule("modgraph.nn.Gaussian", "variance", reduce="reduce", missing="missing")
+    module = own_module("variance", reduce="reduce", missing="missing")
 
     variance: float = setting(min=1e-12, doc="of each number of the target")
     reduce: str = setting("mean", choices=("mean", "sum"), doc="over an example's positions")
@@ -122,9 +102,8 @@ class MSE(_Objective):
     synonyms = ("l2", "squared_error", "mean_squared_error", "mse_loss")
     example = "input x: float[5, 6] y = x -> relu target t: float[5, 6] loss mse(y, t) output y"
     operands = (Operand("prediction", "..."), Operand("target", "..."))
-    results = ("",)
     compares = Comparison("prediction", "target", (SQUARED_ERROR,), missing="missing")
-    module = TorchModule("modgraph.nn.MSE", missing="missing")
+    module = own_module(missing="missing")
     masks = "..."
 
     missing: bool = setting(False, doc=MISSING_NUMBERS)
@@ -137,7 +116,6 @@ class Entropy(_Objective):
     takes_logits = "logits"
     example = "input x: float[5, 6] y = x -> relu loss entropy(x) output y"
     operands = (Operand("logits", "... C"),)
-    results = ("",)
     module = TorchModule("modgraph.nn.Entropy")
     masks = "..."
 
@@ -146,6 +124,7 @@ class _Balance(_Objective):
     """CV² of what each module got, summed over routes; their tokens may differ in number."""
 
     variadic = True
+    results = ("...",)
     masks_each = True
     module = TorchModule("modgraph.nn.Importance", over="over")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.declare import ONES, ZEROS, TorchModule, Weight, setting
+from modgraph.declare import ONES, ZEROS, TorchModule, Weight, own_module, setting
 from modgraph.ops.image import IMAGE
 from modgraph.ops.linear import VECTORS
 from modgraph.ops.op import Op
@@ -22,7 +22,6 @@ class LayerNorm(Op):
 
     name = "layer_norm"
     synonyms = ("ln",)
-    example = "input x: float[5, 6] y = x -> layer_norm output y"
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES, when="learned"), Weight("bias", "D", ZEROS, when="learned"))
@@ -40,7 +39,6 @@ class RMSNorm(Op):
     """Divide the last axis by its root mean square, then scale by a learned vector."""
 
     name = "rms_norm"
-    example = "input x: float[5, 6] y = x -> rms_norm output y"
     operands = VECTORS
     results = ("... D",)
     weights = (Weight("weight", "D", ONES),)
@@ -88,7 +86,7 @@ class GroupNorm(Op):
     operands = IMAGE
     results = ("... C H W",)
     weights = (Weight("weight", "C", ONES), Weight("bias", "C", ZEROS))
-    module = TorchModule("modgraph.nn.GroupNorm", "groups", "C", "eps")
+    module = own_module("groups", "C", "eps")
 
     groups: int = setting(min=1, doc="number of groups")
     eps: float = setting(1e-5, min=0, doc="added to the variance")
@@ -107,7 +105,7 @@ class Dropout(Op):
     name = "dropout"
     synonyms = ("drop",)
     example = "input x: float[5, 6] y = x -> dropout(0.5) output y"
-    module = TorchModule("modgraph.nn.Dropout", "rate")
+    module = own_module("rate")
     keeps_zeros = True
     outside_training = "x"
 

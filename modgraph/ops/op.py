@@ -2,69 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from modgraph.declare import Declaration, Registry, Role, Signature
+from modgraph.declare import Declaration, Registry, Role, Signature, own_module
 from modgraph.ops.comparison import Comparison
-from modgraph.ops.zeros import Bound, Bounds, ChosenRanks, Ranking
-from modgraph.types import Misfit, TensorType
-
-
-def check_one_kind(found: Sequence[TensorType]) -> None:
-    """Raises `Misfit` where some values are for each example and others over the batch."""
-    if len({type_.per for type_ in found}) > 1:
-        raise Misfit("it takes values of each example or values over the batch, not both")
+from modgraph.ops.zeros import Bound, Bounds, ChosenRanks, Propagated, Ranking
 
 
 class Op(Declaration):
-    """One operation on tensors.
-
-    `affine` says that it is affine in its operands together, which lets a router move weighted sums across it.
-    `gathers` says that its torch module offers `gathered`: many modules' weights as one, taken by index.
-    `grouped` says that many modules' weights are one on rows sorted by module, as those of one that `gathers` are.
-    `outside_training` is the operand, by its name, that it is outside training, if it is one of them.
-    `zero_outside_training` says that it is noise: what is added to another value in training.
-    `draws` says that it chooses by chance in training, unless an operand `told` says what.
-    `narrows` is the operand, by its name, of which it leaves a part, or all, as it is.
-    `keeps_zeros` says that it is a function of each number, and zero at zero.
-    `nondifferentiable` names the operands that no gradient of its result reaches, such as the choice of a route.
-    `takes_logits` names the operand to which it applies a softmax.
-    `taken_as_is` has the operands, by place, that `propagate_choices` does not replace by choices.
-    `unchanged_by_zero` are the operands, by name, that as zeros leave the other one as it is.
-    `masks_each` says that its torch module takes a mask for each operand, where others take that of the first.
-    `likelihood` says that it is a negative log-likelihood of each example, with a setting `reduce` of mean and sum.
-    `compares` says which operands it compares, of a loss that does, and what is measured of them.
-    `over_batch` says that the result for an example depends on other examples of the batch, at least in training.
-    `constant_for` says for each operand which setting a number in its place is, where it may be one: `maximum(x, 0)`.
-    `tokenizes` says that it makes tokens of raw data, or completes such tokens before anything reads them.
-    `objective` says that it is made to be minimised: a loss statement without a name is called after it.
-    """
+    """One operation on tensors. Its torch module is the one of its name, its example applies it to vectors, unless it
+    says otherwise."""
 
     registry: ClassVar[Registry[Op]] = Registry("op")
+    module = own_module()
 
-    affine: ClassVar[bool] = False
-    gathers: ClassVar[bool] = False
-    grouped: ClassVar[bool] = False
-    outside_training: ClassVar[str] = ""
-    zero_outside_training: ClassVar[bool] = False
-    draws: ClassVar[bool] = False
-    narrows: ClassVar[str] = ""
-    keeps_zeros: ClassVar[bool] = False
-    taken_as_is: ClassVar[tuple[int, ...]] = ()
-    nondifferentiable: ClassVar[tuple[str, ...]] = ()
-    takes_logits: ClassVar[str] = ""
-    unchanged_by_zero: ClassVar[tuple[str, ...]] = ()
-    masks_each: ClassVar[bool] = False
-    likelihood: ClassVar[bool] = False
-    compares: ClassVar[Comparison | None] = None
-    over_batch: ClassVar[bool] = False
-    tokenizes: ClassVar[bool] = False
-    objective: ClassVar[bool] = False
-    constant_for: ClassVar[tuple[str, ...]] = ()
+    affine: ClassVar[bool] = False  # in its operands together, so that a router may move weighted sums across it
+    gathers: ClassVar[bool] = False  # its torch module offers `gathered`: many modules' weights as one, taken by index
+    grouped: ClassVar[bool] = False  # many modules' weights are one on rows sorted by module, as where it `gathers`
+    outside_training: ClassVar[str] = ""  # the operand, by its name, that it is outside training
+    zero_outside_training: ClassVar[bool] = False  # it is noise: what is added to another value in training
+    draws: ClassVar[bool] = False  # it chooses by chance in training, unless an operand `told` says what
+    narrows: ClassVar[str] = ""  # the operand, by its name, of which it leaves a part, or all, as it is
+    keeps_zeros: ClassVar[bool] = False  # it is a function of each number, and zero at zero
+    propagate: ClassVar[Any] = None  # a rule of `zeros` for `propagate_choices`, which it is asked for with known zeros
+    taken_as_is: ClassVar[tuple[int, ...]] = ()  # operands, by place, that are not replaced by choices
+    nondifferentiable: ClassVar[tuple[str, ...]] = ()  # operands that no gradient reaches, such as a choice
+    takes_logits: ClassVar[str] = ""  # the operand to which it applies a softmax
+    unchanged_by_zero: ClassVar[tuple[str, ...]] = ()  # operands that as zeros leave the other one as it is
+    masks_each: ClassVar[bool] = False  # its torch module takes a mask for each operand, others one for the first
+    likelihood: ClassVar[bool] = False  # a negative log-likelihood of each example, with a setting `reduce`
+    compares: ClassVar[Comparison | None] = None  # which operands a loss compares, and what is measured of them
+    over_batch: ClassVar[bool] = False  # an example's result depends on others of the batch, at least in training
+    tokenizes: ClassVar[bool] = False  # it makes tokens of raw data, or completes them before anything reads them
+    objective: ClassVar[bool] = False  # it is made to be minimised: a loss without a name is called after it
+    constant_for: ClassVar[tuple[str, ...]] = ()  # for each operand the setting that a number in its place is
     broadcasts: ClassVar[bool] = False  # an operand that is the same for all examples may stand for one alone
     is_array: ClassVar[bool] = False  # one for all examples: its operand only tells how many there are
-    reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router that stands for its operand: the first it records
+    reads: ClassVar[tuple[Role, ...]] = (Role.GATES,)  # of a router as its operand: the first of these that it records
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in vars(cls) and "example" not in vars(cls):
+            cls.example = f"input x: float[5, 6] y = x -> {cls.name} output y"
 
     def macs(self, *axes: Any, **settings: Any) -> int:
         """Multiply-accumulates for one message; overriding methods name the axes and settings they need."""
@@ -95,11 +74,12 @@ class Op(Declaration):
         are zero."""
         return None
 
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
+    def propagate_choices(self, signature: Signature, known: Bounds) -> Propagated:
         """An op to apply to choices, ones and zeros, in place of the operands, and the bound of its result: wherever
         that is zero, the op's own result must be zero. `known` has the bounds of the operands; one without known zeros
         has None, and ones in its place. None: the result has no known zeros."""
-        return None
+        found: Propagated = None if self.propagate is None or not any(known) else self.propagate(signature, known)
+        return found
 
     def longest(self, signature: Signature) -> dict[str, int]:
         """How long axes of any length may be here at most, by name."""
@@ -115,5 +95,4 @@ class Op(Declaration):
     @property
     def message_rank(self) -> int | None:
         """How many trailing axes make one message, or None where any shape will do."""
-        axes = [axis for axis in self.operands[0].axes.split() if axis != "..."]
-        return len(axes) or None
+        return sum(axis != "..." for axis in self.operands[0].axes.split()) or None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from modgraph.declare import Signature, TorchModule, axis_setting, setting
+from modgraph.declare import Signature, axis_setting, own_module, setting
 from modgraph.ops.activation import Identity
 from modgraph.ops.along_axis import AlongAxis, Max, Reduction
 from modgraph.ops.arithmetic import Subtract
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Ranking
-from modgraph.types import Axes, Misfit, TensorType, floats
+from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, Propagated, Ranking
+from modgraph.types import Axes, Misfit, TensorType
 
 
 class CumulativeSum(AlongAxis):
@@ -18,15 +16,11 @@ class CumulativeSum(AlongAxis):
 
     name = "cumulative_sum"
     synonyms = ("cumsum", "running_sum", "prefix_sum")
-    example = "input x: float[5, 6] y = x -> cumulative_sum output y"
-    module = TorchModule("modgraph.nn.CumulativeSum", "position")
     affine = True
 
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        (bound,) = known
-        if bound is None or bound.place == signature.axes["position"]:
-            return None if bound is None else (self, ANYWHERE)
-        return self, ANYWHERE if bound.place is None else Bound(bound.place)
+    def propagate(self, signature: Signature, known: Bounds) -> Propagated:
+        place = None if known[0] is None else known[0].place
+        return self, ANYWHERE if place == signature.axes["position"] else Bound(place)
 
 
 class SortOrder(AlongAxis):
@@ -37,7 +31,7 @@ class SortOrder(AlongAxis):
     synonyms = ("rank", "ranks")
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> sort_order(descending=true) output y"
-    module = TorchModule("modgraph.nn.SortOrder", "position", "descending")
+    module = own_module("position", "descending")
 
     descending: bool = setting(False, doc="the largest value first")
 
@@ -52,19 +46,17 @@ class KthLargest(Reduction):
     name = "kth_largest"
     synonyms = ("top_k_value",)
     example = "input x: float[5, 6] y = x -> kth_largest(2) output y"
-    module = TorchModule("modgraph.nn.KthLargest", "position", "k")
+    module = own_module("position", "k")
 
     k: int = setting(min=1, doc="1 for the largest, 2 for the next, …")
     axis: int | str = axis_setting(-1)
 
-    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        results = super().infer(axes, found)
-        axis = found[0].shape[axes["position"]]
+    def check(self, axes: Axes) -> None:
+        axis = (axes.lead or ())[axes["position"]]
         if not axis.name and axis.size is not None and self.k > axis.size:
             raise Misfit(f"there is no value {self.k} along an axis of {axis.size}", f"the least is k={axis.size}")
-        return results
 
-    def _any(self) -> Op:
+    def any_of_choices(self) -> Op:
         return Max(axis=self.axis)
 
 
@@ -75,11 +67,11 @@ class Positions(AlongAxis):
     synonyms = ("arange", "iota", "position_ids")
     nondifferentiable = ("x",)
     example = "input x: float[5, 6] y = x -> positions(axis=-2) output y"
-    module = TorchModule("modgraph.nn.Positions", "position", "rank")
+    module = own_module("position", "rank")
     masks = ""
 
-    def result(self, x: TensorType, position: int) -> TensorType:
-        return replace(floats(x.shape[position]), per=x.per)
+    def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        return (found[0].with_shape(found[0].shape[axes["position"] :][:1]),)
 
     def ranked(self, signature: Signature) -> Ranking:
         return Ranking(-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from modgraph.declare import TorchModule
 from modgraph.ops.op import Op
 
 
@@ -10,8 +9,6 @@ class MaskPadding(Op):
     """x, zero in padding: what stands there reaches neither values nor gradients."""
 
     name = "mask_padding"
-    example = "input x: float[5, 6] y = x -> mask_padding output y"
-    module = TorchModule("modgraph.nn.MaskPadding")
     masks = "..."
     affine = True
     keeps_zeros = True

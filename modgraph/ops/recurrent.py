@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from modgraph.declare import Operand, Signature, TorchModule, Weight, setting, uniform
+from modgraph.declare import Operand, Signature, Weight, own_module, setting, uniform
 from modgraph.ops.op import Op
 from modgraph.types import Axis, derived
 
@@ -22,6 +22,7 @@ class Recurrent(Op):
         Weight("bias_ih", "rows", uniform("hidden"), when="bias"),
         Weight("bias_hh", "rows", uniform("hidden"), when="bias"),
     )
+    module = own_module("D", "hidden", bias="bias", reverse="reverse")
     gates: ClassVar[int]
 
     hidden: int = setting(min=1, doc="numbers of a state, which is what each step yields")
@@ -48,7 +49,6 @@ class LSTM(Recurrent):
     name = "lstm"
     synonyms = ("long_short_term_memory",)
     example = "input x: float[5, 6] y = x -> lstm(3) output y"
-    module = TorchModule("modgraph.nn.LSTM", "D", "hidden", bias="bias", reverse="reverse")
     gates = 4
 
 
@@ -61,5 +61,4 @@ class GRU(Recurrent):
     name = "gru"
     synonyms = ("gated_recurrent_unit",)
     example = "input x: float[5, 6] y = x -> gru(3) output y"
-    module = TorchModule("modgraph.nn.GRU", "D", "hidden", bias="bias", reverse="reverse")
     gates = 3

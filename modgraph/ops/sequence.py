@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modgraph.declare import (
-    Operand,
-    Signature,
-    TorchModule,
-    Weight,
-    axis_setting,
-    normal,
-    position_of,
-    setting,
-    tokens,
-)
+from modgraph.declare import Operand, Signature, TorchModule, Weight, axis_setting, normal, own_module, setting, tokens
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import Bound, Bounds, drop_axis, move_bound
-from modgraph.types import Axes, Axis, Misfit, TensorType, derived
+from modgraph.ops.zeros import drop_axis
+from modgraph.types import Axes, Axis, Misfit, TensorType, derived, replaced
 
 TOKENS = (tokens("x"),)
 
@@ -42,11 +32,10 @@ class ClassToken(Op):
 
     name = "class_token"
     synonyms = ("cls", "cls_token")
-    example = "input x: float[5, 6] y = x -> class_token output y"
     operands = TOKENS
     results = ("... one_more D",)
     weights = (Weight("weight", "D", normal(0.02)),)
-    module = TorchModule("modgraph.nn.ClassToken", "D")
+    module = own_module("D")
     tokenizes = True
 
     @derived
@@ -59,11 +48,10 @@ class Position(Op):
 
     name = "position"
     synonyms = ("pos_embed", "position_embedding")
-    example = "input x: float[5, 6] y = x -> position output y"
     operands = TOKENS
     results = ("... N D",)
     weights = (Weight("weight", "positions D", normal(0.02)),)
-    module = TorchModule("modgraph.nn.Position", "positions", "D")
+    module = own_module("positions", "D")
     affine = True
     tokenizes = True
 
@@ -89,9 +77,11 @@ class Select(Op):
     name = "select"
     synonyms = ("index",)
     example = "input x: float[5, 6] y = x -> select(1) output y"
-    module = TorchModule("modgraph.nn.Select", "index", "position")
+    module = own_module("index", "position")
     masks = "position"
+    along = True
     affine = True
+    propagate = drop_axis
 
     index: int = setting(min=0, doc="the place, from 0")
     axis: int | str = axis_setting(-2)
@@ -101,21 +91,13 @@ class Select(Op):
         return -self.axis if isinstance(self.axis, int) else None
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        (x,) = found
-        axes.bound["position"] = position = position_of(self.axis, x, self.name)
-        at = position + len(x.shape)
-        self._fits(x.shape[at])
-        return (x.with_shape((*x.shape[:at], *x.shape[at + 1 :])),)
+        return (replaced(found[0], axes["position"]),)
 
-    def _fits(self, along: Axis) -> None:
-        """Raises `Misfit` where an example may have no such place."""
+    def check(self, axes: Axes) -> None:
+        along = (axes.lead or ())[axes["position"]]
         if along.size is not None and self.index >= along.size:
             last = replace(self, index=along.size - 1)
             raise Misfit(f"there is no place {self.index} along an axis of {along.size}", f"the last: {last}")
         if along.size is None and self.index > 0:
             reason = f'the axis "{along}" has no fixed length, so an example may have no place {self.index}'
             raise Misfit(reason, "take the first with select(0) or the last with last, or give the axis a number")
-
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        (bound,), position = known, signature.axes["position"]
-        return None if bound is None or bound.place == position else (self, move_bound(bound, drop_axis(position)))

@@ -7,22 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from modgraph.declare import Signature, TorchModule, position_of, product, setting
+from modgraph.declare import Signature, TorchModule, check_one_kind, own_module, position_of, product, setting
 from modgraph.ops.linear import VECTORS
-from modgraph.ops.op import Op, check_one_kind
-from modgraph.ops.zeros import ANYWHERE, Bound, Bounds, either_bound, union_bound
-from modgraph.types import (
-    Axes,
-    Axis,
-    Misfit,
-    Shape,
-    TensorType,
-    is_path,
-    met_shapes,
-    once_each,
-    shapes_meet,
-    shown,
-)
+from modgraph.ops.op import Op
+from modgraph.ops.zeros import Bound, Bounds, Propagated, either_bound, join_bounds, keep_bound, lose_bound
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, is_path, met_shapes, once_each, shapes_meet, shown
 
 MOST_PARTS = 256
 PLACE = re.compile(r"-[1-9]\d*")  # of an axis, counted from the last
@@ -33,14 +22,11 @@ class Flatten(Op):
 
     name = "flatten"
     synonyms = ("ravel",)
-    example = "input x: float[5, 6] y = x -> flatten output y"
-    module = TorchModule("modgraph.nn.Flatten", "flat")
+    module = own_module("flat")
     affine = True
+    propagate = lose_bound
 
     axes: int | None = setting(None, min=1, doc="how many of the last axes; all if not given")
-
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return None if known[0] is None else (self, ANYWHERE)
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         rank = len(found[0].shape)
@@ -62,7 +48,6 @@ class Concat(Op):
     synonyms = ("cat", "concatenate", "join")
     example = "input x: float[5, 6] y = (x, x) -> concat output y"
     variadic = True
-    module = TorchModule("modgraph.nn.Concat")
     affine = True
 
     def bind(self, *found: TensorType, **known: Any) -> Signature:
@@ -71,12 +56,10 @@ class Concat(Op):
         check_one_kind(found)
         return Signature(self, found, Axes(self), (found[0].with_shape(self._joined(found)),))
 
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        if not any(known):
-            return None
+    def propagate(self, signature: Signature, known: Bounds) -> Propagated:
         if all(bound is None or bound.place == -1 for bound in known):
             whole = (Bound(-1, type_.shape[-1].size) for type_ in signature.operands)
-            return self, union_bound(tuple(bound or all_ for bound, all_ in zip(known, whole, strict=True)))
+            return self, either_bound(tuple(bound or all_ for bound, all_ in zip(known, whole, strict=True)), sum)
         return self, either_bound(known)
 
     def _joined(self, found: tuple[TensorType, ...]) -> Shape:
@@ -107,17 +90,14 @@ class Stack(Op):
     synonyms = ("pile",)
     example = "input x: float[5, 6] y = (x, x) -> stack output y"
     variadic = True
-    module = TorchModule("modgraph.nn.Stack", "rank")
+    module = own_module("rank")
+    one_kind = True
+    propagate = join_bounds
 
     axis: str = setting("", axis=True, doc="what the new axis is called")
 
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return (self, either_bound(known)) if any(known) else None
-
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-        check_one_kind(found)
-        new = named_axis(len(found), self.axis) if self.axis else Axis(len(found))
-        return (found[0].with_shape(once_each((new, *(axes.lead or ())))),)
+        return (found[0].with_shape(once_each((axis_called(len(found), self.axis), *(axes.lead or ())))),)
 
 
 class Split(Op):
@@ -128,13 +108,11 @@ class Split(Op):
     synonyms = ("chunk",)
     example = "input x: float[5, 6] y, z = x -> split([2, 4]) output y output z"
     operands = VECTORS
-    module = TorchModule("modgraph.nn.Split", "lengths")
+    module = own_module("lengths")
     affine = True
+    propagate = keep_bound
 
     parts: int | tuple[int, ...] = setting(min=1, doc="number of parts, or the length of each")
-
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return None if known[0] is None else (self, known[0])
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         last = axes.fixed("D")
@@ -163,6 +141,7 @@ class Rename(Op):
     module = TorchModule("torch.nn.Identity")
     affine = True
     takes_names = True
+    propagate = keep_bound
 
     names: tuple[str, ...] = setting(
         (), doc='each axis with its new name, as in rename(expert="sender"); "-2" is the one before the last'
@@ -170,9 +149,6 @@ class Rename(Op):
 
     def with_axes(self, rename: Callable[[str], str]) -> Rename:
         return Rename(names=tuple(each if not each or PLACE.fullmatch(each) else rename(each) for each in self.names))
-
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return None if known[0] is None else (self, known[0])
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         (x,) = found
@@ -182,7 +158,7 @@ class Rename(Op):
             if shape[at].is_padded:
                 reason = f'the axis "{old}" has no fixed length, and its padding would be forgotten'
                 raise Misfit(reason, "reduce it, or give it a number in the input's type")
-            shape[at] = named_axis(shape[at].size, new) if new else Axis(shape[at].size)
+            shape[at] = axis_called(shape[at].size, new)
         return (x.with_shape(once_each(tuple(shape))),)
 
     def check(self, axes: Axes) -> None:
@@ -190,10 +166,10 @@ class Rename(Op):
             raise Misfit("it takes axes and their new names", 'for example: rename(expert="sender")')
 
 
-def named_axis(size: int | None, name: str) -> Axis:
-    """An axis called by a user, or by the path of a pool. Raises `Misfit` for what is no name."""
-    if not is_path(name):
-        raise Misfit(
-            f"{json.dumps(name, ensure_ascii=False)} is no name of an axis", 'a name is a word, as in axis="task"'
-        )
+def axis_called(size: int | None, name: str) -> Axis:
+    """An axis called by a user, or by the path of a pool; a plain one without a name. Raises `Misfit` for what is no
+    name."""
+    if name and not is_path(name):
+        reason = f"{json.dumps(name, ensure_ascii=False)} is no name of an axis"
+        raise Misfit(reason, 'a name is a word, as in axis="task"')
     return Axis(size, name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from modgraph.declare import Operand, Signature, TorchModule
+from modgraph.declare import Operand
 from modgraph.ops.op import Op
-from modgraph.ops.zeros import Bound, Bounds, either_bound
+from modgraph.ops.zeros import join_bounds
 from modgraph.types import Axes, Misfit, TensorType
 
 
@@ -14,7 +14,6 @@ class StopGradient(Op):
     name = "stop_gradient"
     synonyms = ("detach", "no_grad", "stopgrad")
     example = "input x: float[5, 6] y = x * (x -> stop_gradient) output y"
-    module = TorchModule("modgraph.nn.StopGradient")
     keeps_zeros = True
     narrows = "x"
 
@@ -30,14 +29,11 @@ class TrainingOrInference(Op):
     nondifferentiable = ("inference",)
     example = "input x: float[5, 6] y = (x -> relu, x) -> training_or_inference output y"
     operands = (Operand("training", "..."), Operand("inference", "..."))
-    module = TorchModule("modgraph.nn.TrainingOrInference")
     outside_training = "inference"
+    propagate = join_bounds
 
     def infer(self, axes: Axes, found: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         training, inference = found
         if not training.meets(inference):
             raise Misfit(f"in training it would be {training}, in inference {inference}", "give both one type")
         return (inference,)
-
-    def propagate_choices(self, signature: Signature, known: Bounds) -> tuple[Op, Bound] | None:
-        return (self, either_bound(known)) if any(known) else None

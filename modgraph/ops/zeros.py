@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from modgraph.declare import Signature
+from modgraph.types import Axes
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -36,33 +39,56 @@ class ChosenRanks:
 
 
 Bounds = tuple[Bound | None, ...]  # of each operand; None for one without known zeros
+Propagated = tuple[Any, Bound] | None  # an op for choices, and the bound of its result
 ANYWHERE = Bound()
 
 
-def move_bound(bound: Bound, to: Callable[[int], int | None]) -> Bound:
-    """The bound after axes moved: `to` gives the new place of an axis, None where it has none."""
-    place = None if bound.place is None else to(bound.place)
-    return ANYWHERE if place is None else Bound(place, bound.k)
+def move_bound(bound: Bound, to: Callable[[int], int]) -> Bound:
+    """The bound after axes moved: `to` gives the new place of an axis."""
+    return ANYWHERE if bound.place is None else Bound(to(bound.place), bound.k)
 
 
-def drop_axis(position: int) -> Callable[[int], int]:
-    """The new place of an axis once the one at a position is removed."""
-    return lambda place: place if place > position else place + 1
-
-
-def either_bound(bounds: Bounds) -> Bound:
-    """The bound of a value whose numbers come from one of several values."""
+def either_bound(bounds: Bounds, together: Callable[[list[int]], int] = max) -> Bound:
+    """The bound of a value whose numbers come from one of several values, or, with `sum` of what these choose
+    `together`, of one that is zero only where all of them are."""
     places = {None if bound is None else bound.place for bound in bounds}
     (place,) = places if len(places) == 1 else (None,)
-    return ANYWHERE if place is None else Bound(place, _combined(bounds, max))
-
-
-def union_bound(bounds: Bounds) -> Bound:
-    """The bound of a value that is zero only where all of several values are."""
-    either = either_bound(bounds)
-    return either if either.place is None else Bound(either.place, _combined(bounds, sum))
-
-
-def _combined(bounds: Bounds, how: Callable[[list[int]], int]) -> int | None:
     counts = [bound.k for bound in bounds if bound is not None and bound.k is not None]
-    return how(counts) if len(counts) == len(bounds) else None
+    k = together(counts) if len(counts) == len(bounds) else None
+    return ANYWHERE if place is None else Bound(place, k)
+
+
+# ---------------------------------------------------------------- rules of ops: by their signature and known bounds
+
+
+def keep_bound(op: Any, signature: Signature, known: Bounds) -> Propagated:
+    """The result is bound as the operand is."""
+    return op, known[0] or ANYWHERE
+
+
+def lose_bound(op: Any, signature: Signature, known: Bounds) -> Propagated:
+    """The result is zero somewhere."""
+    return op, ANYWHERE
+
+
+def join_bounds(op: Any, signature: Signature, known: Bounds) -> Propagated:
+    """Each number of the result is one of an operand."""
+    return op, either_bound(known)
+
+
+def moves(to: Callable[[Axes, int], int]) -> Callable[[Any, Signature, Bounds], Propagated]:
+    """Axes of the first operand stand elsewhere in the result: `to` gives the new place of one."""
+
+    def propagate(op: Any, signature: Signature, known: Bounds) -> Propagated:
+        bound = known[0]
+        return None if bound is None else (op, move_bound(bound, lambda place: to(signature.axes, place)))
+
+    return propagate
+
+
+def drop_axis(op: Any, signature: Signature, known: Bounds) -> Propagated:
+    """The result lacks the axis at the position: it has no known zeros if these are counted along it."""
+    bound, position = known[0], signature.axes["position"]
+    if bound is None or bound.place == position:
+        return None
+    return op, move_bound(bound, lambda place: place if place > position else place + 1)

@@ -14,6 +14,7 @@ from modgraph.ops.padding import MaskPadding
 from modgraph.ops.shape import Flatten, Rename
 from modgraph.passes.infrastructure import Moved, Pass
 
+NEUTRAL: dict[tuple[type[Arithmetic], str], int]
 NEUTRAL = {(Add, "left"): 0, (Add, "right"): 0, (Subtract, "right"): 0}  # the constant that leaves the other operand
 NEUTRAL |= {(Multiply, "left"): 1, (Multiply, "right"): 1, (Divide, "right"): 1}
 

@@ -14,7 +14,7 @@ from modgraph.types.axis import (
     shown,
 )
 from modgraph.types.names import is_key, is_path, is_word, word_like, word_problem
-from modgraph.types.pattern import Axes, Misfit, derived, once_each
+from modgraph.types.pattern import Axes, Misfit, derived, once_each, replaced
 from modgraph.types.tensor import TensorType, floats
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "met_shapes",
     "once_each",
     "repeated",
+    "replaced",
     "shape_of",
     "shapes_meet",
     "shown",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -120,6 +120,15 @@ def once_each(shape: Shape) -> Shape:
         )
         raise Misfit(reason, advice)
     return shape
+
+
+def replaced(x: TensorType, place: int, new: Sequence[Axis | int] = (), count: int = 1) -> TensorType:
+    """A value with `new` axes instead of `count` of its own, the first at a place counted from the last.
+
+    Raises `Misfit` where an axis would occur twice.
+    """
+    at = place + len(x.shape)
+    return x.with_shape(once_each((*x.shape[:at], *shape_of(new), *x.shape[at + count :])))
 
 
 @cache

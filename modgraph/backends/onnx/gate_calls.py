@@ -15,7 +15,6 @@ from torch import Tensor
 from modgraph.ir import Graph, OpNode, Padding, Part, Result, RouteNode, padding_of
 from modgraph.nn import Arithmetic
 from modgraph.nn.padding import valid_along
-from modgraph.ops import Op
 from modgraph.ops.choice import Above, TopK
 from modgraph.ops.compared import Comparison, Greater, GreaterEqual, Less, LessEqual
 from modgraph.routers.chosen import Chosen
@@ -70,11 +69,7 @@ def _find_choosing(route: RouteNode, graph: Graph) -> Iterator[OpNode]:
             yield node
         if isinstance(node.op, Comparison) and not any(_is_exact(each, graph) for each in before):
             continue
-        if (
-            isinstance(node.op, Comparison)
-            or type(node.op).propagate_choices is not Op.propagate_choices
-            or node.op.zero_with()
-        ):
+        if isinstance(node.op, Comparison) or node.op.propagate is not None or node.op.zero_with():
             as_is = {before[at] for at in node.op.taken_as_is if at < len(before)}
             pending += [each for each in dict.fromkeys(before) if each not in {*as_is, *pending}]
 
