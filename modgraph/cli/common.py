@@ -1,10 +1,11 @@
-"""What several commands share: `-s name=value`, loading a spec, printing warnings."""
+"""What several commands share: options such as `-s name=value`, loading a spec, printing warnings."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, render_all
 
@@ -21,15 +22,34 @@ class BadOverride(Diagnostic):
     help = "for example: -s k=2, or for a recipe: -s train.seed=1"
 
 
+class BadLength(Diagnostic):
+    """`--length` takes AXIS=N: an axis without a number in the spec, and how long it is taken to be."""
+
+    code = "MG126"
+    message = '--length takes AXIS=N with a whole number from 1 to 999999999, not "{given}"'
+    help = "for example: --length time=100"
+
+
+class LengthGivenTwice(Diagnostic):
+    """An axis has one length in a count."""
+
+    code = "MG127"
+    message = '--length gives the axis "{name}" twice'
+    help = "keep one of them"
+
+
 def add_overrides(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-s",
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a parameter of the model, or a dotted key of the recipe",
-    )
+    what = "set a parameter of the model, or a dotted key of the recipe"
+    parser.add_argument("-s", "--set", action="append", default=[], metavar="NAME=VALUE", help=what)
+
+
+def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> None:
+    parser.add_argument("--json", action="store_true", help=f"{what} on stdout")
+
+
+def add_lengths(parser: argparse.ArgumentParser) -> None:
+    what = "the length of an axis of any length (1 where none is given)"
+    parser.add_argument("--length", action="append", default=[], metavar="AXIS=N", help=what)
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +82,24 @@ def read_overrides(texts: list[str]) -> dict[str, Any]:
     return values
 
 
+def read_lengths(given: list[str]) -> dict[str, int]:
+    """The lengths of all `--length`, by axis. Raises `ModgraphError`."""
+    lengths = dict[str, int]()
+    for text in given:
+        name, _, number = text.partition("=")
+        if not is_count(number):
+            raise ModgraphError([BadLength(given=text)])
+        if name in lengths:
+            raise ModgraphError([LengthGivenTwice(name=name)])
+        lengths[name] = int(number)
+    return lengths
+
+
+def is_count(text: str) -> bool:
+    """Whether a text is a whole number from 1 to 999999999."""
+    return text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0
+
+
 def load_spec(path: str, options: argparse.Namespace) -> Program:
     """The program of a spec under the command's `-s`, its warnings printed. Raises `ModgraphError`."""
     from modgraph.program import load
@@ -71,6 +109,21 @@ def load_spec(path: str, options: argparse.Namespace) -> Program:
     return program
 
 
-def warn(program: Program | Opened) -> None:
-    if program.warnings:
-        print(render_all(program.warnings), file=sys.stderr)
+def open_architecture(path: str, options: argparse.Namespace) -> Opened:
+    """What stands at a path, under the command's `-s`, its warnings printed. Raises `ModgraphError`."""
+    from modgraph.store.opened import opened
+
+    found = opened(path, overrides(options))
+    warn(found)
+    return found
+
+
+class HasWarnings(Protocol):
+    @property
+    def warnings(self) -> Sequence[Diagnostic]: ...
+
+
+def warn(found: HasWarnings) -> None:
+    """Print the warnings of what was read or written."""
+    if found.warnings:
+        print(render_all(found.warnings), file=sys.stderr)

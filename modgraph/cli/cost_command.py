@@ -6,19 +6,25 @@ import argparse
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any
 
-from modgraph.cli.common import add_overrides, overrides, warn
-from modgraph.cli.lengths import add_lengths, is_count, read_lengths
+from modgraph.cli.common import (
+    add_json,
+    add_lengths,
+    add_overrides,
+    is_count,
+    open_architecture,
+    overrides,
+    read_lengths,
+)
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.files import exists
 from modgraph.inspect.cost import axes_of_any_length, check_lengths, cost_of
-from modgraph.inspect.cost_text import Heading, count_lines, fits_line, memory_lines
-from modgraph.inspect.memory import Memory, TrainingStep
+from modgraph.inspect.cost_text import count_lines, fits_line, heading_lines, memory_lines
+from modgraph.inspect.memory import TrainingStep
 from modgraph.recipes.optimizers import Optimizer
-from modgraph.store.opened import Kind, Opened, opened
+from modgraph.store.opened import Kind, Opened
 from modgraph.training.sections import Train, default_train, read_parameters, read_train
 
 SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) *([kmgtp]?)(i?)b?", re.IGNORECASE | re.ASCII)
@@ -48,122 +54,77 @@ class BadSize(Diagnostic):
     help = "for example: --fits 24GB, or in powers of 1024: --fits 24GiB"
 
 
-@dataclass(frozen=True)
-class Training:
-    """The training whose step is counted; `recipe` is where it was read, but for what the command line `changed`."""
-
-    train: Train
-    batch: int
-    recipe: Path | None = None
-    changed: bool = False
-
-    def step(self, batch: int) -> TrainingStep:
-        """A step of so many examples."""
-        optimizer, tried = self.train.optimizer, self.train.algorithm.tried_at_once(batch)
-        work = optimizer.state_per_weight, optimizer.work_per_weight
-        return TrainingStep(batch, *work, self.train.precision, tried)
-
-    def facts(self) -> list[str]:
-        """What a step is counted with, in words."""
-        optimizer, algorithm, by = self.train.optimizer, self.train.algorithm, self.train.by
-        of_each = f" (of each {by}: give all of them by --batch)" if by else ""
-        tried = algorithm.tried_at_once(self.batch)
-        beside = [f"{algorithm.name} that tries {tried:,} at once"] if tried else []
-        where = [] if self.recipe is None else [f"{'else ' if self.changed else ''}as {self.recipe} says"]
-        return [f"a batch of {self.batch:,}{of_each}", optimizer.name, self.train.precision, *beside, *where]
-
-
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
     add_overrides(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    add_json(parser)
     parser.add_argument("--all", action="store_true", help="every node, equal repetitions too")
     add_lengths(parser)
-    parser.add_argument(
-        "--memory", action="store_true", help="what a training step holds in memory; so do these three:"
-    )
+    memory = "what a training step holds in memory; so do these three:"
+    parser.add_argument("--memory", action="store_true", help=memory)
     parser.add_argument("--batch", metavar="N", help="examples of a training step (as the recipe says, or 1)")
     parser.add_argument("--fits", metavar="SIZE", help="how large a batch may be that fits, as in 24GB or 80GiB")
     parser.add_argument("--optimizer", metavar="NAME", help="what moves the weights (as the recipe says, or adam)")
 
 
 def run(options: argparse.Namespace) -> int:
-    found, asked = opened(options.spec, overrides(options)), read_lengths(options.length)
-    warn(found)
+    found, asked = open_architecture(options.spec, options), read_lengths(options.length)
     check_lengths(found.graph, asked)
     lengths = dict.fromkeys(axes_of_any_length(found.graph), 1) | asked
     cost = cost_of(found.graph, lengths)
-    measured = _measured(found, options, lengths)
+    memory, lines = dict[str, Any](), list[str]()
+    if options.memory or (options.batch, options.fits, options.optimizer) != (None, None, None):
+        memory, lines = _measure_step(found, options, lengths)
     if options.json:
-        memory = {} if measured is None else {"memory": measured.as_json()}
         print(json.dumps({**cost.as_json(), "lengths": lengths, **memory}, indent=2))
         return 0
-    heading = Heading(found.graph.name, _origin(found), _parameters(found, options), lengths, frozenset(asked))
-    counts = count_lines(cost, None if options.all else found.graph)
-    memory_ = [] if measured is None else ["", *measured.lines()]
-    print("\n".join([*heading.lines(), *counts, *memory_]))
+    origin = str(found.path) if found.kind is Kind.SPEC else f"the {found.kind} {found.path}"
+    # a bundle does not say which parameters were set
+    parameters: Mapping[str, Any] = overrides(options) if found.kind is Kind.SPEC else found.graph.parameters
+    if found.run is not None:
+        parameters = read_parameters(found.run.recipe)
+    heading = heading_lines(f"{found.graph.name}, from {origin}", parameters, lengths, asked)
+    print("\n".join([*heading, *count_lines(cost, None if options.all else found.graph), *lines]))
     return 0
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The memory of a step of a training, and where a size was asked for, the largest batch that fits."""
-
-    memory: Memory
-    training: Training
-    size: int | None = None
-    batch: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        fits = {} if self.size is None else {"fits": {"bytes": self.size, "batch": self.batch}}
-        return {**asdict(self.memory), **fits}
-
-    def lines(self) -> list[str]:
-        fits = [] if self.size is None else [fits_line(self.size, self.batch)]
-        return [*memory_lines(self.memory, self.training.facts()), *fits]
-
-
-def _measured(found: Opened, options: argparse.Namespace, lengths: Mapping[str, int]) -> Measured | None:
-    """What is asked of the memory of a training step, if anything is."""
-    if not options.memory and (options.batch, options.fits, options.optimizer) == (None, None, None):
-        return None
-    training, size = _training(found, options), _size(options.fits)
-    from modgraph.backends.torch.step_memory import largest_batch, memory_of
-
-    memory = memory_of(found.graph, training.step(training.batch), lengths)
-    if size is None:
-        return Measured(memory, training)
-    return Measured(memory, training, size, largest_batch(found.graph, training.step, lengths, size))
-
-
-def _origin(found: Opened) -> str:
-    return str(found.path) if found.kind is Kind.SPEC else f"the {found.kind} {found.path}"
-
-
-def _parameters(found: Opened, options: argparse.Namespace) -> Mapping[str, Any]:
-    """The parameters that were set; of a bundle, which does not tell, all of them."""
-    if found.run is not None:
-        return read_parameters(found.run.recipe)
-    return overrides(options) if found.kind is Kind.SPEC else found.graph.parameters
-
-
-def _training(found: Opened, options: argparse.Namespace) -> Training:
-    """The training that a recipe describes: a run's, or that beside a spec; options come before it."""
-    recipe = _recipe(found)
-    train = default_train() if recipe is None else read_train(recipe)
-    batch = 1 if recipe is None else train.batch
+def _measure_step(
+    found: Opened, options: argparse.Namespace, lengths: Mapping[str, int]
+) -> tuple[dict[str, Any], list[str]]:
+    """The memory of a training step, as JSON and in lines: of the training that a recipe describes, a run's or that
+    beside a spec. Options come before it."""
+    recipe = found.run.recipe if found.run is not None else found.path.with_suffix(".yaml")
+    if found.run is None and not (found.kind is Kind.SPEC and exists(recipe)):
+        train, batch, where = default_train(), 1, []
+    else:
+        train = read_train(recipe)
+        is_changed = options.batch is not None or options.optimizer is not None
+        batch, where = train.batch, [f"{'else ' if is_changed else ''}as {recipe} says"]
     if options.optimizer is not None:
         train = replace(train, optimizer=_optimizer(options.optimizer))
     if options.batch is not None:
-        train, batch = replace(train, by=None), _batch(options.batch)
-    return Training(train, batch, recipe, changed=options.batch is not None or options.optimizer is not None)
+        if not is_count(options.batch):
+            raise ModgraphError([BadBatch(given=options.batch)])
+        train, batch = replace(train, by=None), int(options.batch)
+    size = None if options.fits is None else _bytes(options.fits)
+    from modgraph.backends.torch.step_memory import largest_batch, memory_of
+
+    memory = memory_of(found.graph, _step(train, batch), lengths)
+    tried = train.algorithm.tried_at_once(batch)
+    facts = [f"a batch of {batch:,}" + (f" (of each {train.by}: give all of them by --batch)" if train.by else "")]
+    facts += [train.optimizer.name, train.precision]
+    facts += [f"{train.algorithm.name} that tries {tried:,} at once"] if tried else []
+    lines = ["", *memory_lines(memory, [*facts, *where])]
+    if size is None:
+        return {"memory": asdict(memory)}, lines
+    largest = largest_batch(found.graph, lambda batch: _step(train, batch), lengths, size)
+    fits = {"bytes": size, "batch": largest}
+    return {"memory": {**asdict(memory), "fits": fits}}, [*lines, fits_line(size, largest)]
 
 
-def _recipe(found: Opened) -> Path | None:
-    if found.run is not None:
-        return found.run.recipe
-    beside = found.path.with_suffix(".yaml")
-    return beside if found.kind is Kind.SPEC and exists(beside) else None
+def _step(train: Train, batch: int) -> TrainingStep:
+    work = train.optimizer.state_per_weight, train.optimizer.work_per_weight
+    return TrainingStep(batch, *work, train.precision, train.algorithm.tried_at_once(batch))
 
 
 def _optimizer(name: str) -> Optimizer:
@@ -174,16 +135,8 @@ def _optimizer(name: str) -> Optimizer:
     return kind()
 
 
-def _batch(given: str) -> int:
-    if not is_count(given):
-        raise ModgraphError([BadBatch(given=given)])
-    return int(given)
-
-
-def _size(given: str | None) -> int | None:
+def _bytes(given: str) -> int:
     """The bytes of a size in words."""
-    if given is None:
-        return None
     found = SIZE.fullmatch(given.strip())
     if found is None:
         raise ModgraphError([BadSize(given=given)])

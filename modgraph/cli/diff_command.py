@@ -10,10 +10,18 @@ from dataclasses import replace
 
 from modgraph_runtime.streams import allow_colours
 
-from modgraph.cli.common import add_force, add_overrides, overrides, read_overrides, warn
+from modgraph.cli.common import (
+    add_force,
+    add_json,
+    add_lengths,
+    add_overrides,
+    overrides,
+    read_lengths,
+    read_overrides,
+    warn,
+)
 from modgraph.cli.diff_git import Versions
 from modgraph.cli.diff_values import as_in_bundle, left_out_of, values_of
-from modgraph.cli.lengths import add_lengths, read_lengths
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.diff import Comparison, Side, as_json, compared, text_of
@@ -46,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             help=f"set a parameter of {which} alone, after those of -s",
         )
     add_lengths(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="write a page with both graphs side by side")
     add_force(parser)
     parser.add_argument("--git", nargs="+", metavar="WORD", help="what git gives an external diff: see docs/diff.md")

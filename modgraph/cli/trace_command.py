@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from modgraph_runtime.provenance import SUMMARY_KEYS
 
-from modgraph.cli.common import add_force, add_overrides
-from modgraph.cli.lengths import is_count
+from modgraph.cli.common import add_force, add_json, add_overrides, is_count
 from modgraph.cli.trace_outputs import PAGE, PICTURES, SUFFIXES, Outputs, suffix_of
 from modgraph.cli.trace_sources import traced
 from modgraph.diagnostics import ModgraphError
@@ -50,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps", type=_count, metavar="N", help="steps of a time axis that are told, the first ones (12)"
     )
-    parser.add_argument("--json", action="store_true", help="the summary as one JSON object on stdout")
+    add_json(parser, "the summary as one JSON object")
     add_force(parser)
 
 

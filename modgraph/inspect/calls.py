@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from modgraph.ir import Call, Graph, body_of
-from modgraph.ir.program.drafts import CallLine, Draft, Line, Lines
+from modgraph.ir.program.drafts import CallLine, Draft, Lines
 from modgraph.ir.program.outline import Drafts, Outline
 from modgraph.ir.program.relative import Level
 
@@ -33,13 +32,14 @@ class _Keys(Drafts):
 
     def _marks(self, body: Lines) -> tuple[Hashable, ...]:
         """What differs between calls of one definition, in the calls in them too."""
-        return tuple(self._mark(line) for line in body.lines)
-
-    def _mark(self, line: Line | CallLine) -> Hashable:
-        if isinstance(line, CallLine):
-            return self.keys[line.call]
-        marks = tuple((name, repr(value)) for name, value in line.marks.items() if name != "label")
-        return marks, *map(self._marks, line.regions)
+        found: list[Hashable] = []
+        for line in body.lines:
+            if isinstance(line, CallLine):
+                found.append(self.keys[line.call])
+            else:
+                marks = tuple((name, repr(value)) for name, value in line.marks.items() if name != "label")
+                found.append((marks, *map(self._marks, line.regions)))
+        return tuple(found)
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -51,11 +51,10 @@ def ranges(numbers: Sequence[int]) -> str:
             run.append(number)
         else:
             runs.append([number])
-    return ", ".join(map(_range, runs))
-
-
-def _range(run: Sequence[int]) -> str:
-    steps = {after - before for before, after in pairwise(run)}
-    if len(run) > 2 and steps == {1}:
-        return f"{run[0]}-{run[-1]}"
-    return f"{run[0]}, {run[1]} … {run[-1]}" if len(run) > 3 else ", ".join(map(str, run))
+    texts = []
+    for run in runs:
+        if len(run) > 2 and run[1] == run[0] + 1:
+            texts.append(f"{run[0]}-{run[-1]}")
+        else:
+            texts += [f"{run[0]}, {run[1]} … {run[-1]}"] if len(run) > 3 else map(str, run)
+    return ", ".join(texts)

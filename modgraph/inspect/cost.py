@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
-from modgraph.declare import Signature, product
+from modgraph.declare import product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
-from modgraph.inspect.natural import natural
-from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Region, Result, RouteNode, ScanNode, weights_of
+from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
 from modgraph.routers import PoolTypes
 from modgraph.types import Axis, Misfit, TensorType
 
@@ -39,16 +40,28 @@ class DoesNotFitLength(Diagnostic):
 
 @dataclass(frozen=True)
 class Cost:
-    """Counts of a whole graph, and by node."""
+    """Counts of a whole graph; `own` are those under each name of a node by itself."""
 
     parameters: int = 0
     trainable: int = 0
     macs: int = 0
     active_macs: int = 0
-    nodes: Mapping[str, Cost] = field(default=(), repr=False)  # type: ignore[arg-type]
+    own: Mapping[str, Cost] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def nodes(self) -> dict[str, Cost]:
+        """The costs by name, and for every prefix of a name the sum of what is below it."""
+        totals: dict[str, Cost] = {}
+        for name, cost in self.own.items():
+            for prefix in accumulate(name.split("."), "{}.{}".format):
+                totals[prefix] = totals.get(prefix, Cost()) + cost
+        return {name: totals[name] for name in sorted(totals, key=natural)}
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost(*(times * getattr(self, name) for name in COUNTS))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -56,11 +69,16 @@ class Cost:
         return {name: getattr(self, name) for name in COUNTS}
 
     def as_json(self) -> dict[str, Any]:
-        nodes = {name: cost.as_json() for name, cost in self.nodes.items()} if self.nodes else {}
+        nodes = {name: cost.counts for name, cost in self.nodes.items()}
         return {**self.counts, **({"nodes": nodes} if nodes else {})}
 
 
-COUNTS = tuple(each.name for each in fields(Cost) if each.name != "nodes")
+COUNTS = tuple(each.name for each in fields(Cost) if each.name != "own")
+
+
+def natural(name: str) -> list[tuple[int, int | str]]:
+    """An order of names in which numbers count as such: `expert.10` stands behind `expert.9`."""
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in name.replace("/", ".").split(".")]
 
 
 def axes_of_any_length(graph: Graph) -> list[str]:
@@ -84,16 +102,14 @@ def cost_of(graph: Graph, lengths: Mapping[str, int] | None = None) -> Cost:
 
     Nodes stand under the names of their weights, each name prefix with the sum of what is below it.
     """
-    counts: dict[str, Cost] = {}
-    for node in _predicting(graph):
-        for name, macs, active in _macs_of(graph, node, dict(lengths or {})):
-            counts[name] = counts.get(name, Cost()) + Cost(macs=macs, active_macs=active)
+    own: dict[str, Cost] = {}
+    for name, cost in _macs_of(graph, dict(lengths or {})):
+        own[name] = own.get(name, Cost()) + cost
     for weight in weights_of(graph):
         if not weight.buffer:
             trained = 0 if weight.frozen else weight.count
-            counts[weight.owner] = counts.get(weight.owner, Cost()) + Cost(weight.count, trained)
-    total = sum(counts.values(), Cost())
-    return replace(total, nodes=_with_subtotals(counts))
+            own[weight.owner] = own.get(weight.owner, Cost()) + Cost(weight.count, trained)
+    return replace(sum(own.values(), Cost()), own=own)
 
 
 def _predicting(graph: Graph, results: tuple[Result, ...] = ()) -> list[Node]:
@@ -114,70 +130,48 @@ def _predicts_with(node: Node, slot: str) -> bool:
     return not node.op.zero_outside_training and node.op.outside_training in ("", slot)
 
 
-def _macs_of(graph: Graph, node: Node, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
-    """Names with their MACs, of every module and of the selected ones."""
-    match node:
-        case OpNode():
-            macs = _macs(fixed_signature(graph.signature(node), lengths, node.name))
-            return [(node.owner, macs, macs)]
-        case PoolNode():
-            return [(node.name, 0, 0)]
-        case RouteNode():
-            return _route_macs(graph, node, lengths)
-        case ScanNode():
-            steps = product(fixed(node.types[0], lengths).shape[:1])
-            inside = _predicting(node.region.graph, node.region.results)
-            inner = [each for one in inside for each in _macs_of(node.region.graph, one, lengths)]
-            return [(name, steps * macs, steps * active) for name, macs, active in inner]
-        case _:
-            return []
+def _macs_of(graph: Graph, lengths: Mapping[str, int], results: tuple[Result, ...] = ()) -> Iterator[tuple[str, Cost]]:
+    """Names with their MACs in a graph, of every module and of the selected ones."""
+    for node in _predicting(graph, results):
+        match node:
+            case OpNode():
+                signature = graph.signature(node)
+                with _fitting(node.name):
+                    axes = signature.declaration.bind(*(fixed(each, lengths) for each in signature.operands)).axes
+                macs = product(axes.lead or ()) * int(axes.call(signature.declaration.macs))
+                yield node.owner, Cost(macs=macs, active_macs=macs)
+            case PoolNode():
+                yield node.name, Cost()
+            case RouteNode():
+                yield from _route_macs(graph, node, lengths)
+            case ScanNode():
+                steps = product(fixed(node.types[0], lengths).shape[:1])
+                inside = _macs_of(node.region.graph, lengths, node.region.results)
+                yield from ((name, cost * steps) for name, cost in inside)
 
 
-def _route_macs(graph: Graph, route: RouteNode, lengths: dict[str, int]) -> list[tuple[str, int, int]]:
+def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> Iterator[tuple[str, Cost]]:
     """A route's messages, counted under its pool, and its decisions, under its router."""
     pool, router = graph.pool_of(route), graph.declaration_of(route)
-    signature = fixed_route_signature(graph, route, lengths)
+    with _fitting(route.name):
+        types = PoolTypes(pool.name, pool.axis, fixed(pool.message, lengths), fixed(pool.result, lengths))
+        signature = router.bind_pool(types, *(fixed(each, lengths) for each in graph.signature(route).operands))
     decisions = product(signature.axes.lead or ())
     messages = decisions * router.senders_in(signature)
     messages *= graph.same_messages(route)[0] == route  # the others take them from the first
-    modules = [_module_macs(region, lengths) for region in pool.regions]
-    times = messages * (pool.size if pool.alike else 1)
-    every, of_all = (times * sum(each) for each in zip(*modules, strict=True))
-    chosen = decisions * router.active_messages(signature, pool.size) * max(active for _, active in modules)
-    routing = decisions * signature.axes.call(router.macs)
-    return [
-        (pool.name, every, min(of_all, chosen)),
-        (graph.router_of(route).name, routing, routing),
+    modules = [
+        sum((cost for _, cost in _macs_of(region.graph, lengths, region.results)), Cost()) for region in pool.regions
     ]
-
-
-def _module_macs(region: Region, lengths: dict[str, int]) -> tuple[int, int]:
-    """Those of one message, of every module of pools inside and of the selected ones."""
-    nodes = _predicting(region.graph, region.results)
-    found = [each for node in nodes for each in _macs_of(region.graph, node, lengths)]
-    return sum(macs for _, macs, _ in found), sum(active for _, _, active in found)
-
-
-def fixed_signature(signature: Signature, lengths: Mapping[str, int], node: str) -> Signature:
-    """A node's signature with axes of any length at the given ones, or 1. Raises `ModgraphError`."""
-    operands = [fixed(type_, lengths) for type_ in signature.operands]
-    with _fitting(node):
-        bound: Signature = signature.declaration.bind(*operands)
-    return bound
-
-
-def fixed_route_signature(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> Signature:
-    """A route's signature with axes of any length at the given ones, or 1. Raises `ModgraphError`."""
-    pool, router = graph.pool_of(route), graph.declaration_of(route)
-    operands = [fixed(type_, lengths) for type_ in graph.signature(route).operands]
-    with _fitting(route.name):
-        types = PoolTypes(pool.name, pool.axis, fixed(pool.message, lengths), fixed(pool.result, lengths))
-        return router.bind_pool(types, *operands)
+    every = sum(modules, Cost()) * (messages * (pool.size if pool.alike else 1))
+    chosen = decisions * router.active_messages(signature, pool.size) * max(each.active_macs for each in modules)
+    yield pool.name, Cost(macs=every.macs, active_macs=min(every.active_macs, chosen))
+    routing = decisions * signature.axes.call(router.macs)
+    yield graph.router_of(route).name, Cost(macs=routing, active_macs=routing)
 
 
 @contextmanager
 def _fitting(node: str) -> Iterator[None]:
-    """Tells of a node that the lengths do not fit. Raises `ModgraphError`."""
+    """Raises `ModgraphError` for a node that the lengths do not fit."""
     try:
         yield
     except Misfit as misfit:
@@ -188,18 +182,3 @@ def fixed(type_: TensorType, lengths: Mapping[str, int]) -> TensorType:
     """A type with axes of any length at the given ones, or 1."""
     shape = (Axis(lengths.get(axis.name, 1), axis.name) if axis.is_padded else axis for axis in type_.shape)
     return type_.with_shape(tuple(shape))
-
-
-def _macs(signature: Signature) -> int:
-    return product(signature.axes.lead or ()) * int(signature.axes.call(signature.declaration.macs))
-
-
-def _with_subtotals(counts: dict[str, Cost]) -> dict[str, Cost]:
-    """The costs by name, and for every prefix of a name the sum of what is below it."""
-    totals: dict[str, Cost] = {}
-    for name, cost in counts.items():
-        parts = name.split(".")
-        for end in range(1, len(parts) + 1):
-            prefix = ".".join(parts[:end])
-            totals[prefix] = totals.get(prefix, Cost()) + cost
-    return {name: totals[name] for name in sorted(totals, key=natural)}

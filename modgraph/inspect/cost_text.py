@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from modgraph_runtime.memory import in_words
@@ -18,36 +17,48 @@ UNITS = ("", " K", " M", " G", " T", " P", " E")
 EXACT_BELOW = 10_000
 
 
-@dataclass(frozen=True)
-class Heading:
-    """What is counted: the model's name, where it was read, the parameters that were set, the lengths it was given.
-
-    `lengths` has the axes of any length, `asked` those whose length the user gave.
-    """
-
-    model: str
-    origin: str
-    parameters: Mapping[str, Any]
-    lengths: Mapping[str, int]
-    asked: frozenset[str] = frozenset()
-
-    def lines(self) -> Iterator[str]:
-        given = ", ".join(f"{name}={shown_value(value)}" for name, value in self.parameters.items())
-        yield f"{self.model}, from {self.origin}" + (f" with {given}" if given else "")
-        for axis, length in self.lengths.items():
-            yield f"{axis} = {length:,}" + ("" if axis in self.asked else f" (for another length: --length {axis}=N)")
+def heading_lines(
+    title: str, parameters: Mapping[str, Any], lengths: Mapping[str, int], asked: Container[str]
+) -> Iterator[str]:
+    """What is counted: the model and where it was read, the parameters that were set, the lengths of axes of any
+    length, `asked` those that the user gave."""
+    given = ", ".join(f"{name}={shown_value(value)}" for name, value in parameters.items())
+    yield title + (f" with {given}" if given else "")
+    for axis, length in lengths.items():
+        yield f"{axis} = {length:,}" + ("" if axis in asked else f" (for another length: --length {axis}=N)")
 
 
 def count_lines(cost: Cost, graph: Graph | None = None) -> list[str]:
     """The counts in all, then a row for each part that costs anything, indented below what it is part of; by its graph
     equal parts together, and routers whole."""
-    columns = _columns(cost)
-    rows = [("", *columns.values())]
-    parts = parts_of(cost.nodes, graph)
-    rows += [(label, *_cells(part.cost, cost, columns)) for label, part in _labelled(parts)]
-    rows.append(("in all", *_cells(cost, cost, columns)))
-    note = ["× n: so many alike, counted together (--all tells each)"] if any("×" in row[0] for row in rows) else []
-    return [*_sentences(cost), "", *aligned(rows), *note]
+    trained = "all trained" if cost.trainable == cost.parameters else f"{cost.trainable:,} of them trained"
+    active = "" if cost.active_macs == cost.macs else f", {cost.active_macs:,} where only the chosen modules run"
+    columns = {"parameters": "parameters", "trainable": "trained", "macs": "MACs", "active_macs": "active MACs"}
+    for name, other in (("trainable", "parameters"), ("active_macs", "macs")):
+        if getattr(cost, name) == getattr(cost, other):
+            del columns[name]
+
+    def row(label: str, part: Cost) -> Iterator[str]:
+        yield label
+        for count, total in ((getattr(part, name), getattr(cost, name)) for name in columns):
+            yield f"{readable(count)} {f'{count / total:7.1%}' if total else ''}" if count else ""
+
+    labelled = [*_labelled(parts_of(cost.nodes, graph))]
+    rows = [["", *columns.values()], *([*row(label, part.cost)] for label, part in labelled), [*row("in all", cost)]]
+    return [
+        f"{cost.parameters:,} parameters, {trained}",
+        f"{cost.macs:,} multiply-accumulates (MACs) for one example{active}",
+        "",
+        *aligned(rows),
+        *["× n: so many alike, counted together (--all tells each)"] * any("×" in label for label, _ in labelled),
+    ]
+
+
+def _labelled(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, Part]]:
+    """All parts, each before those in it, with their labels as they stand in a table."""
+    for part in parts:
+        yield "  " * depth + part.label + (f" × {part.count}" if part.count > 1 else ""), part
+        yield from _labelled(part.parts, depth + 1)
 
 
 def memory_lines(memory: Memory, facts: Sequence[str]) -> list[str]:
@@ -69,37 +80,6 @@ def fits_line(size: int, batch: int) -> str:
     if batch == 0:
         return f"{in_words(size)} do not hold a step of a single example"
     return f"{in_words(size)} hold a step of {f'up to {batch:,} examples' if batch > 1 else '1 example'}"
-
-
-def _sentences(cost: Cost) -> Iterator[str]:
-    trained = "all trained" if cost.trainable == cost.parameters else f"{cost.trainable:,} of them trained"
-    yield f"{cost.parameters:,} parameters, {trained}"
-    active = "" if cost.active_macs == cost.macs else f", {cost.active_macs:,} where only the chosen modules run"
-    yield f"{cost.macs:,} multiply-accumulates (MACs) for one example{active}"
-
-
-def _columns(cost: Cost) -> dict[str, str]:
-    """The counts that say something here, by name, with their titles."""
-    columns = {"parameters": "parameters", "trainable": "trained", "macs": "MACs", "active_macs": "active MACs"}
-    if cost.trainable == cost.parameters:
-        del columns["trainable"]
-    if cost.active_macs == cost.macs:
-        del columns["active_macs"]
-    return columns
-
-
-def _cells(part: Cost, whole: Cost, columns: Mapping[str, str]) -> Iterator[str]:
-    for name in columns:
-        count, total = getattr(part, name), getattr(whole, name)
-        share = f"{count / total:7.1%}" if total else ""
-        yield f"{readable(count)} {share}" if count else ""
-
-
-def _labelled(parts: Sequence[Part], depth: int = 0) -> Iterator[tuple[str, Part]]:
-    """All parts, each before those in it, with their labels as they stand in a table."""
-    for part in parts:
-        yield "  " * depth + part.label + (f" × {part.count}" if part.count > 1 else ""), part
-        yield from _labelled(part.parts, depth + 1)
 
 
 def readable(count: int) -> str:

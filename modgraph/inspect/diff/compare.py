@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from modgraph.inspect.cost import natural
 from modgraph.inspect.diff.changes import Changed, Diff, Moved, Unmatched, differences, facts_of, model_of
 from modgraph.inspect.diff.level import Level, Palette, regions_of
 from modgraph.inspect.diff.matching import Matching
 from modgraph.inspect.diff.renames import AXIS, LABEL, WEIGHTS, Renames
-from modgraph.inspect.natural import natural
 from modgraph.ir import DecisionNode, Graph, Node, OpNode, PoolNode, RouteNode, ScanNode
 
 Pair = tuple[str, str]

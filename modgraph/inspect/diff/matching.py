@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from modgraph.inspect.cost import natural
 from modgraph.inspect.diff.changes import Doubt, declaration_of
 from modgraph.inspect.diff.definitions import Definitions, groups, pair_calls
 from modgraph.inspect.diff.level import Level
-from modgraph.inspect.natural import natural
 from modgraph.ir import Node, OpNode
 
 MOST_MOVES = 16  # declarations that follow each other

@@ -8,13 +8,10 @@ from dataclasses import replace
 from modgraph.diagnostics import Source
 from modgraph.inspect.calls import definitions_of
 from modgraph.inspect.cost import Cost, axes_of_any_length, cost_of
-from modgraph.inspect.scene.counts import of_pool, own_counts, total
-from modgraph.inspect.scene.edges import edges_of, prefixes, short_type
-from modgraph.inspect.scene.level import Level, below, ids_of_nodes
-from modgraph.inspect.scene.stacks import CallBox, group_of, stacked
-from modgraph.inspect.scene.tokenizers import tokenizers_told
+from modgraph.inspect.scene.edges import edges_of, ids_of_nodes, prefixes, short_type
+from modgraph.inspect.scene.stacks import Entry, group_of, mark_tokenizers, stacked
 from modgraph.inspect.scene.values import Box, Row, Scene
-from modgraph.inspect.scene.words import brief, brief_text, help_of, lines_of, settings_of, shape_of, shown
+from modgraph.inspect.scene.words import Level, below, brief, help_of, lines_of, settings_of, shape_of, shown
 from modgraph.ir import (
     Body,
     Decision,
@@ -34,12 +31,15 @@ from modgraph.ir import (
     body_of,
     weights_of,
 )
-from modgraph.routers import RouterText
 
 
-def scene_of(graph: Graph, cost: Cost | None = None) -> Scene:
+def scene_of(graph: Graph) -> Scene:
     """The scene of a graph; nodes with spans know their lines."""
-    return _Builder(graph, cost or cost_of(graph)).scene()
+    cost, edges = cost_of(graph), tuple(dict.fromkeys(edges_of(graph)))
+    builder = _Builder(graph, cost)
+    boxes = mark_tokenizers(builder.boxes(body_of(graph), Level(graph)), edges)
+    lengths = tuple((axis, 1) for axis in axes_of_any_length(graph))
+    return Scene(graph.name, shown(graph.parameters), boxes, edges, cost, lengths, tuple(builder.sources.values()))
 
 
 class _Builder:
@@ -47,8 +47,7 @@ class _Builder:
 
     def __init__(self, graph: Graph, cost: Cost) -> None:
         self.graph = graph
-        self.cost = cost
-        self.own = own_counts(cost)
+        self.own = cost.own
         self.definitions = definitions_of(graph)
         self.weights: dict[str, list[GraphWeight]] = {}
         for weight in weights_of(graph):
@@ -58,26 +57,19 @@ class _Builder:
         self.drawn: set[str] = set()
         self.sources: dict[str, Source] = {}
 
-    def scene(self) -> Scene:
-        edges = tuple(dict.fromkeys(edges_of(self.graph, {node.name: node.name for node in self.graph})))
-        boxes = tokenizers_told(self.boxes(body_of(self.graph), Level(self.graph)), edges)
-        lengths = tuple((axis, 1) for axis in axes_of_any_length(self.graph))
-        sources = tuple(self.sources.values())
-        return Scene(self.graph.name, shown(self.graph.parameters), boxes, edges, self.cost, lengths, sources)
-
     def boxes(self, body: Body, level: Level) -> tuple[Box, ...]:
         """The boxes of a body: its nodes, and calls, equal ones that follow each other as one."""
-        entries: list[Box | CallBox] = []
+        entries: list[Entry] = []
         for item in body.items:
             match item:
                 case Body():
                     entries += self.call(item, level)
                 case Node() if item.name not in level.shared and level.prefix + item.name not in self.drawn:
                     self.drawn.add(level.prefix + item.name)
-                    entries.append(self.box(item, level))
-        return stacked(entries, self.unique)
+                    entries.append(Entry(self.box(item, level)))
+        return tuple(stacked(entries, self.unique))
 
-    def call(self, body: Body, level: Level) -> Iterator[Box | CallBox]:
+    def call(self, body: Body, level: Level) -> Iterator[Entry]:
         """The box of a call; that of a router's text is its decision, a module's that has one op is the op."""
         call = body.call
         assert call is not None
@@ -86,14 +78,14 @@ class _Builder:
         if route is not None:
             self.drawn.add(level.prefix + route.name)
             box, children = self.box(route, level), self.boxes(body, inside)
-            yield replace(box, children=children, cost=total(child.cost for child in (box, *children)))
+            yield Entry(replace(box, children=children, cost=sum((child.cost for child in children), box.cost)))
         elif children := self.boxes(body, inside):
             label = level.label(call)
             box = replace(children[0], label=label)
             if len(children) > 1 or box.kind == "repeat":
                 author = "" if label == call.definition or call.kind == "round" else call.definition
                 box = group_of(self.unique(level.prefix + call.path), label, children, detail=author)
-            yield CallBox(box, call, self.definitions[call])
+            yield Entry(box, call, self.definitions[call])
 
     def unique(self, id: str) -> str:
         """An id that no other box has."""
@@ -109,41 +101,39 @@ class _Builder:
         if node.span is not None:
             self.sources.setdefault(node.span.source.label, node.span.source)
         graph, inside = level.graph, bool(level.prefix)
-        plain = Box(
+        box = Box(
             id=level.prefix + node.name,
             kind=node.kind,
             label=level.label_of(node),
+            detail=str(node.types[0]) if node.types else "",
             types=tuple(map(str, node.types)),
             short=short_type(node.types[0]) if node.types else "",
             lines=lines_of(node),
         )
         match node:
             case OpNode():
-                return self.op(graph, node, plain, inside)
+                return self.op(graph, node, box, inside)
             case PoolNode():
-                return self.pool(node, plain, inside)
+                return self.pool(node, box, inside)
             case RouterNode():
-                return self.router(node, plain, inside)
+                return self.router(node, box, inside)
             case RouteNode() | DecisionNode():
-                return _route(Decision(Part(graph), node), plain)
+                return _route(Decision(Part(graph), node), box)
             case GrowthNode():
-                return replace(plain, detail=f"{graph.pool_of(node).name} by {graph.router_of(node).name}")
+                return replace(box, detail=f"{graph.pool_of(node).name} by {graph.router_of(node).name}")
             case ScanNode():
-                return self.scan(node, plain)
+                return self.scan(node, box)
             case TargetNode() if node.grown:
-                notes = (f"the last {node.grown} classes were added to a trained model",)
-                return replace(plain, detail=str(node.types[0]), notes=notes)
+                return replace(box, notes=(f"the last {node.grown} classes were added to a trained model",))
             case OutputNode():
-                return replace(plain, detail=node.label if node.label != node.name else "")
+                return replace(box, detail=node.label if node.label != node.name else "")
             case _:
-                return replace(plain, detail=str(node.types[0]) if node.types else "")
+                return box
 
     def op(self, graph: Graph, node: OpNode, box: Box, inside: bool) -> Box:
-        first = inside or self.first_use.setdefault(node.owner, node.name) == node.name
+        first = self.first_use.setdefault(node.owner, node.name) == node.name if not inside else False
         shared = not inside and node.owner != node.name
         notes = (f"its weights are those of {node.owner}, its cost is counted where they are first used",) * shared
-        if node.frozen:
-            notes = (*notes, "frozen")
         axes = graph.signature(node).weight_axes()
         return replace(
             box,
@@ -152,8 +142,8 @@ class _Builder:
             help=help_of(node.op),
             settings=settings_of(node.op),
             weights=tuple(Row(name, shape_of(shape), "frozen" * node.frozen) for name, shape in axes.items()),
-            cost=self.own.get(node.owner, Cost()) if first and not inside else Cost(),
-            notes=notes,
+            cost=self.own.get(node.owner, Cost()) if first else Cost(),
+            notes=notes + ("frozen",) * node.frozen,
         )
 
     def pool(self, node: PoolNode, box: Box, inside: bool) -> Box:
@@ -165,27 +155,26 @@ class _Builder:
                 children = boxes
             else:
                 children += (Box(id=prefix[:-1], kind="block", label=f"module {module}", children=boxes),)
+        owners = (node.name, f"{node.name}.shared", *(f"{node.name}.{module}" for module in range(node.size)))
         grown = (f"the last {node.grown} were added to a trained pool",) if node.grown else ()
-        shares = (f"its modules are those of {node.shares}",) if node.shares else ()
         return replace(
             box,
             detail=f"{node.size} modules: {node.message} → {node.result}",
             settings=(("modules", str(node.size)),),
-            cost=Cost() if inside else of_pool(node, self.own),
+            cost=Cost() if inside else sum((self.own.get(owner, Cost()) for owner in owners), Cost()),
             weights=() if inside else self.rows(f"{node.name}.shared") + self.rows(f"{node.name}.0"),
             children=children,
             count=node.size if node.alike else 1,
-            notes=grown + shares,
+            notes=grown + ((f"its modules are those of {node.shares}",) if node.shares else ()),
         )
 
     def router(self, node: RouterNode, box: Box, inside: bool) -> Box:
-        router = node.router
         records = next(iter(each.declared for each in self.graph.decisions(node.name)), ())
         return replace(
             box,
-            detail=brief_text(router) if isinstance(router, RouterText) else brief(router),
-            help="A router that is written in the language." if isinstance(router, RouterText) else help_of(router),
-            settings=(*router.given, *router.defaults) if isinstance(router, RouterText) else settings_of(router),
+            detail=brief(node.router),
+            help=help_of(node.router),
+            settings=settings_of(node.router),
             cost=Cost() if inside else self.own.get(node.name, Cost()),
             weights=() if inside else self.rows(node.name),
             records=tuple(Row(each.name, each.axes, each.role.value) for each in records),
@@ -195,11 +184,16 @@ class _Builder:
     def scan(self, node: ScanNode, box: Box) -> Box:
         shared = frozenset(each.name for each in self.graph)
         level = Level(node.region.graph, path=node.name, weights=node.name, shared=shared)
-        children = self.boxes(body_of(node.region.graph, node.within), level)
-        children = tuple(_argument(child, node) for child in children)
+        children = []
+        for child in self.boxes(body_of(node.region.graph, node.within), level):
+            if child.id in node.region.arguments:
+                role = "state" if child.id in node.states else "from outside"
+                role = "one step" if child.id == node.variable else role
+                child = replace(child, detail=f"{role}: {child.detail}")
+            children.append(child)
         states = ", ".join(below(node.name, state) for state in node.states)
-        detail = f"carries {states}" if states else ""
-        return replace(box, detail=detail, children=children, cost=total(child.cost for child in children))
+        cost = sum((child.cost for child in children), Cost())
+        return replace(box, detail=f"carries {states}" if states else "", children=tuple(children), cost=cost)
 
     def rows(self, owner: str) -> tuple[Row, ...]:
         return tuple(
@@ -222,12 +216,3 @@ def _route(decision: Decision, box: Box) -> Box:
         records=tuple(Row(each.name, types[each.name], each.role.value) for each in decision.declared),
         settings=(("lowering", node.lowering),) if isinstance(node, RouteNode) and node.lowering else (),
     )
-
-
-def _argument(box: Box, scan: ScanNode) -> Box:
-    """What a scan's argument is to a step of it."""
-    if box.id not in scan.region.arguments:
-        return box
-    if box.id == scan.variable:
-        return replace(box, detail=f"one step: {box.detail}")
-    return replace(box, detail=f"{'state' if box.id in scan.states else 'from outside'}: {box.detail}")

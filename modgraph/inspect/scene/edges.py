@@ -2,61 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from modgraph.inspect.scene.values import Edge
-from modgraph.ir import DecisionNode, Graph, Node, OpNode, PoolNode, Result, ScanNode
+from modgraph.ir import DecisionNode, Graph, OpNode, PoolNode, Result, ScanNode
 from modgraph.ops.array import Array
 from modgraph.types import TensorType
 
 
-def edges_of(graph: Graph, ids: Mapping[str, str]) -> Iterator[Edge]:
-    """The edges of a graph and of the regions in it, those of a pool that stands in two graphs twice.
+def edges_of(graph: Graph, prefix: str = "") -> Iterator[Edge]:
+    """The edges of a graph and of the regions in it, those of a pool that stands in two graphs twice; the ids of this
+    graph's boxes begin with the prefix."""
 
-    `ids` are those of this graph's boxes by the names of nodes.
-    """
+    def edge(result: Result, target: str, kind: str, slot: str) -> Edge:
+        type_ = graph.type_of(result)
+        return Edge(prefix + result.node, target, kind, slot, str(type_), short_type(type_))
+
     for node in graph:
-        yield from _into(graph, node, ids)
+        here = prefix + node.name
+        own = node.within if isinstance(node, DecisionNode) else None  # the box of a decision has its router's body
+        array = isinstance(node, OpNode) and isinstance(node.op, Array)  # its operand only gives the number of examples
+        for slot, source in graph.inputs(node.name).items() if not array else ():
+            around = graph[source.node].within
+            if own is None or around is None or own not in around.chain():
+                yield edge(source, slot if isinstance(node, ScanNode) else here, "data", slot)
+        yield from (edge(source, here, "length", axis) for axis, source in graph.lengths(node.name).items())
+        yield from (Edge(prefix + used, here, "uses", role) for role, used in graph.uses(node.name).items())
         if isinstance(node, ScanNode):
-            inside = {each.name: each.name for each in node.region.graph}
-            yield from edges_of(node.region.graph, inside)
-            yield from _carried(node)
+            inside = node.region.graph
+            yield from edges_of(inside)
+            for state, following in zip(node.states, node.following, strict=True):
+                type_ = inside.type_of(following)
+                yield Edge(following.node, state, "carry", "next", str(type_), short_type(type_))
         elif isinstance(node, PoolNode):
-            for region, prefix in zip(node.regions, prefixes(node, ids[node.name]), strict=True):
-                yield from edges_of(region.graph, {each.name: prefix + each.name for each in region.graph})
-
-
-def _carried(scan: ScanNode) -> Iterator[Edge]:
-    """From what is a state's next value back to the state."""
-    for state, following in zip(scan.states, scan.following, strict=True):
-        yield _edge(scan.region.graph, following, following.node, state, "carry", "next")
-
-
-def _into(graph: Graph, node: Node, ids: Mapping[str, str]) -> Iterator[Edge]:
-    here = ids[node.name]
-    own = node.within if isinstance(node, DecisionNode) else None  # the box of a decision has its router's body
-    array = isinstance(node, OpNode) and isinstance(
-        node.op, Array
-    )  # whose operand only tells how many examples there are
-    for slot, source in graph.inputs(node.name).items() if not array else ():
-        around = graph[source.node].within
-        if own is not None and around is not None and own in around.chain():
-            continue
-        yield _edge(graph, source, ids[source.node], slot if isinstance(node, ScanNode) else here, "data", slot)
-    for axis, source in graph.lengths(node.name).items():
-        yield _edge(graph, source, ids[source.node], here, "length", axis)
-    for role, used in graph.uses(node.name).items():
-        yield Edge(ids[used], here, "uses", role)
-
-
-def _edge(graph: Graph, result: Result, source: str, target: str, kind: str, slot: str) -> Edge:
-    type_ = graph.type_of(result)
-    return Edge(source, target, kind, slot, str(type_), short_type(type_))
+            for region, below in zip(node.regions, prefixes(node, here), strict=True):
+                yield from edges_of(region.graph, below)
 
 
 def prefixes(pool: PoolNode, box: str) -> list[str]:
     """What ids of the regions of a pool begin with, whose box has an id."""
     return [f"{box}/"] if pool.alike else [f"{box}/{module}/" for module in range(pool.size)]
+
+
+def ids_of_nodes(graph: Graph, prefix: str = "") -> Iterator[str]:
+    for node in graph:
+        yield prefix + node.name
+        if isinstance(node, ScanNode):
+            yield from ids_of_nodes(node.region.graph, prefix)
+        elif isinstance(node, PoolNode):
+            for region, inner in zip(node.regions, prefixes(node, prefix + node.name), strict=True):
+                yield from ids_of_nodes(region.graph, inner)
 
 
 def short_type(type_: TensorType) -> str:

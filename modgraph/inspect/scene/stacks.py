@@ -1,100 +1,110 @@
-"""Calls of one definition that follow each other, drawn once with their count."""
+"""Calls of one definition that follow each other, drawn once with their count; and groups that make tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from modgraph.inspect.scene.counts import total
-from modgraph.inspect.scene.values import Box, Lines
+from modgraph.inspect.cost import Cost
+from modgraph.inspect.scene.values import Box, Edge, Lines
 from modgraph.ir import Call
 
 LONGEST_PERIOD = 8
 
 
-@dataclass(frozen=True)
-class CallBox:
-    """The box of a call, and the key of its definition."""
+class Entry(NamedTuple):
+    """The box of a node, or of a call with the key of its definition."""
 
     box: Box
-    call: Call
-    definition: Hashable
+    call: Call | None = None
+    definition: Hashable = None
 
 
-def stacked(entries: Sequence[Box | CallBox], unique: Callable[[str], str]) -> tuple[Box, ...]:
-    """The boxes of a body in order, equal calls that follow each other in repeats, whose ids are made unique."""
-    return tuple(_stacked(entries, unique))
-
-
-def _stacked(entries: Sequence[Box | CallBox], unique: Callable[[str], str]) -> Iterator[Box]:
+def stacked(entries: Sequence[Entry], unique: Callable[[str], str]) -> Iterator[Box]:
+    """The boxes of a body in order, equal calls that follow each other in repeats, whose ids are made unique: at each
+    place the run that reaches farthest."""
+    rounds = Counter(each.call.definition for each in entries if each.call is not None and each.call.kind == "round")
     at = 0
     while at < len(entries):
-        calls = _calls_from(entries, at)
-        period, count = _run(calls)
+        runs = [(period, _count(entries, at, period)) for period in range(1, LONGEST_PERIOD + 1)]
+        period, count = max(runs, key=lambda run: (run[0] * run[1] if run[1] > 1 else 1, -run[0]))
+        box = entries[at].box
         if count > 1:
-            box = _repeat(calls[: period * count], period, _rounds_with(entries, calls[0].call))
-            yield replace(box, id=unique(box.id))
-        else:
-            entry = entries[at]
-            yield entry.box if isinstance(entry, CallBox) else entry
+            box = _repeat(entries[at : at + period * count], period, rounds)
+            box = replace(box, id=unique(box.id))
+        yield box
         at += period * count
 
 
-def _calls_from(entries: Sequence[Box | CallBox], at: int) -> list[CallBox]:
-    """The calls from a place on, before what is none."""
-    found = []
-    for entry in entries[at:]:
-        if not isinstance(entry, CallBox):
-            break
-        found.append(entry)
-    return found
+def _count(entries: Sequence[Entry], start: int, period: int) -> int:
+    """How often the first calls from a place on are repeated at once."""
+    end = start + period
+    while end < len(entries) and entries[end].call and entries[end].definition == entries[end - period].definition:
+        end += 1
+    return max(1, (end - start) // period)
 
 
-def _run(calls: Sequence[CallBox]) -> tuple[int, int]:
-    """How many of the first calls are repeated at once, and how often: the run that reaches farthest."""
-    runs = [(period, _count(calls, period)) for period in range(1, LONGEST_PERIOD + 1)]
-    return max(runs, key=lambda run: (run[0] * run[1] if run[1] > 1 else 1, -run[0]))
-
-
-def _count(calls: Sequence[CallBox], period: int) -> int:
-    at = period
-    while at < len(calls) and calls[at].definition == calls[at - period].definition:
-        at += 1
-    return max(1, at // period)
-
-
-def _rounds_with(entries: Sequence[Box | CallBox], call: Call) -> int:
-    """How many rounds the loop of a round has in the body."""
-    calls = [entry.call for entry in entries if isinstance(entry, CallBox)]
-    return sum((each.kind, each.definition) == ("round", call.definition) for each in calls)
-
-
-def _repeat(calls: Sequence[CallBox], period: int, rounds: int) -> Box:
-    first, last = calls[0], calls[-1]
-    boxes = [calls[at].box for at in range(period)]
-    boxes += [replace(each.box, alike=boxes[at % period].id) for at, each in enumerate(calls[period:])]
-    if first.call.kind != "round" or last.call.kind != "round":
-        id, label = f"{first.box.id}-{last.box.id}", " → ".join(each.call.definition for each in calls[:period])
-    elif len(calls) == rounds:
-        id, label = first.box.id.removesuffix(f".{first.call.key}"), first.call.definition
+def _repeat(entries: Sequence[Entry], period: int, rounds: Mapping[str, int]) -> Box:
+    boxes = [each.box for each in entries[:period]]
+    boxes += [replace(each.box, alike=boxes[at % period].id) for at, each in enumerate(entries[period:])]
+    calls = [each.call for each in entries if each.call is not None]
+    (first, last), id = (calls[0], calls[-1]), boxes[0].id.removesuffix(f".{calls[0].key}")
+    if first.kind != "round" or last.kind != "round":
+        id, label = f"{boxes[0].id}-{boxes[-1].id}", " → ".join(call.definition for call in calls[:period])
+    elif len(calls) == rounds[first.definition]:
+        label = first.definition
     else:
-        label = f"{first.call.definition}.{first.call.key}-{last.call.key}"
-        id = first.box.id.removesuffix(f".{first.call.key}") + f".{first.call.key}-{last.call.key}"
+        id, label = (f"{name}.{first.key}-{last.key}" for name in (id, first.definition))
     return replace(group_of(id, label, boxes, "repeat"), count=len(calls) // period, period=period)
 
 
 def group_of(id: str, label: str, children: Sequence[Box], kind: str = "block", detail: str = "") -> Box:
-    """A box of others: their costs summed, on the lines of all of them."""
-    cost = total(child.cost for child in children)
+    """A box of others: their costs summed, on the lines of all of them, where these stand in one source."""
+    lines, found = None, [child.lines for child in children if child.lines is not None]
+    if len({each.source for each in found}) == 1:
+        start, end = min(each.start for each in found), max(each.end for each in found)
+        first, last = min(each.first for each in found), max(each.last for each in found)
+        lines = Lines(found[0].source, start, end, first, last)
     return Box(
-        id=id, kind=kind, label=label, detail=detail, cost=cost, children=tuple(children), lines=_lines(children)
+        id=id,
+        kind=kind,
+        label=label,
+        detail=detail,
+        cost=sum((child.cost for child in children), Cost()),
+        children=tuple(children),
+        lines=lines,
     )
 
 
-def _lines(children: Sequence[Box]) -> Lines | None:
-    """From the first line of some boxes to the last, where they stand in one source."""
-    found = [child.lines for child in children if child.lines is not None]
-    if not found or any(lines.source != found[0].source for lines in found):
-        return None
-    start, end = min(each.start for each in found), max(each.end for each in found)
-    return Lines(found[0].source, start, end, min(each.first for each in found), max(each.last for each in found))
+def mark_tokenizers(boxes: Iterable[Box], edges: Iterable[Edge]) -> tuple[Box, ...]:
+    """Groups become tokenizers that read inputs alone, and whose every op tokenizes or feeds one that does."""
+    boxes = [*boxes]
+    inputs = {box.id for outer in boxes for box in outer.walk() if box.kind == "input"}
+    sources: dict[str, list[str]] = {}
+    for edge in edges:
+        if edge.kind == "data":
+            sources.setdefault(edge.target, []).append(edge.source)
+
+    def is_tokenizer(box: Box) -> bool:
+        leaves = {each.id: each.kind for each in box.walk() if each.kind != "block"}
+        read = {source for name in leaves for source in sources.get(name, ())}
+        if not {*leaves.values()} <= {"op", "tokenizer"} or not read <= leaves.keys() | inputs:
+            return False
+        reached = {name for name, kind in leaves.items() if kind == "tokenizer"}
+        pending = [*reached]
+        while pending:
+            new = {source for source in sources.get(pending.pop(), ()) if source in leaves} - reached
+            reached |= new
+            pending += new
+        return bool(reached) and reached == leaves.keys()
+
+    def marked(box: Box) -> Box:
+        if box.kind != "block":
+            return box
+        if is_tokenizer(box):
+            return replace(box, kind="tokenizer")
+        return replace(box, children=tuple(map(marked, box.children)))
+
+    return tuple(map(marked, boxes))

@@ -74,19 +74,13 @@ class Box:
     def as_json(self) -> dict[str, Any]:
         """What differs from a box that has nothing."""
         record = {each.name: value for each in fields(self) if (value := getattr(self, each.name)) != each.default}
-        for name in ("weights", "records"):
-            if name in record:
-                record[name] = [*map(asdict, record[name])]
-        if self.settings:
-            record["settings"] = dict(self.settings)
+        record |= {name: [*map(asdict, record[name])] for name in ("weights", "records") if name in record}
+        record |= {"settings": dict(self.settings)} if self.settings else {}
         if any(record.pop("cost", NOTHING).counts.values()):
             record["counts"] = self.cost.counts
-        if self.lines is not None:
-            record["lines"] = asdict(self.lines)
-        if self.kind == "repeat":
-            record["period"] = self.period
-        if self.children:
-            record["children"] = [child.as_json() for child in self.children]
+        record |= {"lines": asdict(self.lines)} if self.lines is not None else {}
+        record |= {"period": self.period} if self.kind == "repeat" else {}
+        record |= {"children": [child.as_json() for child in self.children]} if self.children else {}
         return record
 
 

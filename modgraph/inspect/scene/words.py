@@ -1,38 +1,72 @@
-"""Declarations and spans in words."""
+"""Nodes, declarations and spans in words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from modgraph.declare import Declaration, shown_value
 from modgraph.inspect.scene.values import Lines
-from modgraph.ir import Node
+from modgraph.ir import Call, DecisionNode, Graph, GrowthNode, Node, PoolNode, RouteNode, RouterNode
 from modgraph.routers import RouterText
 
+NUMBER = re.compile(r"-?\d+\.\d*(e-?\d+)?")
 
-def help_of(declaration: Declaration) -> str:
+
+@dataclass(frozen=True)
+class Level:
+    """Where a body stands: its graph, what ids in it begin with, the paths of its nodes and weights, and in a scan the
+    nodes of the graph around, whose pools and routers it shares."""
+
+    graph: Graph
+    prefix: str = ""
+    path: str = ""
+    weights: str = ""
+    shared: frozenset[str] = frozenset()
+
+    def label_of(self, node: Node) -> str:
+        """What a node is called here: pools and routers as their weights, a route as its pool."""
+        if isinstance(node, RouteNode | DecisionNode):
+            words = self.graph.pool_of(node).name.split(".")
+            first = max((at for at, word in enumerate(words) if not word.isdecimal()), default=0)
+            return ".".join(words[first:])
+        declared = isinstance(node, PoolNode | RouterNode | GrowthNode) and node.name.startswith(f"{self.weights}.")
+        return below(self.weights if declared else self.path, node.name)
+
+    def label(self, call: Call) -> str:
+        """What the author calls a call: a module by its name, a block by its own where the use has no other."""
+        if call.kind == "module":
+            return below(self.weights, call.weights)
+        label = below(self.path, call.path)
+        last = label.rpartition(".")[2]
+        return call.definition if call.definition in (last, last.rstrip("0123456789")) else label
+
+
+def below(path: str, name: str) -> str:
+    """A name as it stands below a path."""
+    return name.removeprefix(f"{path}.") if path else name
+
+
+def brief(declaration: Declaration | RouterText) -> str:
+    """A declaration with its settings, numbers to four digits; a router as a spec writes it."""
+    if isinstance(declaration, RouterText):
+        given = ((key, f"{float(v):.4g}" if NUMBER.fullmatch(v) else v) for key, v in declaration.given)
+        return str(RouterText(declaration.name, tuple(given)))
+    values = declaration.values().items()
+    settings = ", ".join(f"{key}={f'{v:.4g}' if isinstance(v, float) else shown_value(v)}" for key, v in values)
+    return f"{declaration.name}({settings})" if settings else declaration.name
+
+
+def help_of(declaration: Declaration | RouterText) -> str:
+    if isinstance(declaration, RouterText):
+        return "A router that is written in the language."
     return (declaration.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
 
 
-def brief_text(router: RouterText) -> str:
-    """A router as a spec writes it, numbers to four digits."""
-    return str(RouterText(router.name, tuple((name, _digits(value)) for name, value in router.given)))
-
-
-def brief(declaration: Declaration) -> str:
-    """A declaration with its settings, numbers to four digits."""
-    values = {name: f"{v:.4g}" if isinstance(v, float) else shown_value(v) for name, v in declaration.values().items()}
-    given = ", ".join(f"{name}={value}" for name, value in values.items())
-    return f"{declaration.name}({given})" if given else declaration.name
-
-
-def _digits(written: str) -> str:
-    """A value, a number with four digits."""
-    return f"{float(written):.4g}" if re.fullmatch(r"-?\d+\.\d*(e-?\d+)?", written) else written
-
-
-def settings_of(declaration: Declaration) -> tuple[tuple[str, str], ...]:
+def settings_of(declaration: Declaration | RouterText) -> tuple[tuple[str, str], ...]:
+    if isinstance(declaration, RouterText):
+        return (*declaration.given, *declaration.defaults)
     return shown({name: getattr(declaration, name) for name in declaration.settings()})
 
 
