@@ -149,11 +149,6 @@ def by_group(
         yield str(group), {name: array[here] for name, array in batch.items()}, [value[here] for value in values]
 
 
-def better(value: float, than: float, larger: bool) -> bool:
+def better(value: float, than: float | None, larger: bool) -> bool:
     """Whether a value is better, where larger ones are or smaller ones; what is no finite number never is."""
-    return math.isfinite(value) and (value > than if larger else value < than)
-
-
-def worst(larger: bool) -> float:
-    """What any finite value is better than, where larger ones are or smaller ones."""
-    return -math.inf if larger else math.inf
+    return math.isfinite(value) and (than is None or (value > than if larger else value < than))

@@ -6,7 +6,7 @@ axis; all others are as the new graph starts them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -18,7 +18,7 @@ from modgraph.ir.edits.edit import Mark
 from modgraph.store.checkpoint import Checkpoint, OptimizerState
 from modgraph.training.progress import Progress
 from modgraph.training.stages import FACT
-from modgraph.training.start.beginning import Beginning
+from modgraph.training.start.inherit import Beginning
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,10 @@ def frozen_alike(graph: Graph, began: Graph, now: Graph, names: Mapping[str, str
     `names` are those of nodes here, by theirs. What a pool or a label has more than was old there counts as added.
     """
     then, own = Mark.of(now), Mark.of(graph)
-    since = {_renamed(place, names) for place in then.frozen - Mark.of(began).frozen}
-    if not since:
+    places = [place.partition("/") for place in then.frozen - Mark.of(began).frozen]  # such as pool/0/linear
+    if not places:
         return graph
+    since = {names.get(node, node) + slash + inside for node, slash, inside in places}
     grown, sizes = dict(then.grown), _sizes(graph)
     old = {names.get(name, name): size - grown.get(name, 0) for name, size in _sizes(now).items()}
     added = {name: sizes[name] - old[name] for name in sizes.keys() & old.keys() if sizes[name] > old[name]}
@@ -50,12 +51,6 @@ def _sizes(graph: Graph) -> dict[str, int]:
     return {name: pool.size for name, pool in graph.pools().items()} | {k: v for k, v in labels.items() if v}
 
 
-def _renamed(place: str, names: Mapping[str, str]) -> str:
-    """A place under its new name; one in a pool's module is called `pool/0/linear`."""
-    node, slash, inside = place.partition("/")
-    return names.get(node, node) + slash + inside
-
-
 @dataclass(frozen=True)
 class Carried(Beginning):
     """How many weights are carried over, by what has become of them, and those of which the optimizer's state is."""
@@ -66,11 +61,12 @@ class Carried(Beginning):
     restarted: bool = False  # the training begins at its first step
 
     def __str__(self) -> str:
-        told = ", ".join(f"{count:,} {what}" for what, count in self.weights.items() if count)
+        counts = ", ".join(f"{count:,} {what}" for what, count in self.weights.items() if count)
         algorithm = "; what the algorithm remembers begins afresh" if self.forgotten else ""
-        if self.restarted:
-            return f"weights of {self.source}: {told}; the training begins with them at epoch 0"
-        return f"weights of {self.source}: {told}; {self.with_state:,} with the state of their optimizer{algorithm}"
+        how = f"{self.with_state:,} with the state of their optimizer{algorithm}"
+        return f"weights of {self.source}: {counts}; " + (
+            "the training begins with them at epoch 0" if self.restarted else how
+        )
 
 
 def carried(
@@ -85,42 +81,33 @@ def carried(
 
     Another optimizer keeps another state, and begins afresh.
     """
-    pairs = [(each.before.name, each.after.name) for each in weights if each.before and each.after]
-    taken = {new: checkpoint.weights[old] for old, new in pairs}
-    same = {new for old, new in pairs if checkpoint.weights[old].shape == fresh[new].shape}
-    state = _optimizer(checkpoint, pairs, fresh, same) if same_optimizer else {}
-    stages = {new: checkpoint.facts[FACT].get(old) for old, new in pairs if new in same}
+    after = {each.before.name: each.after.name for each in weights if each.before and each.after}
+    taken = {new: checkpoint.weights[old] for old, new in after.items()}
+    same = {new for new, value in taken.items() if value.shape == fresh[new].shape}
+    state: OptimizerState = {}
+    for key, fields in checkpoint.optimizer.items() if same_optimizer else ():
+        weight, bracket, part = key.partition("[")
+        name = after.get(weight)
+        if name is not None and (name in same or not bracket):  # that of a weight in parts goes with the parts alone
+            state[name + bracket + part] = {
+                field: _over(torch.zeros_like(fresh[name]), value)
+                if name not in same and value.shape == taken[name].shape
+                else value
+                for field, value in fields.items()
+            }
+    known = {new: checkpoint.facts[FACT].get(old) for old, new in after.items() if new in same}
+    stages = {name: each for name, each in known.items() if each is not None}
     progress = replace(Progress.read(checkpoint), best=None, best_step=None, monitored=None, waited=0, enough=False)
-    counts = {str(fate): sum(each.fate is fate for each in weights) for fate in Fate}
     found = replace(
         checkpoint,
         weights={name: _over(own, taken[name]) if name in taken else own for name, own in fresh.items()},
         optimizer=state,
-        facts={**progress.facts(), FACT: {name: each for name, each in stages.items() if each is not None}},
+        facts={**progress.facts(), FACT: stages},
         state={},
         graph=graph,
     )
-    with_state = len({name.partition("[")[0] for name in state})
-    return found, Carried(source, counts, with_state)
-
-
-def _optimizer(
-    checkpoint: Checkpoint, pairs: Sequence[tuple[str, str]], fresh: Mapping[str, Tensor], same: set[str]
-) -> OptimizerState:
-    """The state of the weights under their new names. That of a weight in parts goes with the parts alone."""
-    after = dict(pairs)
-    found: OptimizerState = {}
-    for key, fields in checkpoint.optimizer.items():
-        weight, bracket, part = key.partition("[")
-        name = after.get(weight)
-        if name is None or (bracket and name not in same):
-            continue
-        old = checkpoint.weights[weight].shape
-        found[name + bracket + part] = {
-            field: value if name in same or value.shape != old else _over(torch.zeros_like(fresh[name]), value)
-            for field, value in fields.items()
-        }
-    return found
+    counts = {str(fate): sum(each.fate is fate for each in weights) for fate in Fate}
+    return found, Carried(source, counts, with_state=len({name.partition("[")[0] for name in state}))
 
 
 def _over(own: Tensor, taken: Tensor) -> Tensor:
@@ -131,8 +118,7 @@ def _over(own: Tensor, taken: Tensor) -> Tensor:
     return found
 
 
-def renamed(state: Mapping[str, Tensor], routes: Mapping[str, str]) -> Iterator[tuple[str, Tensor]]:
+def renamed(state: Mapping[str, Tensor], routes: Mapping[str, str]) -> dict[str, Tensor]:
     """What an algorithm keeps, `assignments.ROUTE`, under the new names of routes."""
-    for name, value in state.items():
-        what, dot, route = name.partition(".")
-        yield what + dot + routes.get(route, route), value
+    parts = [(*name.partition("."), value) for name, value in state.items()]
+    return {what + dot + routes.get(route, route): value for what, dot, route, value in parts}

@@ -41,10 +41,6 @@ class Phase:
     def data(self) -> Arrays:
         return self.splits["train"]
 
-    @property
-    def validation(self) -> Arrays | None:
-        return self.splits.get("validation")
-
 
 @dataclass(frozen=True)
 class Turn:
@@ -68,19 +64,10 @@ class Training(Protocol):
     def epoch(self) -> int: ...
     @property
     def step(self) -> int: ...
-    @property
-    def is_rank_zero(self) -> bool: ...
-    def model_now(self) -> Model:
-        """The model of the graph with the weights as they are, in evaluation mode."""
-
-    def measured(self, model: Model, arrays: Arrays) -> dict[str, float]:
-        """The metrics of a model on a split, each process measuring a part."""
-
-    def on_rank_zero(self, compute: Callable[[], T]) -> T:
-        """What one process computes, for all of them."""
-
-    def say(self, text: str) -> None:
-        """A line for the user."""
+    def model_now(self) -> Model: ...
+    def measured(self, model: Model, arrays: Arrays) -> dict[str, float]: ...
+    def on_rank_zero(self, compute: Callable[[], T]) -> T: ...
+    def say(self, text: str) -> None: ...
 
 
 class Course(ABC):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -26,18 +27,18 @@ from modgraph.store.checkpoint import Checkpoint, newest_checkpoint, write_check
 from modgraph.store.checkpoint_record import tidy
 from modgraph.store.run_directory import RunDirectory
 from modgraph.store.sealed_logs import LOGS, cut_logs, seal_logs
-from modgraph.training.course import Course, Facts, Turn
+from modgraph.training.course import Course, Facts, Phase, Turn
 from modgraph.training.divergence import FiniteCheck, wrong_in
 from modgraph.training.divided import made_whole
 from modgraph.training.errors import Diverged
 from modgraph.training.logs import Log, progress
-from modgraph.training.monitored import check_monitored, measured_metrics
 from modgraph.training.processes import Processes
 from modgraph.training.progress import Progress
 from modgraph.training.reading import BatchReader
 from modgraph.training.sections import Train
 from modgraph.training.stages import FACT
 from modgraph.training.state import refusing_damage, train_state
+from modgraph.training.unfit import check_monitored, measured_metrics
 
 T = TypeVar("T")
 
@@ -62,22 +63,28 @@ class Engine:
         self.reader = BatchReader(train, processes)
         self.origin = directory.origin() if resume else graph.hash()
         checkpoint = newest_checkpoint(directory.checkpoints, origin=self.origin) if resume else None
-        self.progress, self.means = Progress(), Means()
-        if checkpoint is not None:
-            graph = checkpoint.graph
-            self._take_up(checkpoint, graph)
-        else:
+        self.means = Means()
+        if checkpoint is None:
             turn = course.begin(graph)
-            self.phase, graph, self.progress = turn.phase, turn.graph, Progress(at=turn.at)
-        self.order = self._order()
-        self.state = train_state(graph, train, self.phase, processes, checkpoint)
+            graph, phase, self.progress = turn.graph, turn.phase, Progress(at=turn.at)
+        else:
+            graph = checkpoint.graph
+            with refusing_damage(checkpoint):
+                self.progress = Progress.read(checkpoint)
+                phase = course.phase(self.at, graph)
+                means = Means.read(checkpoint.facts["means"])
+            if processes.is_rank_zero:
+                self.means = means
+                tidy(directory.checkpoints, train.keep, self.progress.best_step)  # what was cut off may be this
+        self._enter(phase)
+        self.state = train_state(graph, train, phase, processes, checkpoint)
         if checkpoint is not None and processes.is_rank_zero:
             cut_logs(directory, checkpoint.facts[LOGS])
             course.take_up(self)
 
-    def _order(self) -> RandomOrder:
-        train = self.train
-        return RandomOrder(self.phase.data, train.batch, train.by, train.steps_per_epoch, bucket=train.bucket)
+    def _enter(self, phase: Phase) -> None:
+        train, self.phase = self.train, phase
+        self.order = RandomOrder(phase.data, train.batch, train.by, train.steps_per_epoch, bucket=train.bucket)
 
     # ------------------------------------------------------------ what a course may know
 
@@ -101,11 +108,6 @@ class Engine:
         """Steps done in all."""
         return self.progress.step
 
-    @property
-    def is_rank_zero(self) -> bool:
-        """Whether this is the process that writes files and talks."""
-        return self.processes.is_rank_zero
-
     def model_now(self) -> Model:
         """The model of the graph with the weights as they are, in evaluation mode."""
         model, weights = build(self.graph, self.train.seed), self.state.weights
@@ -113,23 +115,36 @@ class Engine:
         model.to(self.processes.device, precision).load_state_dict(weights)
         return model.eval()
 
+    def measured(self, model: Model, arrays: Arrays) -> dict[str, float]:
+        """The metrics of a model on a split, each process measuring a part."""
+        by, asked = self.train.by, self.train.metrics
+        with made_whole(self.state.objective):
+            part = evaluate(model, arrays, self.processes.rank, self.processes.size, by, asked)
+        return metrics_of(model.graph, arrays, by, asked).values(Means.joined(self.processes.gather(part)))
+
     def on_rank_zero(self, compute: Callable[[], T]) -> T:
         """What one process computes, for all of them. Raises in all the `ModgraphError` that it raises."""
         return self.processes.on_rank_zero(compute)
+
+    def say(self, text: str) -> None:
+        """A line for the user, from one process."""
+        if self.processes.is_rank_zero:
+            print(text, file=sys.stderr)
 
     # ------------------------------------------------------------ leaving and taking up
 
     def checkpoint(self) -> Checkpoint:
         """All that there is at this very moment, its tensors those of the training itself; one process's means."""
-        kept = {"means": self.means.facts(), "algorithm": self.state.learner.facts(), FACT: self.state.stages}
+        state = self.state
+        kept = {"means": self.means.facts(), "algorithm": state.learner.facts(), FACT: state.stages}
         return Checkpoint(
-            epoch=self.progress.epoch,
-            step=self.progress.step,
-            weights=self.state.weights,
-            optimizer=self.state.optimizer_state,
+            epoch=self.epoch,
+            step=self.step,
+            weights=state.weights,
+            optimizer=state.optimizer_state,
             facts={**self.progress.facts(), **kept},
-            state=self.state.learner.tensors(),
-            graph=self.state.graph,
+            state=state.learner.tensors(),
+            graph=state.graph,
             origin=self.origin,
         )
 
@@ -139,21 +154,11 @@ class Engine:
         now = self.checkpoint()
         parts = self.processes.gather((self.means, wrong_in(now)))
         for wrong in filter(None, (found for _, found in parts)):  # all processes stop, or none
-            raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.progress.step)])
+            raise ModgraphError([Diverged(what=f"{wrong} is not finite", step=self.step)])
         if self.processes.is_rank_zero:
             means = Means.joined(part for part, _ in parts)
             now = replace(now, facts={**now.facts, "means": means.facts(), LOGS: seal_logs(self.directory)})
             write_checkpoint(self.directory.checkpoints, now, self.train.keep, self.progress.best_step)
-
-    def _take_up(self, checkpoint: Checkpoint, graph: Graph) -> None:
-        """Be where a checkpoint is, of this graph. Raises `ModgraphError`."""
-        with refusing_damage(checkpoint):
-            self.progress = Progress.read(checkpoint)
-            self.phase = self.course.phase(self.at, graph)
-            means = Means.read(checkpoint.facts["means"])
-        if self.processes.is_rank_zero:
-            self.means = means
-            tidy(self.directory.checkpoints, self.train.keep, self.progress.best_step)  # what was cut off may be this
 
     def begin_from(self, checkpoint: Checkpoint, kept: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bool:
         """Be where another training was, whose checkpoint has all weights of this graph.
@@ -163,9 +168,9 @@ class Engine:
         """
         with refusing_damage(checkpoint):
             self.progress = Progress.read(checkpoint)
-            self.phase = replace(self.course.phase(self.at, self.graph), goes_on=True)
-        self.order = self._order()
-        self.state = train_state(self.graph, self.train, self.phase, self.processes, checkpoint, same_phase=False)
+            phase = replace(self.course.phase(self.at, self.graph), goes_on=True)
+        self._enter(phase)
+        self.state = train_state(self.graph, self.train, phase, self.processes, checkpoint, same_phase=False)
         try:
             self.state.learner.restore(kept, facts, complete=False)
         except (KeyError, TypeError, ValueError):
@@ -183,17 +188,12 @@ class Engine:
 
     def _begin(self, turn: Turn) -> None:
         """Begin the next phase, with its graph and its data, and leave a checkpoint of that."""
-        before, self.phase = self.checkpoint(), turn.phase
+        before = self.checkpoint()
+        self._enter(turn.phase)
         check_monitored(turn.graph, self.train, self.phase.splits)
         self.state = train_state(turn.graph, self.train, self.phase, self.processes, before, same_phase=False)
         self.progress = self.progress.next_phase(turn.at)
-        self.order = self._order()
         self.save()
-
-    def say(self, text: str) -> None:
-        """A line for the user, from one process."""
-        if self.processes.is_rank_zero:
-            print(text, file=sys.stderr)
 
     # ------------------------------------------------------------ training
 
@@ -201,15 +201,11 @@ class Engine:
         """Train to the end, a checkpoint after every epoch. Raises `ModgraphError` if the loss diverges."""
         for line in filter(None, (self.course.describe(), self.state.learner.describe())):
             self.say(line)
-        log = Log(self.directory, since=self.progress.step) if self.processes.is_rank_zero else None
-        try:
+        with closing(Log(self.directory, self.step)) if self.processes.is_rank_zero else nullcontext() as log:
             self._train(log)
             while (turn := self.course.after(self)) is not None:
                 self._begin(turn)
                 self._train(log)
-        finally:
-            if log is not None:
-                log.close()
 
     def _train(self, log: Log | None) -> None:
         """The epochs of this phase that are left."""
@@ -221,16 +217,15 @@ class Engine:
 
     def _epoch(self) -> None:
         """The steps of this epoch that are left."""
-        steps = self.order.steps
+        steps, every = self.order.steps, self.train.checkpoint_every
         done = self.progress.step_of_phase - self.progress.epoch_of_phase * steps
-        order = self.order.draw(self.train.seed, self.progress.epoch, since=done)
+        order = self.order.draw(self.train.seed, self.epoch, since=done)
         title = f"epoch {self.progress.epoch_of_phase + 1}/{self.phase.epochs}"
-        every, quiet = self.train.checkpoint_every, not self.processes.is_rank_zero
-        with self.reader.reading(self.phase.data, order, self.progress.step) as examples:
-            for indices in progress(examples, steps - done, title, quiet=quiet):
+        with self.reader.reading(self.phase.data, order, self.step) as examples:
+            for indices in progress(examples, steps - done, title, quiet=not self.processes.is_rank_zero):
                 self._step(indices)
                 ended = self.progress.step_of_phase % steps == 0
-                if every is not None and self.progress.step % every == 0 and not ended:
+                if every is not None and self.step % every == 0 and not ended:
                     self.save()
 
     def _close_epoch(self, log: Log | None) -> None:
@@ -238,34 +233,30 @@ class Engine:
         self.finite.look()
         gathered = Means.joined(self.processes.gather(self.means))
         values = {TRAIN: {**self.state.metrics.values(gathered), **self.state.settings()}}
-        if self.phase.validation is not None:
-            values[VALIDATION] = self.measured(self.state.model, self.phase.validation)
+        if VALIDATION in self.phase.splits:
+            values[VALIDATION] = self.measured(self.state.model, self.phase.splits[VALIDATION])
         improving = measured_metrics(self.graph, self.train, self.phase.splits)
         self.progress = self.progress.after_epoch(self.train, values, improving)
         if log is not None:
             for split, found in values.items():
                 log.write(split, self.epoch, self.step, found, self.phase.told)
 
-    def measured(self, model: Model, arrays: Arrays) -> dict[str, float]:
-        """The metrics of a model on a split, each process measuring a part."""
-        by, asked = self.train.by, self.train.metrics
-        with made_whole(self.state.objective):
-            part = evaluate(model, arrays, self.processes.rank, self.processes.size, by, asked)
-        metrics = metrics_of(model.graph, arrays, by, asked)
-        return metrics.values(Means.joined(self.processes.gather(part)))
-
     def _step(self, indices: Tensor) -> None:
-        state, step = self.state, self.progress.step
-        state.schedule(*self._place)
+        state, step, seed, steps = self.state, self.step, self.train.seed, self.order.steps
+        place = self.progress.step_of_phase, steps * self.phase.epochs, steps  # what schedules go by
+        for each in state.scheduled:
+            each.move(state.model, *place)
         state.learner.prepare(state.model, step)
         state.model.train()
-        torch.manual_seed(generator_for(self.train.seed, "noise", step).initial_seed())
+        torch.manual_seed(generator_for(seed, "noise", step).initial_seed())
+        full = self.train.optimizer.arguments()["lr"] if self.phase.lr is None else self.phase.lr
         for group in state.optimizer.param_groups:
-            group["lr"] = self._rate()
+            group["lr"] = full * self.train.schedule.share(*place)
         state.optimizer.zero_grad(set_to_none=True)
-        with self.processes.shard(indices, self.train.seed, step) as own:
+        with self.processes.shard(indices, seed, step) as own:
             batch, moved = self.reader.batch(self.phase.data, indices, step)
-            found, losses = state.objective({**moved, **self._told(own, batch)})
+            told = {name: self.processes.placed(each) for name, each in state.learner.told(own, batch).items()}
+            found, losses = state.objective({**moved, **told})
             measured, known = len(state.metrics.wanted), len(found) - len(state.moved)
             objective = state.learner.objective(losses, found[measured:known], len(indices))
         self._descend(objective, batch, len(indices))
@@ -273,28 +264,12 @@ class Engine:
         self.progress = self.progress.after_step()
         state.metrics.gather(self.means, batch, found[:measured], losses)
 
-    def _rate(self) -> float:
-        """The learning rate of this step."""
-        share = self.train.schedule.share(*self._place)
-        full: float = self.train.optimizer.arguments()["lr"] if self.phase.lr is None else self.phase.lr
-        return full * share
-
-    @property
-    def _place(self) -> tuple[int, int, int]:
-        """The step of the phase, of how many in all, and how many an epoch has: what schedules go by."""
-        steps = self.order.steps
-        return self.progress.step_of_phase, steps * self.phase.epochs, steps
-
-    def _told(self, indices: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """What draws are to take, by the names under which a batch tells it."""
-        return {name: self.processes.placed(each) for name, each in self.state.learner.told(indices, batch).items()}
-
     def _descend(self, losses: Mapping[str, Tensor], batch: Batch, examples: int) -> None:
         """One move of the weights. Raises `ModgraphError` if the loss or a gradient is no finite number."""
         counts = self.processes.totals(labelled_examples(self.state.metrics.labels, batch))
         parts = [self.processes.part(value, counts.get(name, examples)) for name, value in losses.items()]
         loss = torch.stack(parts).sum()
-        self.finite.loss(self.processes.mean(loss), self.progress.step)
+        self.finite.loss(self.processes.mean(loss), self.step)
         loss.backward()  # type: ignore[no-untyped-call]
-        self.finite.gradients(self.state.named, self.progress.step, self.train.clip)
+        self.finite.gradients(self.state.named, self.step, self.train.clip)
         self.state.optimizer.step()

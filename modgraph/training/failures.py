@@ -18,6 +18,7 @@ from modgraph.files import reason_of
 from modgraph.training.errors import ProcessLost, TooLargeForMemory
 
 BYTES = re.compile(r"you tried to allocate (\d+) bytes")  # what torch says of the processor's memory
+OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # in the text of plain errors of torch's transports
 
 
 @contextmanager
@@ -25,25 +26,13 @@ def memory_told(batch: int) -> Iterator[None]:
     """Raises `ModgraphError` where a training with a batch of this size finds no memory."""
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise ModgraphError([TooLargeForMemory(reason=reason_of(error), batch=_less(batch))]) from error
-    except OSError as error:
-        if error.errno != errno.ENOMEM:
+    except (MemoryError, OSError, RuntimeError) as error:  # among these torch's own
+        asked = BYTES.search(str(error)) if isinstance(error, RuntimeError) else None
+        of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not (of_memory or asked or getattr(error, "errno", None) == errno.ENOMEM):
             raise
-        raise ModgraphError([TooLargeForMemory(reason=reason_of(error), batch=_less(batch))]) from error
-    except RuntimeError as error:
-        asked = BYTES.search(str(error))
-        if asked is None:
-            raise
-        reason = f"it asks for {in_words(int(asked[1]))} at once"
-        raise ModgraphError([TooLargeForMemory(reason=reason, batch=_less(batch))]) from error
-
-
-def _less(batch: int) -> int:
-    return max(1, batch // 2)
-
-
-OF_PEERS = ("gloo/", "by peer", "broken pipe", "nccl")  # in the text of plain errors of torch's transports
+        reason = f"it asks for {in_words(int(asked[1]))} at once" if asked and not of_memory else reason_of(error)
+        raise ModgraphError([TooLargeForMemory(reason=reason, batch=max(1, batch // 2))]) from error
 
 
 @contextmanager
@@ -52,17 +41,10 @@ def report_lost_peers(run: Path) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if int(os.environ.get("WORLD_SIZE", 1)) == 1 or not _is_of_peer(error):
+        of_peer = isinstance(error, dist.DistError) or any(words in str(error).lower() for words in OF_PEERS)
+        if int(os.environ.get("WORLD_SIZE", 1)) == 1 or not of_peer:
             raise
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise ModgraphError([ProcessLost(reason=_short(reason), path=str(run))]) from error
-
-
-def _is_of_peer(error: RuntimeError) -> bool:
-    return isinstance(error, dist.DistError) or any(words in str(error).lower() for words in OF_PEERS)
-
-
-def _short(reason: str) -> str:
-    """The message of a transport, without the place in its sources and without its advice."""
-    said = reason.rpartition("] ")[2] if reason.startswith("[") else reason
-    return said.partition(". ")[0].rstrip(".").strip()[:200]
+        reason = reason.rpartition("] ")[2] if reason.startswith("[") else reason  # without the place in its sources
+        short = reason.partition(". ")[0].rstrip(".").strip()[:200]
+        raise ModgraphError([ProcessLost(reason=short, path=str(run))]) from error

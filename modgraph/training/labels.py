@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ from modgraph.data import Arrays
 from modgraph.data.errors import DataDoesNotFit
 from modgraph.data.padding import real_places
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
-from modgraph.ir import Compared, Graph, Node, OpNode, Part, comparisons, rewritten, with_missing_labels
+from modgraph.ir import Graph, comparisons, with_missing_labels
 from modgraph.training.errors import CannotBeMissing, UnknownTarget
+from modgraph.training.losses import with_setting
 from modgraph.training.sections import Labels
 
 
@@ -23,7 +23,7 @@ def ignoring(graph: Graph, labels: Mapping[str, Labels]) -> Graph:
     reports those that it cannot leave out."""
     ignored = {name: each.ignore for name, each in labels.items() if each.ignore is not None}
     missing = {name: True for name, each in labels.items() if each.missing}
-    return _edited(_edited(graph, "ignore", ignored), "missing", missing)
+    return with_setting(with_setting(graph, "ignore", ignored), "missing", missing)
 
 
 def refuse_unlabelled(graph: Graph, train: Arrays) -> None:
@@ -37,17 +37,17 @@ def refuse_unlabelled(graph: Graph, train: Arrays) -> None:
 
 def weighing(graph: Graph, labels: Mapping[str, Labels], train: Arrays) -> Graph:
     """The graph whose cross-entropies weigh classes as the recipe says. Raises `ModgraphError`."""
-    weights = {name: each.weights for name, each in labels.items() if each.weights is not None}
-    changes: dict[str, tuple[float, ...]] = {}
-    for name, each in weights.items():
+    weights: dict[str, tuple[float, ...]] = {}
+    for name, each in labels.items():
+        if each.weights is None:
+            continue
         size = graph.target_types[name].size
         assert size is not None, "a cross-entropy compares with classes"
-        given = balanced(_real(name, train), size) if isinstance(each, str) else each
-        if len(given) != size:
-            reason = f"train.labels.{name}.weights has {len(given)} numbers for {size} classes"
+        weights[name] = balanced(_real(name, train), size) if isinstance(each.weights, str) else each.weights
+        if len(weights[name]) != size:
+            reason = f"train.labels.{name}.weights has {len(weights[name])} numbers for {size} classes"
             raise ModgraphError([DataDoesNotFit(reason=reason, way_out="give one weight for each class, or: balanced")])
-        changes[name] = given
-    return _edited(graph, "class_weights", changes)
+    return with_setting(graph, "class_weights", weights)
 
 
 def balanced(label: NDArray[Any], classes: int) -> tuple[float, ...]:
@@ -62,47 +62,20 @@ def _real(target: str, train: Arrays) -> NDArray[Any]:
     return label[real_places(label, train.padded.get(target, ()), train.values)]
 
 
-def _edited(graph: Graph, role: str, values: Mapping[str, Any]) -> Graph:
-    """The graph whose comparisons with some targets have another value of the setting that has this role."""
-    settings = {
-        each.node.name: {getattr(each.node.op.compares, role): values[each.target]}
-        for each in comparisons(graph)
-        if each.target in values and getattr(each.node.op.compares, role) is not None
-    }
-
-    def changed(node: Node, part: Part) -> Node:
-        if not isinstance(node, OpNode) or node.name not in settings:
-            return node
-        return replace(node, op=replace(node.op, **settings[node.name]))
-
-    return rewritten(graph, changed)
-
-
-def _of_labels(graph: Graph) -> list[Compared]:
-    """The comparisons whose labels can be left out and whose classes can be weighed."""
-    every = ((each, each.node.op.compares) for each in comparisons(graph))
-    return [each for each, said in every if said and said.ignore and said.class_weights]
-
-
 def unfit_labels(graph: Graph, labels: Mapping[str, Labels]) -> Iterator[tuple[str, Diagnostic]]:
     """Targets that no loss compares with, or not one that knows what the recipe says, by name."""
-    may_miss, classes = [each.target for each in comparisons(graph) if each.may_miss], _targets(_of_labels(graph))
+    every = [(each, each.node.op.compares) for each in comparisons(graph)]
+    of_classes = [each.target for each, said in every if said and said.ignore and said.class_weights]
+    may_miss = [each for each, _ in every if each.may_miss]
+    reads_missing = {each.node.name for each in may_miss}
     for name, each in labels.items():
-        of_classes = each.weights is not None or each.ignore is not None
-        known, by = (classes, "cross_entropy") if of_classes else (may_miss, "loss")
+        known, by = [each.target for each in may_miss], "loss"
+        if each.weights is not None or each.ignore is not None:
+            known, by = of_classes, "cross_entropy"
         if name not in known:
             yield name, UnknownTarget(target=name, by=by, suggestion=did_you_mean(name, sorted(set(known))))
         elif each.missing:
-            yield from ((name, fault) for fault in _other_readers(graph, name))
-
-
-def _other_readers(graph: Graph, target: str) -> Iterator[CannotBeMissing]:
-    """The nodes that read a target and cannot leave out missing labels."""
-    known = {each.node.name for each in comparisons(graph) if each.may_miss}
-    for node in graph:
-        if node.name not in known and any(source.node == target for source in graph.inputs(node.name).values()):
-            yield CannotBeMissing(target=target, reader=node.name)
-
-
-def _targets(compared: Iterable[Compared]) -> list[str]:
-    return [each.target for each in compared]
+            for node in graph:
+                reads = any(source.node == name for source in graph.inputs(node.name).values())
+                if reads and node.name not in reads_missing:
+                    yield name, CannotBeMissing(target=name, reader=node.name)

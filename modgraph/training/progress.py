@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import mean
 from typing import Any
 
 from modgraph.data import TRAIN
-from modgraph.metrics.metrics import better, worst
+from modgraph.metrics.metrics import better
 from modgraph.store.checkpoint import Checkpoint
-from modgraph.training.sections import EarlyStop, Train
+from modgraph.training.sections import Train
+
+NUMBER = (float, int, type(None))
+KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("epoch", "step", "epochs_before", "steps_before", "waited"), (int,)),
+    **{"at": (dict,), "enough": (bool,), "best": NUMBER, "best_step": (int, type(None)), "monitored": NUMBER},
+}
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,10 @@ class Progress:
 
     @property
     def epoch_of_phase(self) -> int:
-        """Epochs done in this phase."""
         return self.epoch - self.epochs_before
 
     @property
     def step_of_phase(self) -> int:
-        """Steps done in this phase."""
         return self.step - self.steps_before
 
     def next_phase(self, at: Mapping[str, Any]) -> Progress:
@@ -69,44 +73,28 @@ class Progress:
         then = replace(self, epoch=self.epoch + 1)
         if train.best is not None:
             value, larger = lookup(train.best, values), larger_is_better[names_in(train.best)[0]]
-            if better(value, worst(larger) if self.best is None else self.best, larger):
+            if better(value, self.best, larger):
                 then = replace(then, best=value, best_step=self.step)
         stop = train.early_stop
-        return then if stop is None else then._with_early_stop(stop, values, larger_is_better[names_in(stop.metric)[0]])
-
-    def _with_early_stop(self, stop: EarlyStop, values: Mapping[str, Mapping[str, float]], larger: bool) -> Progress:
-        value = lookup(stop.metric, values)
+        if stop is None:
+            return then
+        value, larger = lookup(stop.metric, values), larger_is_better[names_in(stop.metric)[0]]
         reached = stop.at is not None and (value == stop.at or better(value, stop.at, larger))
-        improved = better(value, worst(larger) if self.monitored is None else self.monitored, larger)
+        improved = better(value, self.monitored, larger)
         waited = 0 if improved else self.waited + 1
         enough = reached or (stop.patience is not None and waited >= stop.patience)
-        return replace(self, monitored=value if improved else self.monitored, waited=waited, enough=enough)
+        return replace(then, monitored=value if improved else self.monitored, waited=waited, enough=enough)
 
 
-KINDS: dict[str, tuple[type, ...]] = {
-    "epoch": (int,),
-    "step": (int,),
-    "at": (dict,),
-    "epochs_before": (int,),
-    "steps_before": (int,),
-    "enough": (bool,),
-    "best": (float, int, type(None)),
-    "best_step": (int, type(None)),
-    "monitored": (float, int, type(None)),
-    "waited": (int,),
-}
-
-
-def names_in(metric: str | tuple[str, ...]) -> tuple[str, ...]:
+def names_in(metric: str | Sequence[str]) -> Sequence[str]:
     """The metrics that a key of a recipe names, one or several."""
     return (metric,) if isinstance(metric, str) else metric
 
 
-def lookup(metric: str | tuple[str, ...], values: Mapping[str, Mapping[str, float]]) -> float:
+def lookup(metric: str | Sequence[str], values: Mapping[str, Mapping[str, float]]) -> float:
     """The value of `split.metric`, or of a metric of the training data; of several their mean."""
-    return mean(_of_one(name, values) for name in names_in(metric))
-
-
-def _of_one(metric: str, values: Mapping[str, Mapping[str, float]]) -> float:
-    split, dot, name = metric.partition(".")
-    return values[split][name] if dot and split in values else values[TRAIN][metric]
+    found = []
+    for each in names_in(metric):
+        split, dot, name = each.partition(".")
+        found.append(values[split][name] if dot and split in values else values[TRAIN][each])
+    return mean(found)

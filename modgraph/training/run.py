@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from modgraph.data import TRAIN, Arrays
 from modgraph.data.batches import lengths_of
 from modgraph.data.errors import DataChanged
 from modgraph.data.fingerprint import Fingerprint, as_json
-from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph
+from modgraph.diagnostics import ModgraphError, Report, Source, render_all
+from modgraph.elaboration import Imports, elaborate
+from modgraph.ir import Graph, NotReadBack
 from modgraph.program import Program
 from modgraph.store.checkpoint import Checkpoint
 from modgraph.store.records import finite, json_text
 from modgraph.store.run_directory import FINISHED, STARTED, RunDirectory, recipe_beside
 from modgraph.store.sealed_logs import LOGS, check_logs, seal_logs
+from modgraph.syntax import parse
 from modgraph.training.algorithms.algorithm import CourseSetup
 from modgraph.training.carried import Carried, Edit, carried, frozen_alike, renamed
 from modgraph.training.compiled import refuse_without_compiler
@@ -31,21 +32,18 @@ from modgraph.training.course import Course
 from modgraph.training.engine import Engine
 from modgraph.training.failures import memory_told, report_lost_peers
 from modgraph.training.held_out import with_validation
-from modgraph.training.kept import check_kept_spec
 from modgraph.training.labels import ignoring, refuse_unlabelled, weighing
-from modgraph.training.loss_weights import weighing_losses
-from modgraph.training.monitored import check_monitored
+from modgraph.training.losses import weighing_losses
 from modgraph.training.processes import Processes
 from modgraph.training.recipe import Recipe, keyed, read_with_spec
 from modgraph.training.sections import Start, Train
 from modgraph.training.stages import take_weights
-from modgraph.training.start.beginning import Beginning
 from modgraph.training.start.errors import CannotStart
-from modgraph.training.start.inherit import Inherited, inherit_file, inherit_run
+from modgraph.training.start.inherit import Beginning, Inherited, inherit_file, inherit_run
 from modgraph.training.start.weight_map import WeightMap, read_map
 from modgraph.training.state import TrainState, refusing_damage
 from modgraph.training.stored_run import Run, load_run, unseen
-from modgraph.training.unfit import refuse_unfit
+from modgraph.training.unfit import check_monitored, refuse_unfit
 
 Splits = Mapping[str, Arrays]
 
@@ -58,10 +56,20 @@ def started(spec: str, recipe_path: str | None, overrides: Mapping[str, Any], ou
     directory.refuse_existing()
     check_kept_spec(program, directory)
     weight_map = read_map(recipe.start.map, program.ir) if recipe.start and recipe.start.map else None
-    with _begun(
-        program, recipe, directory, lambda engine, _: _inherited(engine.state, recipe.start, weight_map)
-    ) as engine:
+    first = partial(_inherited, recipe.start, weight_map)
+    with _begun(program, recipe, directory, lambda engine, _: first(engine.state)) as engine:
         yield engine
+
+
+def check_kept_spec(program: Program, directory: RunDirectory) -> None:
+    """Raises `NotReadBack` unless the texts of a program's spec, which a run keeps, give its graph again."""
+    assert program.standalone is not None, "the program was read from a text"
+    report = Report()
+    file = parse(Source(str(directory.spec), program.standalone.text), report)
+    imports = Imports(directory.path, report, program.standalone.imports)
+    found = None if file is None else elaborate(file, program.ir.parameters, report, imports=imports)
+    if found is None or found.hash() != program.ir.hash():
+        raise NotReadBack(f"the kept spec gives another graph, or none:\n{render_all(report.diagnostics)}")
 
 
 @contextmanager
@@ -80,8 +88,7 @@ def migrated(
 
     def carry(engine: Engine, splits: Splits) -> Carried:
         state, source = engine.state, str(run.path)
-        others = partial(_learns_from_others, run, recipe, splits[TRAIN])
-        restarted = restart or engine.processes.on_rank_zero(others)
+        restarted = restart or engine.on_rank_zero(partial(_learns_from_others, run, recipe, splits[TRAIN]))
         with refusing_damage(checkpoint):
             goes_on = same and not restarted
             found, told = carried(checkpoint, state.graph, edit.weights, state.weights, source, goes_on)
@@ -89,8 +96,11 @@ def migrated(
         if restarted:
             take_weights(state.model, state.staged, found.weights)
             return replace(told, restarted=True)
-        remembers = engine.begin_from(found, dict(renamed(checkpoint.state, edit.names)), facts)
-        _refuse_other_epochs(engine, way_out)
+        remembers = engine.begin_from(found, renamed(checkpoint.state, edit.names), facts)
+        epoch, step, steps = engine.progress.epoch_of_phase, engine.progress.step_of_phase, engine.order.steps
+        if not 0 <= step - epoch * steps < steps:  # it cannot be there with as many examples as there are now
+            change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
+            raise ModgraphError([DataChanged(path=str(directory.path), split=TRAIN, change=change, way_out=way_out)])
         return told if remembers else replace(told, forgotten=True)
 
     with _begun(replace(program, ir=graph), recipe, directory, carry) as engine:
@@ -118,13 +128,12 @@ def _begun(
     refuse_unlabelled(graph, splits[TRAIN])
     with _engine(graph, recipe, splits, directory) as engine:
         inherited = first(engine, splits)
-        fingerprints = engine.processes.on_rank_zero(partial(as_json, recipe.data, splits))
+        fingerprints = engine.on_rank_zero(partial(as_json, recipe.data, splits))
         if engine.processes.is_rank_zero:
             start = {} if inherited is None else {directory.start.name: inherited.record()}
             kept = {**recipe.data.keeps(graph), directory.data.name: fingerprints, **start}
-            step = engine.progress.step
             spec = program.standalone
-            directory.lay_out(spec.text, spec.imports, graph, recipe.to_yaml(), kept, step)
+            directory.lay_out(spec.text, spec.imports, graph, recipe.to_yaml(), kept, engine.step)
         if inherited is not None:
             engine.say(str(inherited))
             engine.save()
@@ -133,26 +142,21 @@ def _begun(
         yield engine
 
 
-def _inherited(state: TrainState, start: Start | None, weight_map: WeightMap | None) -> Inherited | None:
-    """Give a model the weights that it is to start from, and tell which."""
+def _inherited(start: Start | None, weight_map: WeightMap | None, state: TrainState) -> Inherited | None:
+    """Give a model the weights that it is to start from, and tell which. Raises `ModgraphError`."""
     if start is None:
         return None
     own = state.weights
     if start.run is not None:
-        found = inherit_run(state.graph, own, start.run, _weights_of_run(start.run))
+        if not RunDirectory(Path(start.run)).record.exists():
+            way_out = "train it first, or name another: -s start.run=DIR"
+            raise ModgraphError([CannotStart(path=start.run, reason="there is no run", way_out=way_out)])
+        found = inherit_run(state.graph, own, start.run, load_run(start.run).checkpoint().weights)
     else:
         assert start.weights is not None and weight_map is not None, "the recipe is checked"
         found = inherit_file(state.graph, own, start.weights, weight_map)
     take_weights(state.model, state.staged, own)
     return found
-
-
-def _weights_of_run(path: str) -> Mapping[str, Tensor]:
-    """The weights that a run ended with. Raises `ModgraphError`."""
-    if not RunDirectory(Path(path)).record.exists():
-        way_out = "train it first, or name another: -s start.run=DIR"
-        raise ModgraphError([CannotStart(path=path, reason="there is no run", way_out=way_out)])
-    return load_run(path).checkpoint().weights
 
 
 @contextmanager
@@ -168,15 +172,6 @@ def resumed(path: str) -> Iterator[Engine]:
 
     with _engine(run.began_with, run.recipe, splits, run.directory, check, resume=True) as engine:
         yield engine
-
-
-def _refuse_other_epochs(engine: Engine, way_out: str) -> None:
-    """Raises `ModgraphError` where the run cannot be where it is with as many examples as there are now."""
-    epoch, step, steps = engine.progress.epoch_of_phase, engine.progress.step_of_phase, engine.order.steps
-    if not 0 <= step - epoch * steps < steps:
-        change = f"gives {steps} steps an epoch, but after {epoch} epochs the run is at step {step}"
-        path = str(engine.directory.path)
-        raise ModgraphError([DataChanged(path=path, split=TRAIN, change=change, way_out=way_out)])
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import torch
 
 from modgraph.backends.torch import Model
 from modgraph.diagnostics import Diagnostic, did_you_mean
-from modgraph.ir import Graph, OpNode, PoolNode, below
+from modgraph.ir import Graph, OpNode, below
 from modgraph.ir.analysis.learnt import ruled_states
 from modgraph.ops.array import State
 from modgraph.recipes.optimizers import Schedule
@@ -33,21 +33,14 @@ class ScheduledState:
         """Give it its value at a step, from 0, of so many in all."""
         model.lookup(self.weight).fill_(self.start * self.schedule.share(step, steps, steps_per_epoch))
 
-    def value(self, model: Model) -> float:
-        return float(model.lookup(self.weight))
 
-
-def scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> tuple[ScheduledState, ...]:
-    """The states that a recipe moves, which start as in a fresh model of their graph."""
-    weights = {name: below(name, node.op.all_weights()[0].name) for name, node in _states(graph).items()}
-    found = ((name, weights[name], each) for name, each in scheduled(graph, schedules).items())
-    return tuple(ScheduledState(name, at, float(fresh.lookup(at)), each) for name, at, each in found)
-
-
-def scheduled(graph: Graph, schedules: Mapping[str, Schedule]) -> dict[str, Schedule]:
-    """The schedule of each state that a pattern names; of several patterns, that of the last."""
+def scheduled_states(fresh: Model, graph: Graph, schedules: Mapping[str, Schedule]) -> list[ScheduledState]:
+    """The states that a recipe moves, which start as in a fresh model of their graph; of several patterns that name
+    one, the last counts."""
     states = _states(graph)
-    return {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
+    chosen = {name: each for pattern, each in schedules.items() for name in states if fnmatchcase(name, pattern)}
+    weights = {name: below(name, states[name].op.all_weights()[0].name) for name in chosen}
+    return [ScheduledState(name, at, float(fresh.lookup(at)), chosen[name]) for name, at in weights.items()]
 
 
 def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tuple[str, Diagnostic]]:
@@ -67,19 +60,9 @@ def unfit_states(graph: Graph, schedules: Mapping[str, Schedule]) -> Iterator[tu
 
 def _states(graph: Graph) -> dict[str, OpNode]:
     """The states of a graph by name, each module's of a pool too."""
-    pools = graph.pools().values()
-    return {node.owner: node for node in _in(graph)} | {
-        name: node for pool in pools for name, node in _of_modules(pool)
-    }
-
-
-def _of_modules(pool: PoolNode) -> Iterator[tuple[str, OpNode]]:
-    for at in range(pool.size):
-        graph, path = pool.region(at).graph, f"{pool.name}.{at}"
-        yield from ((f"{path}.{node.owner}", node) for node in _in(graph))
-        inner = (found for each in graph.of_kind(PoolNode) for found in _of_modules(each))
-        yield from ((f"{path}.{name}", node) for name, node in inner)
-
-
-def _in(graph: Graph) -> list[OpNode]:
-    return [node for node in graph.of_kind(OpNode) if isinstance(node.op, State)]
+    found = {node.owner: node for node in graph.of_kind(OpNode) if isinstance(node.op, State)}
+    for pool in graph.pools().values():
+        for at in range(pool.size):
+            inside = _states(pool.region(at).graph)
+            found |= {f"{pool.name}.{at}.{name}": node for name, node in inside.items()}
+    return found

@@ -26,21 +26,21 @@ FACT = "stages"  # of a checkpoint: by weight, how many places each stage has
 
 @dataclass(frozen=True, eq=False)
 class StagedWeight:
-    """A weight cut along an axis that grows, at `bounds`, into parameters."""
+    """A weight cut along an axis that grows into parameters: `places` are those of each, from where to where."""
 
     axis: int
-    bounds: tuple[int, ...]
+    places: tuple[tuple[int, int], ...]
     parts: tuple[nn.Parameter, ...]
 
     def named(self, name: str) -> Iterator[tuple[str, nn.Parameter]]:
         """The parts by name."""
-        for (start, stop), part in zip(pairwise(self.bounds), self.parts, strict=True):
-            yield part_name(name, start, stop), part
+        for places, part in zip(self.places, self.parts, strict=True):
+            yield part_name(name, *places), part
 
     @property
     def stages(self) -> list[int]:
         """How many places each stage has."""
-        return [stop - start for start, stop in pairwise(self.bounds)]
+        return [stop - start for start, stop in self.places]
 
     def whole(self) -> Tensor:
         return torch.cat([part.detach() for part in self.parts], self.axis)
@@ -48,7 +48,7 @@ class StagedWeight:
     @torch.no_grad()
     def take(self, whole: Tensor) -> None:
         """Take the values of the first stages, or of all; whatever lies behind them stays."""
-        for (start, stop), part in zip(pairwise(self.bounds), self.parts, strict=True):
+        for (start, stop), part in zip(self.places, self.parts, strict=True):
             if stop <= whole.shape[self.axis]:
                 part.copy_(whole.narrow(self.axis, start, stop - start))
 
@@ -66,24 +66,24 @@ def staged(model: Model, graph: Graph, checkpoint: Checkpoint | None = None) -> 
 
     Raises `ValueError` where the checkpoint tells stages that cannot be.
     """
-    frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
+    frozen, states = {weight.name for weight in weights_of(graph) if weight.frozen}, states_along_modules(graph)
     found: dict[str, StagedWeight] = {}
-    states = states_along_modules(graph)
     for name, of in module_axes(graph).items():
         if name in states:
             continue
-        old = of.old if name in frozen else 0
-        stages = [] if checkpoint is None else _stages(model.lookup(name), checkpoint, name, of.axis)
-        bounds = _bounds(model.lookup(name).shape[of.axis], old, stages)
-        if len(bounds) > 2:
-            found[name] = _cut(model, name, of.axis, bounds, first_trained=old)
+        own, old = model.lookup(name).detach(), of.old if name in frozen else 0
+        grew = {stop for stop in accumulate(_stages(own, checkpoint, name, of.axis)) if old < stop}
+        places = tuple(pairwise(sorted({0, old, *grew, own.shape[of.axis]})))
+        if len(places) > 1:
+            parts = tuple(
+                nn.Parameter(own.narrow(of.axis, start, stop - start).clone(), requires_grad=start >= old)
+                for start, stop in places
+            )
+            path, _, local = name.rpartition(".")
+            module = model.lookup(path) if path else model
+            model.in_parts.append(WeightInParts.cut(module, attribute(module, local), of.axis, list(parts)))
+            found[name] = StagedWeight(of.axis, places, parts)
     return found
-
-
-def _bounds(size: int, frozen: int, stages: list[int]) -> tuple[int, ...]:
-    """Where a weight of so many places is cut, of which the first are frozen, and that grew in these stages."""
-    grew = {stop for stop in accumulate(stages) if frozen < stop}
-    return tuple(sorted({0, frozen, *grew, size}))
 
 
 def states_along_modules(graph: Graph) -> set[str]:
@@ -91,35 +91,18 @@ def states_along_modules(graph: Graph) -> set[str]:
     return {weight.name for weight in weights_of(graph) if weight.buffer} & module_axes(graph).keys()
 
 
-def _stages(own: Tensor, checkpoint: Checkpoint, name: str, axis: int) -> list[int]:
-    """How many places of a weight came in each stage; nothing where the checkpoint has none that it grew from."""
-    before = checkpoint.weights.get(name)
-    if before is None or _without(axis, before) != _without(axis, own) or before.shape[axis] > own.shape[axis]:
+def _stages(own: Tensor, checkpoint: Checkpoint | None, name: str, axis: int) -> list[int]:
+    """How many places of a weight came in each stage; nothing where a checkpoint has none that it grew from."""
+    before = None if checkpoint is None else checkpoint.weights.get(name)
+    if checkpoint is None or before is None or before.dim() != own.dim():
         return []
-    size = before.shape[axis]
+    size, now = before.shape[axis], own.shape[axis]
+    if size > now or before.narrow(axis, 0, 0).shape != own.narrow(axis, 0, 0).shape:
+        return []
     stages = [int(stage) for stage in checkpoint.facts.get(FACT, {}).get(name, [size])]
     if sum(stages) != size or min(stages) < 1:
         raise ValueError(f"{name} has the stages {stages}, of {size} places")
-    return [*stages, own.shape[axis] - size] if own.shape[axis] > size else stages
-
-
-def _without(axis: int, tensor: Tensor) -> tuple[int, ...]:
-    """The lengths of a tensor's other axes."""
-    return tuple(length for at, length in enumerate(tensor.shape) if at != axis)
-
-
-def _cut(model: Model, name: str, axis: int, bounds: tuple[int, ...], first_trained: int) -> StagedWeight:
-    """Hold a weight in parts, of which those from a place on are trained."""
-    path, _, local = name.rpartition(".")
-    module = model.lookup(path) if path else model
-    local = attribute(module, local)
-    whole = model.lookup(name).detach()
-    parts = [
-        nn.Parameter(whole.narrow(axis, start, stop - start).clone(), requires_grad=start >= first_trained)
-        for start, stop in pairwise(bounds)
-    ]
-    model.in_parts.append(WeightInParts.cut(module, local, axis, parts))
-    return StagedWeight(axis, bounds, tuple(parts))
+    return [*stages, now - size] if now > size else stages
 
 
 # ---------------------------------------------------------------- a model with such weights
@@ -127,8 +110,8 @@ def _cut(model: Model, name: str, axis: int, bounds: tuple[int, ...], first_trai
 
 def trained_weights(model: Model, cut: Staged) -> dict[str, nn.Parameter]:
     """The parameters that are trained, by name."""
-    named = model.state_dict(keep_vars=True).items()
     parts = {id(part): name for weight, each in cut.items() for name, part in each.named(weight)}
+    named = model.state_dict(keep_vars=True).items()
     return {parts.get(id(each), name): each for name, each in named if each.requires_grad}
 
 
@@ -139,35 +122,29 @@ def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
 
 def whole_weights(model: Model, cut: Staged) -> dict[str, Tensor]:
     """The state dict of the model as if no weight were in parts."""
-    held = {id(part) for each in cut.values() for part in each.parts}
+    held, shapes = {id(part) for each in cut.values() for part in each.parts}, shapes_of(model)
     rest = {name: each for name, each in model.state_dict(keep_vars=True).items() if id(each) not in held}
-    shapes = shapes_of(model)
-    return {name: whole(each.detach(), shapes.get(name)) for name, each in rest.items()} | {
-        name: each.whole() for name, each in cut.items()
-    }
+    found = {name: whole(each.detach(), shapes.get(name)) for name, each in rest.items()}
+    return found | {name: each.whole() for name, each in cut.items()}
 
 
 def take_weights(model: Model, cut: Staged, weights: Mapping[str, Tensor]) -> None:
-    """Give a model the weights that it has of these, each whole or its first stages."""
-    own = model.state_dict()
-    taken = {name: _among(own.get(name, value), value) for name, value in weights.items() if name not in cut}
-    parts = {name: divided_as(each, own.get(name, each)) for name, each in taken.items()}
-    model.load_state_dict(parts, strict=False)
-    for name, each in cut.items():
-        if name in weights:
-            each.take(weights[name])
-
-
-def _among(own: Tensor, value: Tensor) -> Tensor:
-    """A value, or of a state that has grown its own one with the value in front."""
-    if own.shape == value.shape or not value.dim():
-        return value
-    found = own.clone()
-    found[tuple(map(slice, value.shape))] = value
-    return found
+    """Give a model the weights that it has of these, each whole or its first stages; of a state that has grown, the
+    first places."""
+    own, taken = model.state_dict(), {}
+    for name, value in weights.items():
+        if name in cut:
+            cut[name].take(value)
+        elif name in own:
+            if value.dim() and own[name].shape != value.shape:
+                grown = own[name].clone()
+                grown[tuple(map(slice, value.shape))] = value
+                value = grown
+            taken[name] = divided_as(value, own[name])
+    model.load_state_dict(taken, strict=False)
 
 
 def in_parts(state: OptimizerState, cut: Staged) -> OptimizerState:
     """An optimizer's state in which that of a weight is its first part's, where it was whole before."""
-    first = {name: part_name(name, *each.bounds[:2]) for name, each in cut.items()}
+    first = {name: part_name(name, *each.places[0]) for name, each in cut.items()}
     return {first.get(name, name): fields for name, fields in state.items()}

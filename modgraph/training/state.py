@@ -6,9 +6,10 @@ with its optimizer state, one that it lacks starts as a function of the seed and
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,7 @@ from modgraph.diagnostics import ModgraphError, listed
 from modgraph.ir import Graph, Result, learnt_weights
 from modgraph.metrics.evaluation import results_of
 from modgraph.metrics.metrics import Metrics
+from modgraph.recipes.optimizers import Optimizer
 from modgraph.store.checkpoint import Checkpoint, OptimizerState, optimizer_state, restore_optimizer
 from modgraph.store.errors import BadCheckpoint
 from modgraph.training.algorithms.algorithm import Learner, LearnerSetup
@@ -44,9 +46,9 @@ from modgraph.training.stages import (
     trained_weights,
     whole_weights,
 )
-from modgraph.training.without_compiler import without_compiler
 
 STEPS = "step"  # of a weight, which torch's optimizers keep as one number whatever its shape
+WRAPPED = ("add_param_group", "load_state_dict", "state_dict", "zero_grad")  # which torch keeps from being compiled
 
 
 class Objective(nn.Module):
@@ -77,7 +79,7 @@ class TrainState:
     metrics: Metrics
     objective: Any
     staged: Staged
-    scheduled: tuple[ScheduledState, ...]
+    scheduled: list[ScheduledState]
 
     @cached_property
     def named(self) -> dict[str, nn.Parameter]:
@@ -93,14 +95,9 @@ class TrainState:
         """Give the states that a rule moves their next values."""
         self.model.moved_states.move(self.model, dict(zip(self.moved, values, strict=True)))
 
-    def schedule(self, step: int, steps: int, steps_per_epoch: int) -> None:
-        """Give the states that the recipe moves their values at a step of a phase, of so many in all."""
-        for state in self.scheduled:
-            state.move(self.model, step, steps, steps_per_epoch)
-
     def settings(self) -> dict[str, float]:
         """What the states that the recipe moves are now, by the names that metrics have."""
-        return {f"state.{state.name}": state.value(self.model) for state in self.scheduled}
+        return {f"state.{each.name}": float(self.model.lookup(each.weight)) for each in self.scheduled}
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -115,8 +112,7 @@ class TrainState:
     @property
     def optimizer_state(self) -> OptimizerState:
         """The optimizer's state by weight and field, each whole."""
-        found = optimizer_state(self.optimizer, list(self.named))
-        shapes = shapes_of(self.model)
+        found, shapes = optimizer_state(self.optimizer, list(self.named)), shapes_of(self.model)
         return {
             name: {key: whole(each, shapes.get(name)) for key, each in fields.items()} for name, fields in found.items()
         }
@@ -139,53 +135,42 @@ def train_state(
     learner = train.algorithm.learner(setup)
     model = build(learner.graph, seed=train.seed, asked=learner.wanted)
     scheduled = scheduled_states(model, graph, train.states or {})
-    cut = staged(model, graph) if checkpoint is None else _cut(model, graph, checkpoint)
+    with nullcontext() if checkpoint is None else refusing_damage(checkpoint):
+        cut = staged(model, graph, checkpoint)
     learnt = learnt_weights(learner.graph, (*learner.graph.losses.values(), *learner.wanted))
-    trained = _trained(model, cut, learnt)
+    for name, parameter in trained_weights(model, cut).items():  # no other one is given a gradient
+        parameter.requires_grad_(name.partition("[")[0] in learnt)
     if not graph.losses:
         raise ModgraphError([NothingToLearn(reason="the spec declares no loss")])
-    if not trained and phase.epochs:
+    if phase.epochs and not trained_weights(model, cut):
         raise ModgraphError([NothingToLearn(reason="its losses are computed from no weights that are not frozen")])
     metrics = Metrics(setup.graph)
     if cut and processes.divides:
         raise ModgraphError([CannotDivide(weights=listed(sorted(cut)))])
-
-    def optimizer_of() -> torch.optim.Optimizer:
-        moved = [each for each in trained_weights(model, cut).values() if each.requires_grad]
-        found: torch.optim.Optimizer = without_compiler(resolve(train.optimizer.torch))(
-            [{"params": moved}], **train.optimizer.arguments()
-        )
-        return found
-
     wanted = [*metrics.wanted, *learner.wanted, *model.moved_states.results.values()]
-    made = _objective(model, wanted, train.compile, processes)
-    objective, optimizer = processes.setup(made, optimizer_of)
-    state = TrainState(graph, model, optimizer, learner, metrics, objective, cut, scheduled)
+    objective: nn.Module = Objective(model, wanted)
+    if train.compile:
+        log = sys.stderr if processes.is_rank_zero else None
+        blocks = train.compile == BLOCKS
+        objective = CompiledBlocks(objective, model, log) if blocks else Compiled(objective, log)
+    ready, optimizer = processes.setup(
+        objective, lambda: optimizer_of(train.optimizer, [*trained_weights(model, cut).values()])
+    )
+    state = TrainState(graph, model, optimizer, learner, metrics, ready, cut, scheduled)
     if checkpoint is not None:
         _take_up(state, checkpoint, same_phase, goes_on=same_phase or phase.goes_on)
     return state
 
 
-def _objective(model: Model, wanted: list[Any], compiles: bool | str, processes: Processes) -> nn.Module:
-    """What a step differentiates, as the recipe has it computed."""
-    objective = Objective(model, wanted)
-    if not compiles:
-        return objective
-    log = sys.stderr if processes.is_rank_zero else None
-    return CompiledBlocks(objective, model, log) if compiles == BLOCKS else Compiled(objective, log)
-
-
-def _trained(model: Model, cut: Staged, learnt: Set[str]) -> list[nn.Parameter]:
-    """The parameters of the weights that are learnt, in the model's order; no other one is given a gradient."""
-    found = trained_weights(model, cut)
-    for name, parameter in found.items():
-        parameter.requires_grad_(name.partition("[")[0] in learnt)
-    return [parameter for parameter in found.values() if parameter.requires_grad]
-
-
-def _cut(model: Model, graph: Graph, checkpoint: Checkpoint) -> Staged:
-    with refusing_damage(checkpoint):
-        return staged(model, graph, checkpoint)
+def optimizer_of(settings: Optimizer, weights: list[nn.Parameter]) -> torch.optim.Optimizer:
+    """Torch's optimizer, without the methods that it wrapped for its compiler: importing that takes as long as
+    importing torch."""
+    kind: Any = resolve(settings.torch)
+    if kind.__module__.startswith("torch.optim."):
+        methods = {name: inspect.unwrap(getattr(kind, name)) for name in WRAPPED}
+        kind = type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(inspect.unwrap(kind.step))})
+    found: torch.optim.Optimizer = kind([{"params": weights}], **settings.arguments())
+    return found
 
 
 def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_on: bool) -> None:
@@ -193,17 +178,17 @@ def _take_up(state: TrainState, checkpoint: Checkpoint, same_phase: bool, goes_o
     same_graph, own = checkpoint.graph == state.graph, state.weights
     if same_graph:
         _refuse_other_weights(own, checkpoint)
-    else:
-        _refuse_other_shapes(own, checkpoint.weights, but={*state.staged, *states_along_modules(state.graph)})
     taken = {name: each for name, each in checkpoint.weights.items() if name in own}
+    grown = {*state.staged, *states_along_modules(state.graph)}
+    unlike = sorted(name for name in taken.keys() - grown if taken[name].shape != own[name].shape)
+    if unlike:
+        raise ModgraphError([DoesNotCarryOver(weights=listed(unlike))])
     take_weights(state.model, state.staged, taken)
     with refusing_damage(checkpoint):
         if goes_on:
             kept = in_parts(checkpoint.optimizer, state.staged)
             own_parts = {
-                name: {
-                    key: each if key == STEPS else divided_as(each, state.named[name]) for key, each in fields.items()
-                }
+                name: {key: x if key == STEPS else divided_as(x, state.named[name]) for key, x in fields.items()}
                 for name, fields in kept.items()
                 if name in state.named
             }
@@ -230,21 +215,8 @@ def load_weights(model: Model, checkpoint: Checkpoint) -> None:
 
 def _refuse_other_weights(own: Mapping[str, Tensor], checkpoint: Checkpoint) -> None:
     """Raises `ModgraphError` unless a checkpoint's weights have the same names and shapes."""
-    expected, found = _shapes(own), _shapes(checkpoint.weights)
+    expected, found = ({name: each.shape for name, each in tensors.items()} for tensors in (own, checkpoint.weights))
     wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
     if wrong:
         reason = f"it is of another model: {listed(wrong)} differ"
         raise ModgraphError([BadCheckpoint(path=checkpoint.path, reason=reason)])
-
-
-def _refuse_other_shapes(own: Mapping[str, Tensor], weights: Mapping[str, Tensor], but: Set[str]) -> None:
-    """Raises `ModgraphError` where weights of a name have another shape, but for those that have grown."""
-    expected, found = _shapes(own), _shapes(weights)
-    shared = found.keys() & expected.keys() - but
-    unlike = sorted(name for name in shared if found[name] != expected[name])
-    if unlike:
-        raise ModgraphError([DoesNotCarryOver(weights=listed(unlike))])
-
-
-def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
-    return {name: tensor.shape for name, tensor in tensors.items()}

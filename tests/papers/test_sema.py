@@ -23,8 +23,7 @@ from modgraph.ir import Grow, moved_states, weights_of, with_losses
 from modgraph.ir.edits.edit import Freeze, replayed
 from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
 from modgraph.store.opened import opened
-from modgraph.training.continual.masking import learnt_from, losses_called
-from modgraph.training.loss_weights import weighing_losses
+from modgraph.training.losses import learnt_from, losses_called, weighing_losses
 from modgraph.training.start.weight_map import read_map
 from tests.papers.sema_in_numpy import Sema
 from tests.training.timm_vit import PARAMETERS, SIZE, timm_forward, timm_tensors

@@ -21,7 +21,7 @@ from modgraph.metrics.evaluation import measure
 from modgraph.store.metrics import read_metrics
 from modgraph.training import load_run
 from modgraph.training.labels import balanced, ignoring, weighing
-from modgraph.training.loss_weights import weighing_losses
+from modgraph.training.losses import weighing_losses
 from modgraph.training.run import started
 from modgraph.training.sections import Labels
 from tests.small_runs import begin, final_weights, go_on, interrupt_at

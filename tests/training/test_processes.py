@@ -202,7 +202,7 @@ with started(sys.argv[1], None, {"train.strategy": "fsdp", "train.precision": "f
     whole = engine.state.weights
     sizes = [sum(each.numel() for each in own.values()), kept, sum(whole[name].numel() for name in own)]
     parts = engine.processes.gather(sizes)
-    if engine.is_rank_zero:
+    if engine.processes.is_rank_zero:
         print("sizes", *(size for part in parts for size in part))
 """
 

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from modgraph.diagnostics import ModgraphError
-from modgraph.ir import Graph, learnt_weights
+from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.ir import Graph, TargetNode, learnt_weights, weights_of
 from modgraph.ir.edits.edit import Edit, Freeze, Grow, replayed
 from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import CourseSetup
-from modgraph.training.continual.accuracies import average_accuracy, forgetting, last_accuracy
-from modgraph.training.continual.classes import first_of_task, growth_of_classes, labels_of, merge
+from modgraph.training.continual import evaluation
 from modgraph.training.continual.detection import Look, look
-from modgraph.training.continual.errors import NoLossLeft
-from modgraph.training.continual.evaluation import examples, measured, modules, record_of, shown
+from modgraph.training.continual.errors import NoLossLeft, NoSuchLoss, NoSuchWeight
 from modgraph.training.continual.grown_spec import grown_parameters
-from modgraph.training.continual.masking import learnt_from, losses_called
-from modgraph.training.continual.plan import PlannedPhase, check_names, notes_of, planned_phases
-from modgraph.training.continual.position import DETECT, DONE, LEARN, Position
-from modgraph.training.continual.section import ALWAYS, NEVER, Continual
-from modgraph.training.continual.tasks import Tasks
+from modgraph.training.continual.section import ALWAYS, NEVER, Continual, PhaseOfTask
+from modgraph.training.continual.tasks import Tasks, first_of_task, growth_of_classes, labels_of
 from modgraph.training.course import Course, Facts, Phase, Training, Turn
+from modgraph.training.losses import learnt_from, losses_called, suggest_loss
+
+LEARN, DETECT, DONE = "learn", "detect", "done"
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a continual training is: the task at work, what is done in it and the phase where it learns, growth nodes
+    of which it was said in this task, how many times batches were looked at in all and how many lines of edits there
+    are, and after each task that has ended the accuracies on all so far."""
+
+    task: int = 0
+    doing: str = LEARN
+    phase: int = 0
+    expanded: tuple[str, ...] = ()
+    looks: int = 0
+    edits: int = 0
+    accuracies: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -33,19 +47,41 @@ class ContinualCourse(Course):
     the graph above all, is decided in `after`, of the graph and the weights alone."""
 
     settings: Continual
+    setup: CourseSetup
     tasks: Tasks
-    planned: tuple[PlannedPhase, ...]
-    batch: int
-    seed: int
-    notes: tuple[str, ...] = ()  # of what will not happen, though one may expect it
+    phases: tuple[tuple[str, PhaseOfTask], ...]
 
     @classmethod
     def of(cls, settings: Continual, setup: CourseSetup) -> ContinualCourse:
         """Raises `ModgraphError` where the spec or the data are not for it."""
-        tasks = Tasks.of(setup.splits, settings.by, list(labels_of(setup.graph)))
-        check_names(settings.learns, setup.graph)
-        planned = tuple(planned_phases(settings, setup))
-        return cls(settings, tasks, planned, setup.batch, setup.seed, tuple(notes_of(settings, setup.graph)))
+        graph = setup.graph
+        tasks = Tasks.of(setup.splits, settings.by, list(labels_of(graph)))
+        weights = [weight.name for weight in weights_of(graph)]
+        for pattern in settings.learns:
+            if not any(fnmatchcase(name, pattern) for name in weights):
+                suggestion = did_you_mean(pattern, weights, "its weights are called: {known}")
+                raise ModgraphError([NoSuchWeight(pattern=pattern, suggestion=suggestion)])
+        for name, phase in (settings.phases or {}).items():
+            for pattern in phase.losses:
+                if not losses_called(graph, [pattern]):
+                    suggestion = suggest_loss(graph, pattern)
+                    raise ModgraphError([NoSuchLoss(phase=name, pattern=pattern, suggestion=suggestion)])
+        whole = PhaseOfTask(losses=("*",), epochs=None, lr=None)
+        return cls(settings, setup, tasks, tuple((settings.phases or {"all": whole}).items()))
+
+    def describe(self) -> str:
+        lines, graph = [str(self.tasks)], self.setup.graph
+        if self.settings.expand != NEVER and not graph.growths():
+            lines.append("note: the spec has no grow … when, so that no pool grows")
+        for target in labels_of(graph):
+            axis = graph.target_types[target].classes
+            if axis is not None and not axis.name:
+                lines.append(
+                    f"note: the classes of {target} have no name, so that none are added, and rows of old ones learn"
+                    " with the new where train.algorithm.learns names them; or declare"
+                    f" {target}: class[kind={axis.size}]"
+                )
+        return "\n".join(lines)
 
     # ------------------------------------------------------------ turns
 
@@ -56,51 +92,56 @@ class ContinualCourse(Course):
         return turn
 
     def phase(self, at: Facts, graph: Graph) -> Phase:
-        here = Position.read(at, len(self.tasks), len(self.planned))
+        here = self._position(at)
         splits = self.tasks.learnt(here.task)
         if here.doing != LEARN:
             return Phase(splits, epochs=0)
-        planned = self.planned[here.phase]
-        view = partial(self._learnt_from, planned, here.task)
-        told = {"task": self.tasks.names[here.task], "phase": planned.name}
-        return Phase(splits, planned.epochs, view, planned.lr, told=told)
+        name, planned = self.phases[here.phase]
+        told = {"task": self.tasks.names[here.task], "phase": name}
+        view = partial(self._learnt_from, here)
+        return Phase(splits, planned.epochs or self.setup.epochs, view, planned.lr, told=told)
+
+    def _position(self, at: Facts) -> Position:
+        """What a checkpoint tells. Raises `KeyError`, `TypeError` or `ValueError` where it cannot be."""
+        facts = dict(at)
+        rows = tuple(tuple(float(each) for each in row) for row in facts.pop("accuracies"))
+        here = Position(**{**facts, "expanded": tuple(facts["expanded"]), "accuracies": rows})
+        tasks, phases = len(self.tasks), len(self.phases)
+        if not (0 <= here.task < tasks and 0 <= here.phase < phases and here.doing in (LEARN, DETECT, DONE)):
+            raise ValueError(f"it is at {facts}, of {tasks} tasks with {phases} phases")
+        return here
 
     def _turn(self, graph: Graph, here: Position) -> Turn:
-        return Turn(self.phase(here.facts(), graph), graph, here.facts())
+        return Turn(self.phase(asdict(here), graph), graph, asdict(here))
 
-    def _learnt_from(self, planned: PlannedPhase, task: int, graph: Graph) -> Graph:
-        since = first_of_task(graph, self.tasks, task) if self.settings.mask_old else {}
-        return learnt_from(graph, losses_called(graph, planned.losses), since)
+    def _learnt_from(self, here: Position, graph: Graph) -> Graph:
+        since = first_of_task(graph, self.tasks, here.task) if self.settings.mask_old else {}
+        return learnt_from(graph, losses_called(graph, self.phases[here.phase][1].losses), since)
 
     def _learning(self, graph: Graph, here: Position) -> Turn | None:
         """The first phase, from the one of a position on, that has anything to learn."""
-        for number in range(here.phase, len(self.planned)):
-            view = self._learnt_from(self.planned[number], here.task, graph)
+        for number in range(here.phase, len(self.phases)):
+            there = replace(here, doing=LEARN, phase=number)
+            view = self._learnt_from(there, graph)
             if learnt_weights(view, view.losses.values()):
-                return self._turn(graph, replace(here, doing=LEARN, phase=number))
+                return self._turn(graph, there)
         return None
 
     # ------------------------------------------------------------ what comes next
 
     def after(self, training: Training) -> Turn | None:
-        here = self._position(training)
+        here, graph = self._position(training.at), training.graph
         if here.doing == DONE:
             return None
         if here.doing == DETECT:
             return self._after_look(training, here)
-        following = self._learning(training.graph, replace(here, phase=here.phase + 1))
+        following = self._learning(graph, replace(here, phase=here.phase + 1))
         if following is not None:
             return following
-        if here.expanded:
-            return self._edited(training, here, merge(training.graph, self.settings.learns), DETECT)
-        return self._next_task(training, here)
-
-    def _named(self, here: Position) -> dict[str, Any]:
-        """The task at work, by its name and its number."""
-        return {"task": self.tasks.names[here.task], "number": here.task}
-
-    def _position(self, training: Training) -> Position:
-        return Position.read(training.at, len(self.tasks), len(self.planned))
+        if not here.expanded:
+            return self._next_task(training, here)
+        grown = tuple(target.name for target in graph.of_kind(TargetNode) if target.grown)
+        return self._edited(training, here, [Freeze(self.settings.learns, keeps=grown)], DETECT)
 
     def _after_look(self, training: Training, here: Position) -> Turn:
         """Grow where a look finds what is new; else learn the new classes alone, or end the task."""
@@ -109,22 +150,29 @@ class ContinualCourse(Course):
             found = training.on_rank_zero(partial(self._look, training, here, may_grow))
             here = replace(here, looks=here.looks + 1)
             if found.grows is not None:
-                return self._expanded(training, here, found, found.grows)
+                return self._grown(training, here, found, found.grows)
         learning = None if here.expanded else self._learning(training.graph, replace(here, phase=0))
         return learning or self._next_task(training, here)
 
     def _look(self, training: Training, here: Position, may_grow: Sequence[str]) -> Look:
         """Look at batches of the task at work, and write down what is found."""
         data, always = self.tasks.learnt(here.task)["train"], self.settings.expand == ALWAYS
-        found = look(training.model_now(), data, may_grow, self.batch, self.seed, here.looks, always)
-        where = {**self._named(here), "scan": here.looks}
-        graph = training.graph
-        pools = {node.name: graph.pool_of(node).name for node in graph.growths()}
-        lines = ({**where, "pool": pools[each["growth"]], **each} for each in found.records())
+        setup, graph = self.setup, training.graph
+        found = look(training.model_now(), data, may_grow, setup.batch, setup.seed, here.looks, always)
+        lines = []
+        for node in graph.growths():
+            if node.name in found.novelty:
+                where = {"scan": here.looks, "pool": graph.pool_of(node).name, "growth": node.name}
+                batch = found.batch if node.name == found.grows else None
+                lines.append({**self._named(here), **where, "batch": batch, "novelty": found.novelty[node.name]})
         Journal(training.directory.detections).add(*lines)
         return found
 
-    def _expanded(self, training: Training, here: Position, found: Look, growth: str) -> Turn:
+    def _named(self, here: Position) -> dict[str, Any]:
+        """The task at work, by its name and its number."""
+        return {"task": self.tasks.names[here.task], "number": here.task}
+
+    def _grown(self, training: Training, here: Position, found: Look, growth: str) -> Turn:
         """A pool grows by a module, and learns what is new."""
         node = next(each for each in training.graph.growths() if each.name == growth)
         pool = training.graph.pool_of(node)
@@ -133,22 +181,21 @@ class ContinualCourse(Course):
         novelty = found.novelty[growth][-1] if found.novelty[growth] else None
         told = {"pool": pool.name, "module": pool.size, "growth": growth, "batch": found.batch, "novelty": novelty}
         here = replace(here, expanded=(*here.expanded, growth))
-        return self._edited(training, here, (Grow(pool.axis.name),), LEARN, told)
+        return self._edited(training, here, [Grow(pool.axis.name)], LEARN, told)
 
     def _next_task(self, training: Training, here: Position) -> Turn:
         """What a task has come to is measured, and all is frozen; the next begins, with as many classes as it needs."""
-        row = measured(training, self.tasks, here.task)
-        if training.is_rank_zero:
-            where = {"epoch": training.epoch, "step": training.step}
-            Journal(training.directory.tasks).add({**record_of(self.tasks, here.task, row, training.graph), **where})
-        training.say(shown(self.tasks, here.task, row, training.graph))
+        task, graph = here.task, training.graph
+        row = evaluation.measured(training, self.tasks, task)
+        record = {**evaluation.record_of(self.tasks, task, row, graph), "epoch": training.epoch, "step": training.step}
+        training.on_rank_zero(partial(Journal(training.directory.tasks).add, record))
+        training.say(evaluation.shown(self.tasks, task, row, graph))
         here = replace(here, accuracies=(*here.accuracies, row))
         freeze = Freeze(self.settings.learns)
-        if here.task + 1 == len(self.tasks):
-            return self._edited(training, here, (freeze,), DONE)
-        here = replace(here, task=here.task + 1, expanded=())
-        classes = growth_of_classes(training.graph, self.tasks, here.task)
-        return self._edited(training, here, (freeze, *classes), DETECT)
+        if task + 1 == len(self.tasks):
+            return self._edited(training, here, [freeze], DONE)
+        classes = growth_of_classes(graph, self.tasks, task + 1)
+        return self._edited(training, replace(here, task=task + 1, expanded=()), [freeze, *classes], DETECT)
 
     def _edited(
         self, training: Training, here: Position, edits: Sequence[Edit], doing: str, told: Facts | None = None
@@ -157,37 +204,37 @@ class ContinualCourse(Course):
         graph = replayed(training.graph, edits)
         here = replace(here, phase=0)
         if graph != training.graph:
-            where, when = {"edit": here.edits, **self._named(here)}, {"epoch": training.epoch, "step": training.step}
+            when = {**(told or {}), "epoch": training.epoch, "step": training.step}
             done = {"edits": [edit.as_json() for edit in edits], "hash": graph.hash()}
-            if training.is_rank_zero:
-                Journal(training.directory.growth).add({**where, **(told or {}), **when, **done})
+            line = {"edit": here.edits, **self._named(here), **when, **done}
+            training.on_rank_zero(partial(Journal(training.directory.growth).add, line))
             here = replace(here, edits=here.edits + 1)
         learning = self._learning(graph, here) if doing == LEARN else None
         return learning or self._turn(graph, replace(here, doing=DONE if doing == DONE else DETECT))
 
-    # ------------------------------------------------------------ leaving and taking up, the end
+    # ------------------------------------------------------------ taking up, the end
 
     def take_up(self, training: Training) -> None:
-        here = self._position(training)
+        here = self._position(training.at)
         Journal(training.directory.growth).cut("edit", here.edits)
         Journal(training.directory.detections).cut("scan", here.looks)
         Journal(training.directory.tasks).cut("number", len(here.accuracies))
 
     def results(self, training: Training) -> dict[str, Any]:
-        found, counts = self._position(training).accuracies, examples(self.tasks)
-        grown = {f"modules.{name}": size for name, size in modules(training.graph).items()}
+        found, counts = self._position(training.at).accuracies, self.tasks.tests
+        grown = {f"modules.{name}": size for name, size in evaluation.modules(training.graph).items()}
         if not all(found):
             return grown
-        right = {"average_accuracy": average_accuracy(found, counts), "last_accuracy": last_accuracy(found, counts)}
-        return {**right, "forgetting": forgetting(found), **grown}
+        return {
+            "average_accuracy": evaluation.average_accuracy(found, counts),
+            "last_accuracy": evaluation.last_accuracy(found, counts),
+            "forgetting": evaluation.forgetting(found),
+            **grown,
+        }
 
     def record(self, training: Training) -> dict[str, Any]:
-        began = training.directory.read_graph()
-        found = grown_parameters(training.directory, began, training.graph)
+        found = grown_parameters(training.directory, training.directory.read_graph(), training.graph)
         if found:
             values = " ".join(f"-s {name}={json_text(value, separators=(',', ':'))}" for name, value in found.items())
             training.say(f"the grown model is this spec with {values}")
         return {"grown": found}
-
-    def describe(self) -> str:
-        return "\n".join((str(self.tasks), *self.notes))

@@ -1,9 +1,9 @@
-"""The tasks of a continual training: the groups of its data, in order."""
+"""The tasks of a continual training: the groups of its data, in order, and the classes that each needs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from modgraph.data import TRAIN, VALIDATION, Arrays
 from modgraph.diagnostics import ModgraphError, did_you_mean, listed
+from modgraph.ir import Graph, comparisons
+from modgraph.ir.edits.edit import Grow
 from modgraph.training.continual.errors import NoTasks
 
 MANY = np.iinfo(np.int64).max  # of a task without any label: it comes last
@@ -29,72 +31,83 @@ class Tasks:
         """The tasks of some data: of labels, the task with the smallest comes first. Raises `ModgraphError`."""
         train = splits[TRAIN]
         if by not in train.groups:
-            known = [name for name in train.groups]
             way_out = "give the data tasks: data: {name: task_sequence, …}"
-            suggestion = did_you_mean(by, known, "it has: {known}") if known else way_out
+            suggestion = did_you_mean(by, train.groups, "it has: {known}") if train.groups else way_out
             raise ModgraphError([NoTasks(name=by, suggestion=suggestion)])
         labels = [train.values[name] for name in targets if name in train.values]
 
         def place(name: str) -> tuple[list[int], list[tuple[int, str]]]:
             here = train.groups[by] == name
-            return [int(label[here].min(where=label[here] >= 0, initial=MANY)) for label in labels], _natural(name)
+            parts = re.split(r"(\d+)", name)  # 10 comes after 9
+            natural = [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+            return [int(label[here].min(where=label[here] >= 0, initial=MANY)) for label in labels], natural
 
-        names = sorted(map(str, np.unique(train.groups[by])), key=place)
-        return cls(splits, by, tuple(names))
+        return cls(splits, by, tuple(sorted(map(str, np.unique(train.groups[by])), key=place)))
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def learnt(self, task: int) -> dict[str, Arrays]:
-        """What a task is learnt from, and what is measured meanwhile where there is any."""
-        parts = {name: self._of(name, task) for name in (TRAIN, VALIDATION) if name in self.splits}
-        return {name: arrays for name, arrays in parts.items() if arrays is not None}
-
-    def tested(self, task: int) -> Arrays | None:
-        """What a task is tested on, if there is any: its examples of the split `test`, or of the first other one."""
-        return None if self._test is None else self._of(self._test, task)
-
-    def tests(self, task: int) -> int:
-        """How many examples a task is tested on."""
-        return 0 if self._test is None else len(self._rows(self._test, task))
-
-    @property
-    def _test(self) -> str | None:
-        return next((name for name in ("test", *self.splits) if name in self._unseen()), None)
-
-    def _unseen(self) -> list[str]:
-        """The splits with tasks that are neither learnt from nor measured meanwhile."""
-        return [name for name in self.splits if name not in (TRAIN, VALIDATION) and self.by in self.splits[name].groups]
-
-    def _of(self, split: str, task: int) -> Arrays | None:
-        """The examples of a task in a split, None where there are none."""
-        rows = self._rows(split, task)
-        return self.splits[split].take(rows) if len(rows) else None
-
-    def _rows(self, split: str, task: int) -> NDArray[np.int64]:
-        """Where the examples of a task are in a split."""
-        words = self.splits[split].groups.get(self.by)
-        return np.flatnonzero(words == self.names[task]) if words is not None else np.empty(0, np.int64)
-
-    def largest(self, target: str, task: int, ignore: int | None = None) -> int:
-        """The largest label of a task, in whatever split."""
-        return max((label for split in self.splits for label in self._labels(split, target, task, ignore)), default=-1)
-
-    def smallest(self, target: str, task: int, ignore: int | None = None) -> int:
-        """The smallest label that a task is learnt from."""
-        return min(self._labels(TRAIN, target, task, ignore), default=0)
-
-    def _labels(self, split: str, target: str, task: int, ignore: int | None) -> list[int]:
-        arrays = self.splits[split]
-        if target not in arrays.values:
-            return []
-        labels = np.unique(arrays.values[target][self._rows(split, task)])
-        return [int(label) for label in labels if label != ignore and label >= 0]
-
     def __str__(self) -> str:
         return f"{len(self)} tasks by {self.by}: {listed(self.names)}"
 
+    def learnt(self, task: int) -> dict[str, Arrays]:
+        """What a task is learnt from, and what is measured meanwhile where there is any."""
+        rows = {name: self._rows(name, task) for name in (TRAIN, VALIDATION)}
+        return {name: self.splits[name].take(each) for name, each in rows.items() if len(each)}
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """An order of names in which 10 comes after 9."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+    def tested(self, task: int) -> Arrays | None:
+        """What a task is tested on, if there is any: its examples of the split `test`, or of the first other one."""
+        rows = self._rows(self._test, task)
+        return self.splits[self._test].take(rows) if len(rows) else None
+
+    @property
+    def tests(self) -> list[int]:
+        """How many examples each task is tested on."""
+        return [len(self._rows(self._test, task)) for task in range(len(self))]
+
+    @property
+    def _test(self) -> str:
+        """The split that tasks are tested on; "" where there is none."""
+        unseen = [name for name in self.splits if name not in (TRAIN, VALIDATION)]
+        grouped = [name for name in unseen if self.by in self.splits[name].groups]
+        return "test" if "test" in grouped else next(iter(grouped), "")
+
+    def _rows(self, split: str, task: int) -> NDArray[np.int64]:
+        """Where the examples of a task are in a split."""
+        words = self.splits[split].groups.get(self.by) if split in self.splits else None
+        return np.flatnonzero(words == self.names[task]) if words is not None else np.empty(0, np.int64)
+
+    def labels(self, target: str, task: int, ignore: int | None, splits: Sequence[str] = ()) -> Iterator[int]:
+        """The labels of a task that are classes, in some splits or in all."""
+        for split in splits or self.splits:
+            if target in self.splits[split].values:
+                found = np.unique(self.splits[split].values[target][self._rows(split, task)])
+                yield from (int(label) for label in found if label != ignore and label >= 0)
+
+
+def labels_of(graph: Graph) -> dict[str, int | None]:
+    """The targets whose labels a loss of the graph compares with, and of each the label that does not count."""
+    types = graph.target_types
+    return {each.target: each.ignored for each in comparisons(graph) if types[each.target].dtype == "class"}
+
+
+def growth_of_classes(graph: Graph, tasks: Tasks, task: int) -> list[Grow]:
+    """How the axes of classes that have a name grow, so that they hold the labels of a task."""
+    needed: dict[str, int] = {}
+    for target, ignored in labels_of(graph).items():
+        axis = graph.target_types[target].classes
+        if axis is not None and axis.name and axis.size is not None:
+            by = max(tasks.labels(target, task, ignored), default=-1) + 1 - axis.size
+            needed[axis.name] = max(by, needed.get(axis.name, 0))
+    return [Grow(axis, by) for axis, by in needed.items() if by > 0]
+
+
+def first_of_task(graph: Graph, tasks: Tasks, task: int) -> dict[str, int]:
+    """The first class of a task by target, if all classes of tasks before it come before that, else 0."""
+    found = {}
+    for target, ignored in labels_of(graph).items():
+        before = (label for at in range(task) for label in tasks.labels(target, at, ignored))
+        known = max(before, default=-1) + 1
+        smallest = min(tasks.labels(target, task, ignored, [TRAIN]), default=0)
+        found[target] = known if smallest >= known else 0
+    return found

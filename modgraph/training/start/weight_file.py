@@ -6,7 +6,7 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pickle import UnpicklingError
-from typing import IO, Any
+from typing import Any
 
 import torch
 from modgraph_runtime.memory import refuse_beyond_memory
@@ -30,42 +30,33 @@ def read_tensors(path: str) -> dict[str, Tensor]:
         raise ModgraphError([fault]) from error
     except Exception as error:  # a damaged file fails anywhere in torch's reader
         raise ModgraphError([BadWeightFile(path=path, reason=reason_of(error).rstrip(". "))]) from error
-    reason = _problem(content)
-    if reason is not None:
-        raise ModgraphError([BadWeightFile(path=path, reason=reason)])
-    return dict(content)
+    reason = f"it holds a {type(content).__name__}, not tensors by name"
+    if isinstance(content, Mapping):
+        wrong = [name for name, value in content.items() if not (isinstance(name, str) and isinstance(value, Tensor))]
+        if content and not wrong:
+            return dict(content)
+        reason = "there are no tensors in it"
+        if wrong:
+            reason = f'"{wrong[0]}" in it is a {type(content[wrong[0]]).__name__}, not a tensor with a name'
+    raise ModgraphError([BadWeightFile(path=path, reason=reason)])
 
 
 def _content(path: str) -> Any:
-    """What a file holds, told by its first bytes: names may be those of links. Raises whatever its reader raises."""
+    """What a file holds, told by its first bytes: names may be those of links. Raises whatever its reader raises, also
+    where memory could not take what an archive holds, or where that is packed."""
     with open_file(path) as file:
         safetensors = file.read(9)[8:] == SAFETENSORS
-        _refuse_too_large(file)
+        needed = os.fstat(file.fileno()).st_size
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
+            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+                raise ValueError("its tensors are compressed, which torch does not do")
+            needed = sum(member.file_size for member in members)
+        refuse_beyond_memory(needed)
         file.seek(0)
         if safetensors:
             return load(file.read())
         content = torch.load(file, map_location="cpu", weights_only=True)
     inner = [content[key] for key in WITHIN if isinstance(content, Mapping) and isinstance(content.get(key), Mapping)]
     return inner[0] if inner else content
-
-
-def _refuse_too_large(file: IO[bytes]) -> None:
-    """Raises `OSError` where memory could not take what an archive holds, `ValueError` where it is packed."""
-    needed = os.fstat(file.fileno()).st_size
-    if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            raise ValueError("its tensors are compressed, which torch does not do")
-        needed = sum(member.file_size for member in members)
-    refuse_beyond_memory(needed)
-
-
-def _problem(content: Any) -> str | None:
-    """Why this is no set of weights, or None."""
-    if not isinstance(content, Mapping):
-        return f"it holds a {type(content).__name__}, not tensors by name"
-    for name, value in content.items():
-        if not isinstance(name, str) or not isinstance(value, Tensor):
-            return f'"{name}" in it is a {type(value).__name__}, not a tensor with a name'
-    return None if content else "there are no tensors in it"

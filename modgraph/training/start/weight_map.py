@@ -11,17 +11,26 @@ Between dots, `*` is any one part of a name, taken over in order; `#`, here alon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from modgraph.diagnostics import ModgraphError, Note, Report, did_you_mean, listed
 from modgraph.ir import Graph, weights_of
 from modgraph.recipes.errors import BadYaml, UnknownKey
-from modgraph.recipes.yaml_tree import Branch, read_tree
+from modgraph.recipes.yaml_tree import read_tree
 from modgraph.syntax import read
 from modgraph.training.start import errors
-from modgraph.training.start.name_patterns import ANY, EVERY, captured, is_pattern, matches
-from modgraph.training.start.weight_rule import Origin, Rule, read_rules, read_words
+from modgraph.training.start.weight_rule import (
+    ANY,
+    EVERY,
+    Origin,
+    Rule,
+    captured,
+    is_pattern,
+    matches,
+    read_rules,
+    read_words,
+)
 
 SECTIONS = ("weights", "random", "unused")
 COMPARED = 5_000_000  # patterns times weights
@@ -37,9 +46,6 @@ class WeightMap:
     random: frozenset[str]
     unused: tuple[str, ...]
 
-    def is_unused(self, tensor: str) -> bool:
-        return matches(self.unused, tensor)
-
 
 def read_map(path: str, graph: Graph) -> WeightMap:
     """The map of a file, for a model. Raises `ModgraphError` with every mistake."""
@@ -54,31 +60,21 @@ def read_map(path: str, graph: Graph) -> WeightMap:
             report.add(UnknownKey(span=tree.keys[key], section="a map", key=key, suggestion=suggestion))
     shapes = {weight.name: weight.shape for weight in weights_of(graph)}
     rules = list(read_rules(tree, report))
-    random = _patterns(tree, "random", report)
-    _refuse_too_many([*(rule.target for rule in rules), *random], len(shapes), tree)
+    random, unused = (
+        read_words(tree.items[key], key, report) if key in tree.items else () for key in ("random", "unused")
+    )
+    patterns = sum(map(is_pattern, [*(rule.target for rule in rules), *random]))
+    if patterns * len(shapes) > COMPARED:
+        reason = f"its {patterns:,} patterns are too many for {len(shapes):,} weights"
+        raise ModgraphError([BadYaml(span=tree.span, reason=reason)])
     origins = _origins(rules, shapes, report)
     free = frozenset(name for name in shapes if matches(random, name))
     forgotten = [name for name in shapes if name not in origins and name not in free]
     if forgotten and not report.errors:
         report.add(errors.NotMapped(span=tree.keys.get("weights", tree.span), weights=listed(forgotten)))
-    unused = _patterns(tree, "unused", report)
     if report.errors:
         raise ModgraphError(report.in_order())
     return WeightMap(origins, free, unused)
-
-
-def _refuse_too_many(names: list[str], weights: int, tree: Branch) -> None:
-    """Raises `ModgraphError` where comparing all patterns with all weights would take long."""
-    patterns = sum(map(is_pattern, names))
-    if patterns * weights > COMPARED:
-        reason = f"its {patterns:,} patterns are too many for {weights:,} weights"
-        raise ModgraphError([BadYaml(span=tree.span, reason=reason)])
-
-
-def _patterns(tree: Branch, key: str, report: Report) -> tuple[str, ...]:
-    """The patterns that a section lists."""
-    item = tree.items.get(key)
-    return () if item is None else read_words(item, key, report)
 
 
 def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: Report) -> dict[str, Origin]:
@@ -88,8 +84,12 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
     for rule in rules:
         among = shapes if is_pattern(rule.target) else shapes.keys() & {rule.target}
         names = {name: values for name in among if (values := captured(rule.target, name)) is not None}
-        _check_rank(rule, names, shapes, report)
         used |= {rule.source} if names else set()
+        axes = None if rule.arrangement is None else len(rule.arrangement.here)
+        wrong = next((name for name in names if axes not in (None, len(shapes[name]))), None)
+        if wrong is not None:
+            rank, arrangement = len(shapes[wrong]), str(rule.arrangement)
+            report.add(errors.AxesDoNotFit(span=rule.span, weight=wrong, rank=rank, axes=arrangement, found=axes))
         for name, values in names.items():
             _, other = found.setdefault(name, (rule.origin(name, values), rule))
             if other is not rule:
@@ -99,17 +99,6 @@ def _origins(rules: list[Rule], shapes: Mapping[str, tuple[int, ...]], report: R
         suggestion = _suggestion(rule.target, list(shapes))
         report.add(errors.NoSuchWeight(span=rule.span, pattern=rule.target, suggestion=suggestion))
     return {name: origin for name, (origin, _) in found.items()}
-
-
-def _check_rank(rule: Rule, names: Iterable[str], shapes: Mapping[str, tuple[int, ...]], report: Report) -> None:
-    """Tell of the first weight of a rule that has not as many axes as the rule says."""
-    if rule.arrangement is None:
-        return
-    found = len(rule.arrangement.here)
-    wrong = next((name for name in names if len(shapes[name]) != found), None)
-    if wrong is not None:
-        axes, rank = str(rule.arrangement), len(shapes[wrong])
-        report.add(errors.AxesDoNotFit(span=rule.span, weight=wrong, rank=rank, axes=axes, found=found))
 
 
 def _suggestion(target: str, weights: list[str]) -> str:

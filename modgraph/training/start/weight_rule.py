@@ -1,8 +1,11 @@
-"""The rules of a map of weights: which weights a tensor becomes, and how its axes lie there. Needs no torch."""
+"""The rules of a map of weights: which weights a tensor becomes, and how its axes lie there. Needs no torch.
+
+Between dots of a name, `*` is any one part, `#` every number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from modgraph.declare import setting
@@ -11,9 +14,29 @@ from modgraph.recipes.errors import BadValue, MissingKey
 from modgraph.recipes.schema import Section, read_section
 from modgraph.recipes.yaml_tree import Branch, Leaf
 from modgraph.training.start import errors
-from modgraph.training.start.name_patterns import ANY, EVERY, filled, numbers, problem_of
 
+ANY, EVERY = "*", "#"
 ARROW, STACK = "->", "#"
+
+
+def is_pattern(name: str) -> bool:
+    return ANY in name or EVERY in name
+
+
+def captured(pattern: str, name: str, sign: str = ANY) -> tuple[str, ...] | None:
+    """What each `*` of a pattern stands for in a name, or each other sign; None if the name is none of its names."""
+    parts, found = pattern.split("."), name.split(".")
+    if len(parts) != len(found):
+        return None
+    pairs = list(zip(parts, found, strict=True))
+    if not all(part in (ANY, each) or (part == EVERY and each.isdecimal()) for part, each in pairs):
+        return None
+    return tuple(each for part, each in pairs if part == sign)
+
+
+def matches(patterns: Iterable[str], name: str) -> bool:
+    """Whether one of the patterns means this name, among others."""
+    return any(captured(each, name) is not None if is_pattern(each) else each == name for each in patterns)
 
 
 @dataclass(frozen=True)
@@ -69,13 +92,6 @@ class Origin:
         return self.tensor if self.slice is None else f"{self.tensor}[{self.slice}]"
 
 
-class _Arranged(Section):
-    """What a tensor becomes whose axes lie otherwise than here."""
-
-    to: str | tuple[str, ...] = setting(doc="the weights here that it becomes, a name or a list")
-    axes: str | None = setting(None, doc='its axes there and here, as "# in out -> out in"; # is taken apart')
-
-
 @dataclass(frozen=True)
 class Rule:
     """One target of one source, and where it stands."""
@@ -85,11 +101,37 @@ class Rule:
     arrangement: Arrangement | None
     span: Span | None
 
-    def origin(self, weight: str, values: tuple[str, ...]) -> Origin:
+    @property
+    def is_stacked(self) -> bool:
+        """Whether each weight takes a slice of the tensor."""
+        return self.arrangement is not None and self.arrangement.stack is not None
+
+    def problem(self) -> str | None:
+        """What is wrong with the rule, or None."""
+        source, target = self.source.split("."), self.target.split(".")
+        for parts in (source, target):
+            if any(sign in part and sign != part for part in parts for sign in (ANY, EVERY)):
+                return f"{ANY} and {EVERY} stand for a whole part between dots"
+            if parts is source and EVERY in parts:
+                return f"{EVERY} makes no sense on the side of the file"
+        if source.count(ANY) != target.count(ANY):
+            return "both sides have the same number of *; a # stands for every number"
+        if self.is_stacked and target.count(EVERY) != 1:
+            return f"its axes have a {STACK}, so the weight's name has one {EVERY}, for the number of the slice"
+        return None
+
+    def origin(self, weight: str, values: Iterable[str]) -> Origin:
         """Where a weight comes from whose name has these values of `*`."""
-        stacked = self.arrangement is not None and self.arrangement.stack is not None
-        at = numbers(self.target, weight)[0] if stacked else None
-        return Origin(filled(self.source, values), self.arrangement, at)
+        numbers, left = captured(self.target, weight, EVERY) or (), iter(values)
+        tensor = ".".join(next(left) if part == ANY else part for part in self.source.split("."))
+        return Origin(tensor, self.arrangement, int(numbers[0]) if self.is_stacked else None)
+
+
+class _Arranged(Section):
+    """What a tensor becomes whose axes lie otherwise than here."""
+
+    to: str | tuple[str, ...] = setting(doc="the weights here that it becomes, a name or a list")
+    axes: str | None = setting(None, doc='its axes there and here, as "# in out -> out in"; # is taken apart')
 
 
 def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
@@ -100,41 +142,30 @@ def read_rules(tree: Branch, report: Report) -> Iterator[Rule]:
         report.add(MissingKey(span=tree.span, section="a map", key="weights", meaning=meaning))
         return
     for source, item in section.items.items():
-        targets, arrangement = _meant(source, item, report)
-        for target in targets:
-            problem = _problem(source, target, arrangement)
+        for rule in _rules_of(source, item, report):
+            problem = rule.problem()
             if problem is None:
-                yield Rule(source, target, arrangement, item.span)
+                yield rule
             else:
-                report.add(errors.BadWeightRule(span=item.span, source=source, target=target, problem=problem))
+                fault = errors.BadWeightRule(span=rule.span, source=source, target=rule.target, problem=problem)
+                report.add(fault)
 
 
-def _meant(source: str, item: Leaf | Branch, report: Report) -> tuple[tuple[str, ...], Arrangement | None]:
-    """The targets of a source, and how its axes lie; no targets where that is a mistake."""
+def _rules_of(source: str, item: Leaf | Branch, report: Report) -> list[Rule]:
+    """A rule for each target of a source; none where what is said of it is a mistake."""
     if isinstance(item, Leaf):
-        return read_words(item, source, report), None
+        return [Rule(source, target, None, item.span) for target in read_words(item, source, report)]
     found = read_section(_Arranged, item, source, report)
     if found is None:
-        return (), None
-    targets = (found.to,) if isinstance(found.to, str) else found.to
+        return []
     try:
-        return targets, None if found.axes is None else Arrangement.of(found.axes)
+        arrangement = None if found.axes is None else Arrangement.of(found.axes)
     except ValueError as error:
         span = item.items["axes"].span
-        report.add(errors.BadArrangement(span=span, axes=found.axes or "", problem=str(error)))
-        return (), None
-
-
-def _problem(source: str, target: str, arrangement: Arrangement | None) -> str | None:
-    """What is wrong with a rule, or None."""
-    problem = problem_of(source, every=False) or problem_of(target)
-    if problem is not None:
-        return problem
-    if source.split(".").count(ANY) != target.split(".").count(ANY):
-        return "both sides have the same number of *; a # stands for every number"
-    if arrangement is not None and arrangement.stack is not None and target.split(".").count(EVERY) != 1:
-        return f"its axes have a {STACK}, so the weight's name has one {EVERY}, for the number of the slice"
-    return None
+        report.add(errors.BadArrangement(span=span, axes=found.axes, problem=str(error)))
+        return []
+    targets = (found.to,) if isinstance(found.to, str) else found.to
+    return [Rule(source, target, arrangement, item.span) for target in targets]
 
 
 def read_words(item: Leaf | Branch, key: str, report: Report) -> tuple[str, ...]:

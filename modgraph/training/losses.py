@@ -1,0 +1,198 @@
+"""Edits of a graph that say which of its losses count, how much, and which of their terms.
+
+From a loss that sums over the modules of a pool, Σ_m v_m, `drop_frozen_terms` subtracts the terms of frozen ones behind
+a `stop_gradient`. So the gradient is that of the whole sum, to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from modgraph.declare import position_of
+from modgraph.diagnostics import Diagnostic, did_you_mean
+from modgraph.ir import (
+    Change,
+    Expanded,
+    Graph,
+    LossNode,
+    Node,
+    OpNode,
+    Part,
+    Result,
+    comparisons,
+    learnt_weights,
+    module_axes,
+    rewritten,
+    weights_of,
+    with_losses,
+)
+from modgraph.ops import Op
+from modgraph.ops.along_axis import Mean, Sum
+from modgraph.ops.arithmetic import Divide, Multiply, Subtract
+from modgraph.ops.array import Constant
+from modgraph.ops.situation import StopGradient
+from modgraph.training.errors import UnknownLoss
+from modgraph.types import Axis
+
+PREFIX = "loss."
+Step = tuple[str, Op, Sequence[Result]]  # an op, its name and its operands
+
+
+def losses_called(graph: Graph, patterns: Collection[str]) -> list[str]:
+    """The losses of a graph whose names, with or without `loss.`, are those of a pattern with `*` for any letters."""
+    names = {name: (name, name.removeprefix(PREFIX)) for name in graph.losses}
+    return [name for name in names if any(fnmatchcase(each, by) for each in names[name] for by in patterns)]
+
+
+def suggest_loss(graph: Graph, pattern: str) -> str:
+    """What a pattern that names no loss may have meant."""
+    known = [loss.removeprefix(PREFIX) for loss in graph.losses]
+    return did_you_mean(pattern, known, "its losses are called: {known}")
+
+
+def unfit_losses(graph: Graph, weights: Mapping[str, float]) -> Iterator[tuple[str, Diagnostic]]:
+    """Patterns that name no loss."""
+    for pattern in weights:
+        if not losses_called(graph, [pattern]):
+            yield pattern, UnknownLoss(pattern=pattern, suggestion=suggest_loss(graph, pattern))
+
+
+def weighing_losses(graph: Graph, weights: Mapping[str, float]) -> Graph:
+    """The graph whose losses are multiplied by the weights of patterns that name them; of several the last counts.
+
+    A pattern that names none changes nothing: `unfit_losses` reports it.
+    """
+    factors = {name: weight for pattern, weight in weights.items() for name in losses_called(graph, [pattern])}
+
+    def multiplied(loss: LossNode, value: Result) -> Iterator[Step]:
+        name = f"{loss.name}.weighed"
+        while name in graph:
+            name += "_"
+        yield name, Multiply(left=factors[loss.name], right=None), [value]
+
+    return _edited(graph, multiplied, {name for name, factor in factors.items() if factor != 1})
+
+
+def learnt_from(graph: Graph, losses: Collection[str], since: Mapping[str, int]) -> Graph:
+    """A graph with some of its losses, without the terms of frozen modules; classes before `since`, by target, have no
+    share in cross-entropies."""
+    masked = with_setting(graph, "since", {target: first for target, first in since.items() if first})
+    return drop_frozen_terms(with_losses(masked, losses))
+
+
+def with_setting(graph: Graph, role: str, values: Mapping[str, Any]) -> Graph:
+    """The graph whose comparisons with some targets have other values of the setting that has this role."""
+    settings = {
+        each.node.name: {setting: values[each.target]}
+        for each in comparisons(graph)
+        if each.target in values and (setting := getattr(each.node.op.compares, role)) is not None
+    }
+
+    def changed(node: Node, part: Part) -> Node:
+        if not isinstance(node, OpNode) or node.name not in settings:
+            return node
+        return replace(node, op=replace(node.op, **settings[node.name]))
+
+    return rewritten(graph, changed) if settings else graph
+
+
+def _edited(
+    graph: Graph,
+    steps: Callable[[LossNode, Result], Iterator[Step]],
+    names: Collection[str],
+    dropped: Collection[str] = (),
+) -> Graph:
+    """The graph with ops between some losses and their values, the last of which gives the loss; others are dropped."""
+
+    def put(
+        loss: LossNode, copy: Graph, inputs: Mapping[str, Result], lengths: Mapping[str, Result]
+    ) -> tuple[Result, ...]:
+        ((slot, value),) = inputs.items()
+        for name, op, operands in steps(loss, value):
+            node = OpNode(name=name, op=op, owner=name, types=(copy.type_of(operands[0]),), span=loss.span)
+            copy.add(node, dict(zip(op.slots_of(len(operands)), operands, strict=True)))
+            copy.replace(replace(node, types=copy.signature(node).results))
+            value = Result(name)
+        copy.add(loss, {slot: value}, lengths=lengths)
+        return (Result(loss.name),)
+
+    def changed(node: Node, part: Part) -> Change:
+        if not isinstance(node, LossNode) or node.name in dropped:
+            return None if node.name in dropped else node
+        return Expanded(partial(put, node)) if node.name in names else node
+
+    return rewritten(graph, changed) if names or dropped else graph
+
+
+# ---------------------------------------------------------------- terms of frozen modules
+
+
+@dataclass(frozen=True)
+class ModuleSum:
+    """A loss that is a sum or a mean over modules, perhaps times numbers: its terms, their axis of modules, how many
+    modules at its beginning are frozen, and the ops from the terms to the loss, in order."""
+
+    terms: Result
+    axis: Axis
+    frozen: int
+    ops: tuple[Op, ...]
+
+
+def drop_frozen_terms(graph: Graph) -> Graph:
+    """The graph without losses that train no weight, and without the terms of frozen modules in the others."""
+    idle = [name for name, result in graph.losses.items() if not learnt_weights(graph, [result])]
+    sums = {name: found for name, result in graph.losses.items() if (found := _module_sum(graph, result)) is not None}
+
+    def subtracted(loss: LossNode, total: Result) -> Iterator[Step]:
+        of, at = sums[loss.name], f"{loss.name}~"
+        assert of.axis.size is not None
+        places = tuple(float(place < of.frozen) for place in range(of.axis.size))
+        yield f"{at}places", Constant(sizes=(of.axis.size,), names=(of.axis.name,), numbers=places), [of.terms]
+        yield f"{at}terms", Multiply(left=None, right=None), [of.terms, Result(f"{at}places")]
+        before = Result(f"{at}terms")
+        for number, op in enumerate(of.ops):
+            yield f"{at}{number}", op, [before]
+            before = Result(f"{at}{number}")
+        yield f"{at}frozen", StopGradient(), [before]
+        yield f"{at}learns", Subtract(left=None, right=None), [total, Result(f"{at}frozen")]
+
+    return _edited(graph, subtracted, sums.keys(), idle)
+
+
+def _module_sum(graph: Graph, loss: Result) -> ModuleSum | None:
+    """A loss as a sum over modules, where some are frozen and all weights that it trains belong to the others."""
+    ops: list[Op] = []
+    node = graph[loss.node]
+    while isinstance(node, OpNode) and isinstance(node.op, Multiply | Divide):
+        left, right = (constant is not None for constant in node.op.constants)
+        if left == right or (left and isinstance(node.op, Divide)):
+            return None
+        ops.insert(0, node.op)
+        (source,) = graph.inputs(node.name).values()
+        node = graph[source.node]
+    if not (isinstance(node, OpNode) and isinstance(node.op, Sum | Mean)):
+        return None
+    (terms,) = graph.inputs(node.name).values()
+    type_ = graph.type_of(terms)
+    axis = type_.shape[position_of(node.op.axis, type_, node.op.name)]
+    frozen = _frozen_along(graph, axis, terms)
+    return ModuleSum(terms, axis, frozen, (node.op, *ops)) if frozen else None
+
+
+def _frozen_along(graph: Graph, axis: Axis, terms: Result) -> int:
+    """How many modules at the beginning of an axis are frozen, where all weights that the terms train are those of its
+    modules, or lie along it; else 0."""
+    axes, pools = module_axes(graph), [pool for pool in graph.pools().values() if pool.axis == axis]
+    first = {f"{pool.name}.{at}.": at for pool in pools for at in range(pool.size)}
+    frozen = {weight.name for weight in weights_of(graph) if weight.frozen}
+
+    def place(weight: str) -> int:
+        if weight in axes and axes[weight].name == axis.name:
+            return axes[weight].old if weight in frozen else 0
+        return next((at for prefix, at in first.items() if weight.startswith(prefix)), 0)
+
+    return min(map(place, learnt_weights(graph, [terms])), default=0)
