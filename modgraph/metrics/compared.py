@@ -32,27 +32,34 @@ class Metric(ABC):
     measure: ClassVar[Measure]
 
     name: str
-    prediction: Result
+    compared: Compared
     labels: TargetLabels
 
     @property
     def target(self) -> str:
-        return self.labels.target
+        return self.compared.target
+
+    @property
+    def prediction(self) -> Result:
+        return self.compared.prediction
 
     @property
     def result(self) -> Result:
         """The result of the graph that it takes."""
         return self.prediction
 
+    @property
+    def wanted(self) -> tuple[Result, ...]:
+        return (self.result,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
     @classmethod
     def fits(cls, compared: Compared, target: TensorType) -> bool:
         """Whether it says something of a comparison with a target of this type."""
         return True
-
-    @classmethod
-    def of(cls, name: str, compared: Compared, labels: TargetLabels) -> Metric:
-        """The metric of a comparison."""
-        return cls(name, compared.prediction, labels)
 
     def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
         """What `result` would be, of a prediction that was made elsewhere."""
@@ -65,14 +72,6 @@ class Metric(ABC):
     @abstractmethod
     def values(self, means: Means) -> dict[str, float]:
         """What is reported, by name, of what was gathered; not a number where there was no label."""
-
-    @property
-    def wanted(self) -> tuple[Result, ...]:
-        return (self.result,)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
 
 
 class MeanMetric(Metric):
@@ -90,7 +89,6 @@ class MeanMetric(Metric):
         return {self.name: means.mean(self.name)}
 
 
-@dataclass(frozen=True)
 class Accuracy(MeanMetric):
     """Share of labels that have the largest logit (the first, in a tie): logits [B, ..., C], label [B, ...]."""
 
@@ -100,45 +98,37 @@ class Accuracy(MeanMetric):
         return _per_example((value.argmax(-1) == target) & counts), _per_example(counts)
 
 
-@dataclass(frozen=True)
 class Perplexity(MeanMetric):
-    """exp of the mean cross-entropy over all labels: `cross_entropy` is the mean or the sum of each example's.
+    """exp of the mean cross-entropy over all labels: its result is the mean or the sum of each example's.
 
     It is told of targets with several labels an example, and where all classes count alike.
     """
 
     measure = PERPLEXITY
-    cross_entropy: Result
-    reduce: str
 
     @property
     def result(self) -> Result:
-        return self.cross_entropy
+        return self.compared.value
 
     @classmethod
     def fits(cls, compared: Compared, target: TensorType) -> bool:
         return bool(target.shape) and not compared.class_weights
 
-    @classmethod
-    def of(cls, name: str, compared: Compared, labels: TargetLabels) -> Perplexity:
-        return cls(name, compared.prediction, labels, compared.value, compared.reduce)
-
     def of_prediction(self, prediction: Tensor, batch: Batch) -> Tensor:
         real = self.labels.real_in(batch)
-        loss = CrossEntropy(ignore=self.labels.ignored, reduce=self.reduce, missing=self.labels.missing)
+        loss = CrossEntropy(ignore=self.labels.ignored, reduce=self.compared.reduce, missing=self.labels.missing)
         found: Tensor = loss(prediction, batch[self.target], None if real is None else real.unsqueeze(-1))
         return found
 
     def sums(self, value: Tensor, target: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
         count_B = _per_example(counts)
-        return (value.double() * count_B if self.reduce == "mean" else value.double()), count_B
+        return (value.double() * count_B if self.compared.reduce == "mean" else value.double()), count_B
 
     def values(self, means: Means) -> dict[str, float]:
         mean = means.mean(self.name)
         return {self.name: math.inf if mean > LARGEST_EXPONENT else math.exp(mean)}
 
 
-@dataclass(frozen=True)
 class SquaredError(MeanMetric):
     """The mean of (prediction − target)² over everything that examples hold, of targets that are numbers."""
 
@@ -157,12 +147,14 @@ def _per_example(x: Tensor) -> Tensor:
     return x.double().reshape(len(x), -1).sum(1)
 
 
-KINDS: tuple[type[Metric], ...] = (Accuracy, Perplexity, SquaredError)
-
-
 def compared_metrics(graph: Graph) -> list[Metric]:
     """What losses imply of each target that they compare with: `accuracy`, or `<target>.accuracy` of several."""
-    return [metric for kind in KINDS for metric in metrics_of_kind(kind, graph, targets_of_kind(kind, graph))]
+    types, metrics = graph.target_types, []
+    for kind in (Accuracy, Perplexity, SquaredError):
+        measured = [each for each in comparisons(graph) if kind.measure in each.measures]
+        targets = [each.target for each in measured if kind.fits(each, types[each.target])]
+        metrics += metrics_of_kind(kind, graph, list(dict.fromkeys(targets)))
+    return metrics
 
 
 def accuracies(graph: Graph) -> list[Accuracy]:
@@ -170,21 +162,9 @@ def accuracies(graph: Graph) -> list[Accuracy]:
     return [metric for metric in compared_metrics(graph) if isinstance(metric, Accuracy)]
 
 
-def targets_of_kind(kind: type[Metric], graph: Graph) -> list[str]:
-    """The targets that losses imply a metric of."""
-    types = graph.target_types
-    told = (each for each in comparisons(graph) if kind.measure in each.measures)
-    return list(dict.fromkeys(each.target for each in told if kind.fits(each, types[each.target])))
-
-
 def metrics_of_kind(kind: type[Metric], graph: Graph, targets: Sequence[str]) -> list[Metric]:
     """One metric for each of some targets; of several comparisons with one target, that of the last."""
     found = {each.target: each for each in comparisons(graph) if kind.fits(each, graph.target_types[each.target])}
-    return [
-        kind.of(_named(kind.measure.name, target, targets), found[target], TargetLabels.of(found[target], graph))
-        for target in targets
-    ]
-
-
-def _named(metric: str, target: str, targets: Sequence[str]) -> str:
-    return metric if len(targets) == 1 else f"{target}.{metric}"
+    name = kind.measure.name
+    names = {target: name if len(targets) == 1 else f"{target}.{name}" for target in targets}
+    return [kind(names[target], found[target], TargetLabels.of(found[target], graph)) for target in targets]

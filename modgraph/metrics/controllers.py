@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, takewhile
 
 import torch
 from torch import Tensor
 
 from modgraph.declare import CHOSEN, DISTRIBUTION, Role
-from modgraph.ir import Decision, Graph, Result
+from modgraph.ir import Graph, Result
 from modgraph.metrics.means import Means
 from modgraph.nn.padding import cleared
 
@@ -74,38 +75,37 @@ class Controller:
         scores_DKM = scores.flatten(0, -3) if self.slotted else scores.flatten(0, -2).unsqueeze(1)
         found = decision_sums(scores_DKM, selected.reshape(len(scores_DKM), -1, self.modules))
         means.hold(self.entropies[:1], found.entropy, found.decisions)
-        slots, modules = found.probability.shape
-        names = tuple(self._probability(slot, module) for slot in range(slots) for module in range(modules))
-        means.hold(names, found.probability.flatten(), found.decisions)
+        names = [name for slot in range(len(found.probability)) for name in self._probabilities(slot)]
+        means.hold(tuple(names), found.probability.flatten(), found.decisions)
         means.hold(tuple(self.use), found.chosen, found.chosen.sum())
 
-    def _probability(self, slot: int, module: int) -> str:
-        return f"{self.prefix}probability.{slot}.{module}"
+    def _probabilities(self, slot: int) -> list[str]:
+        return [f"{self.prefix}probability.{slot}.{module}" for module in range(self.modules)]
 
     def values(self, gathered: Means) -> dict[str, float]:
         """What is reported, by name, of what was gathered."""
         means = gathered.each()
-        slots = sum(self._probability(slot, 0) in means for slot in range(len(means)))
-        p_KM = [[means[self._probability(slot, j)] for j in range(self.modules)] for slot in range(slots)]
+        slots = takewhile(lambda names: names[0] in means, map(self._probabilities, count()))
+        p_KM = torch.tensor([[means[name] for name in names] for names in slots], dtype=torch.float64)
         of_each, of_mean = self.entropies
-        found = {of_each: means[of_each], of_mean: mean_entropy(torch.tensor(p_KM, dtype=torch.float64))}
-        return found | {name: means[name] for name in self.use}
+        return {of_each: means[of_each], of_mean: mean_entropy(p_KM), **{name: means[name] for name in self.use}}
 
 
 def controllers(graph: Graph) -> list[Controller]:
-    """The controllers of a graph, in scans too; of several, names begin with that of the route."""
-    chosen = [each for each in graph.decisions() if is_controller(each)]
-    return [_controller(each, f"{each.label}." if len(chosen) > 1 else "") for each in chosen]
-
-
-def _controller(decision: Decision, prefix: str) -> Controller:
-    distribution, choice = decision.record_as(*DISTRIBUTION), decision.record_as(*CHOSEN)
-    assert distribution is not None and choice is not None, "only controllers are measured"
-    wanted = decision.results[distribution], decision.results[choice]
-    slotted = decision.record_as(Role.CHOICE) is None
-    return Controller(decision.label, prefix, wanted, slotted, decision.pool.size)
-
-
-def is_controller(decision: Decision) -> bool:
-    """Whether a router records both what it chooses from and what it chose."""
-    return decision.record_as(*DISTRIBUTION) is not None and decision.record_as(*CHOSEN) is not None
+    """The controllers of a graph, in scans too: the routes whose routers record both what they choose from and what
+    they chose; of several, names begin with that of the route."""
+    found = []
+    for each in graph.decisions():
+        distribution, choice = each.record_as(*DISTRIBUTION), each.record_as(*CHOSEN)
+        if distribution is not None and choice is not None:
+            found.append((each, (each.results[distribution], each.results[choice])))
+    return [
+        Controller(
+            each.label,
+            f"{each.label}." if len(found) > 1 else "",
+            wanted,
+            slotted=each.record_as(Role.CHOICE) is None,
+            modules=each.pool.size,
+        )
+        for each, wanted in found
+    ]

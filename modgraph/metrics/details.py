@@ -68,10 +68,7 @@ class Details:
         found: dict[str, Any] = {f"{name}.confusion": matrix.tolist() for name, matrix in self.confusion.items()}
         found |= {f"{name}.classes": self.names(name) for name in self.confusion if name in self.classes}
         found["labels_by_target"] = self.labels
-        for target, metrics in self.targets.items():
-            for name, value in metrics.items():
-                found.setdefault(f"{name}_by_target", {})[target] = value
-        for grouping, groups in self.groups.items():
+        for grouping, groups in (("target", self.targets), *self.groups.items()):
             for group, metrics in groups.items():
                 for name, value in metrics.items():
                     found.setdefault(f"{name}_by_{grouping}", {})[group] = value
@@ -96,10 +93,12 @@ def details(results: Results, arrays: Arrays, classes: Mapping[str, Sequence[str
     """Metrics of a split by target and by group. `classes` has the names of each target's classes."""
     metrics, whole, of_all = results.metrics, Details(classes=classes or {}), Means()
     means: dict[str, dict[str, Means]] = {grouping: {} for grouping in arrays.groups}
+    labels = {metric.target: metric.labels for metric in metrics.compared}
     for indices, batch in batches(arrays):
         values = results(batch)
         metrics.gather(of_all, batch, values)
-        _count(whole, metrics, batch)
+        for target, each in labels.items():
+            whole.labels[target] = whole.labels.get(target, 0) + int(each.counted(batch).sum())
         _confuse(whole, metrics, batch, values)
         for grouping, words in arrays.groups.items():
             for group, own, found in by_group(words[indices], batch, values):
@@ -114,21 +113,13 @@ def details(results: Results, arrays: Arrays, classes: Mapping[str, Sequence[str
     return whole
 
 
-def _count(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor]) -> None:
-    """Count the labels of a batch."""
-    for labels in {metric.target: metric.labels for metric in metrics.compared}.values():
-        count = int(labels.counted(batch).sum())
-        whole.labels[labels.target] = whole.labels.get(labels.target, 0) + count
-
-
 def _confuse(whole: Details, metrics: Metrics, batch: Mapping[str, Tensor], values: Sequence[Tensor]) -> None:
     """Add a batch to the confusion matrices of targets that have few enough classes."""
     results = dict(zip(metrics.wanted, values, strict=True))
-    for metric in metrics.all:
-        if not isinstance(metric, Accuracy) or results[metric.result].shape[-1] > MOST_CLASSES:
-            continue
-        logits, label = results[metric.result], batch[metric.target]
-        predicted, counts = logits.argmax(-1), metric.labels.counted(batch)
-        classes = logits.shape[-1]
-        matrix = whole.confusion.setdefault(metric.target, np.zeros((classes, classes), np.int64))
-        np.add.at(matrix, (label[counts].numpy(), predicted[counts].numpy()), 1)
+    for metric in metrics.compared:
+        classes = results[metric.result].shape[-1]
+        if isinstance(metric, Accuracy) and classes <= MOST_CLASSES:
+            counts, matrix = metric.labels.counted(batch), np.zeros((classes, classes), np.int64)
+            predicted = results[metric.result].argmax(-1)[counts].numpy()
+            matrix = whole.confusion.setdefault(metric.target, matrix)
+            np.add.at(matrix, (batch[metric.target][counts].numpy(), predicted), 1)

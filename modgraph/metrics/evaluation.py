@@ -31,8 +31,7 @@ class ModelResults:
     """What a model tells of the metrics of its graph."""
 
     def __init__(self, model: Model, asked: Asked | None = None) -> None:
-        self.model = model.eval()
-        self.metrics = Metrics(model.graph, asked=asked)
+        self.model, self.metrics = model.eval(), Metrics(model.graph, asked=asked)
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> list[Tensor]:

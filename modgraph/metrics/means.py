@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+T = TypeVar("T")
 Sample = tuple[NDArray[Any], NDArray[Any]]
 Names = tuple[str, ...]
 
@@ -48,27 +49,28 @@ class Means:
         totals = totals.detach().double().reshape(len(names))
         weight = weight.double().expand(totals.shape) if isinstance(weight, Tensor) else torch.full_like(totals, weight)
         added = torch.stack((totals, weight))
-        self.held[names] = self._so_far(names, added) + added
-
-    def _so_far(self, names: Names, like: Tensor) -> Tensor:
-        """Sums and weights of names, which are held from here on."""
-        if names in self.held or not any(name in self.sums for name in names):
-            return self.held.get(names, torch.zeros_like(like))
-        told = [[values.pop(name, 0.0) for name in names] for values in (self.sums, self.weights)]
-        return torch.tensor(told, dtype=like.dtype, device=like.device)
+        if names in self.held:
+            before = self.held[names]
+        elif any(name in self.sums for name in names):  # which are held from here on
+            told = [[values.pop(name, 0.0) for name in names] for values in (self.sums, self.weights)]
+            before = torch.tensor(told, dtype=added.dtype, device=added.device)
+        else:
+            before = torch.zeros_like(added)
+        self.held[names] = before + added
 
     def keep(self, name: str, first: Tensor, second: Tensor, among: Tensor) -> None:
         """Keep a sample: those rows of two tensors that a mask tells, without waiting for them."""
         self.held_samples.append((name, first, second, among))
 
     def tell(self) -> Means:
-        """The same, nothing of it held."""
-        for names, values in zip(self.held, _together(list(self.held.values())), strict=True):
-            self.sums.update(zip(names, values[0], strict=True))
-            self.weights.update(zip(names, values[1], strict=True))
+        """The same, nothing of it held: the numbers of all tensors are fetched at once."""
+        if self.held:
+            numbers = torch.split(torch.cat([*self.held.values()], 1).cpu(), [*map(len, self.held)], 1)
+            for names, values in zip(self.held, numbers, strict=True):
+                for known, found in zip((self.sums, self.weights), values.tolist(), strict=True):
+                    known.update(zip(names, found, strict=True))
         for name, first, second, among in self.held_samples:
-            sample = first[among].cpu().numpy(), second[among].cpu().numpy()
-            self.samples.setdefault(name, []).append(sample)
+            self.samples.setdefault(name, []).append((first[among].cpu().numpy(), second[among].cpu().numpy()))
         self.held, self.held_samples = {}, []
         return self
 
@@ -95,12 +97,17 @@ class Means:
             self.samples.setdefault(prefix + name, []).extend(samples)
         for names, values in other.held.items():
             self.hold(tuple(prefix + name for name in names), *values.unbind())
-        self.held_samples += [(prefix + name, *rest) for name, *rest in other.held_samples]  # type: ignore[misc]
+        for name, first, second, among in other.held_samples:
+            self.keep(prefix + name, first, second, among)
 
     def below(self, prefix: str) -> Means:
         """What was gathered under names that begin so, without the beginning."""
         self.tell()
-        return Means(_below(prefix, self.sums), _below(prefix, self.weights), _below(prefix, self.samples))
+
+        def within(values: Mapping[str, T]) -> dict[str, T]:
+            return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+        return Means(within(self.sums), within(self.weights), within(self.samples))
 
     def facts(self) -> dict[str, dict[str, float | str]]:
         """What a checkpoint keeps; numbers that JSON does not have as words."""
@@ -115,7 +122,11 @@ class Means:
     def read(cls, record: Mapping[str, Mapping[str, float | str]]) -> Means:
         """Means from what `facts` gave. Raises `KeyError`, `TypeError` or `ValueError` if it is something
         else."""
-        sums, weights = ({k: _number(v) for k, v in record[name].items()} for name in ("sums", "weights"))
+        for name in ("sums", "weights"):
+            for value in record[name].values():
+                if type(value) not in (int, float) and value not in ("nan", "inf", "-inf"):
+                    raise ValueError(f"a mean is {value!r}")
+        sums, weights = ({k: float(v) for k, v in record[name].items()} for name in ("sums", "weights"))
         if sums.keys() != weights.keys():
             raise ValueError("its means are not whole")
         return cls(sums, weights)
@@ -127,21 +138,3 @@ class Means:
         for part in parts:
             whole.add_all(part)
         return whole
-
-
-def _together(tensors: list[Tensor]) -> list[list[list[float]]]:
-    """The numbers of tensors [2, n], fetched at once."""
-    if not tensors:
-        return []
-    sizes = [tensor.shape[1] for tensor in tensors]
-    return [part.tolist() for part in torch.split(torch.cat(tensors, 1).cpu(), sizes, 1)]
-
-
-def _below(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
-
-
-def _number(value: float | str) -> float:
-    if type(value) not in (int, float) and value not in ("nan", "inf", "-inf"):
-        raise ValueError(f"a mean is {value!r}")
-    return float(value)

@@ -36,12 +36,12 @@ class Metrics:
     ) -> None:
         self.losses = tuple(graph.losses)
         self.labels = labels_of_losses(graph)
-        self.all: list[Metric | Controller] = [
-            *compared_metrics(graph),
-            *asked_metrics(graph, asked or {}),
-            *controllers(graph),
-        ]
-        self.means = means_over_targets(self.compared)
+        asked_for = asked_metrics(graph, asked or {})
+        self.all: list[Metric | Controller] = [*compared_metrics(graph), *asked_for, *controllers(graph)]
+        by_measure: dict[str, list[str]] = {}
+        for metric in self.compared:
+            by_measure.setdefault(metric.measure.name, []).append(metric.name)
+        self.means = {name: each for name, each in by_measure.items() if len(each) > 1}  # over several targets
         self.groups = {group: f"{by}.{group}." for group in groups}
         self.over_groups = f"{by}."
 
@@ -57,9 +57,8 @@ class Metrics:
     @property
     def larger_is_better(self) -> dict[str, bool]:
         """Which way each of `names` improves: what no metric says grows when it is better shrinks."""
-        measures = [metric.measure for metric in self.compared if metric.measure.larger_is_better]
-        growing = {metric.name for metric in self.compared if metric.measure in measures}
-        growing |= {measure.name for measure in measures}
+        larger = [metric for metric in self.compared if metric.measure.larger_is_better]
+        growing = {name for metric in larger for name in (metric.name, metric.measure.name)}
         prefixes = ("", *self.groups.values(), self.over_groups)
         grown = {f"{prefix}{name}" for prefix in prefixes for name in growing}
         return {name: name in grown for name in self.names}
@@ -67,11 +66,10 @@ class Metrics:
     @property
     def names(self) -> list[str]:
         """What `values` will hold."""
-        grouped = self._of_targets if self.groups else []
-        prefixes = (*self.groups.values(), self.over_groups)
         losses = [TOTAL] if len(self.losses) == 1 else [*self.losses, TOTAL]
         own = [*losses, *(name for metric in self.all for name in metric.names), *self.means]
-        return [*own, *(f"{prefix}{name}" for prefix in prefixes for name in grouped)]
+        prefixes = (*self.groups.values(), self.over_groups) if self.groups else ()
+        return [*own, *(f"{prefix}{name}" for prefix in prefixes for name in self._of_targets)]
 
     def gather(
         self, means: Means, batch: Batch, values: Sequence[Tensor], losses: Mapping[str, Tensor] | None = None
@@ -123,14 +121,6 @@ class Metrics:
                 found |= metric.values(means)
         over = {name: of for name, of in self.means.items() if found.keys() >= set(of)}
         return found | {name: mean_of([found[each] for each in of]) for name, of in over.items()}
-
-
-def means_over_targets(metrics: Sequence[Metric]) -> dict[str, list[str]]:
-    """Of each measure that is taken of several targets, the metrics."""
-    found: dict[str, list[str]] = {}
-    for metric in metrics:
-        found.setdefault(metric.measure.name, []).append(metric.name)
-    return {name: each for name, each in found.items() if len(each) > 1}
 
 
 def mean_of(values: Iterable[float]) -> float:

@@ -5,7 +5,6 @@ imply. Axis letters: S labels that count, C classes.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any, ClassVar
@@ -22,25 +21,29 @@ Array = NDArray[Any]
 
 
 class SampleMetric(Metric):
-    """Keeps the truth of every label that counts, and what was made of it."""
+    """Keeps the truth of every label that counts, and what was made of it, for a `score` of scikit-learn."""
 
     dtype: ClassVar[str]  # of the targets that it is measured of
+    score: ClassVar[str]
+    options: ClassVar[Mapping[str, Any]] = {}
+    fewest: ClassVar[int] = 1  # labels of which it is defined
 
     def add(self, means: Means, batch: Batch, values: Sequence[Tensor]) -> None:
-        counts = self.labels.counted(batch)
-        means.keep(self.name, batch[self.target], self.kept(values[0]), among=counts)
+        means.keep(self.name, batch[self.target], self.kept(values[0]), among=self.labels.counted(batch))
 
     def values(self, means: Means) -> dict[str, float]:
         truth, made = means.kept(self.name)
-        return {self.name: float(self.of_samples(truth, made)) if len(truth) else math.nan}
+        return {self.name: self.of_samples(truth, made) if len(truth) >= self.fewest else math.nan}
 
     def kept(self, prediction: Tensor) -> Tensor:
         """What of a prediction is kept of each label."""
         return prediction.double()
 
-    @abstractmethod
     def of_samples(self, truth: Array, made: Array) -> float:
         """The measure, of the truth [S] and what was kept; not a number where it is not defined."""
+        from sklearn import metrics
+
+        return float(getattr(metrics, self.score)(truth, made, **self.options))
 
 
 class F1(SampleMetric):
@@ -48,15 +51,10 @@ class F1(SampleMetric):
     prediction."""
 
     measure = Measure("f1", larger_is_better=True)
-    dtype = "class"
+    dtype, score, options = "class", "f1_score", {"average": "macro", "zero_division": 0}
 
     def kept(self, prediction: Tensor) -> Tensor:
         return prediction.argmax(-1)
-
-    def of_samples(self, truth: Array, made: Array) -> float:
-        from sklearn.metrics import f1_score
-
-        return float(f1_score(truth, made, average="macro", zero_division=0))
 
 
 class AUC(SampleMetric):
@@ -64,43 +62,31 @@ class AUC(SampleMetric):
     the classes that occur, each against the rest by its probability."""
 
     measure = Measure("auc", larger_is_better=True)
-    dtype = "class"
+    dtype, score = "class", "roc_auc_score"
 
     def kept(self, prediction: Tensor) -> Tensor:
         x = prediction.double()
         return x[..., 1:] - x[..., :1] if x.shape[-1] == 2 else x.softmax(-1)
 
     def of_samples(self, truth: Array, made: Array) -> float:
-        from sklearn.metrics import roc_auc_score
-
         first = 1 if made.shape[-1] == 1 else 0  # of two classes the second alone
         columns = [(truth == place, made[:, place - first]) for place in range(first, first + made.shape[-1])]
         told = [(is_it, scores) for is_it, scores in columns if 0 < is_it.sum() < len(truth)]
-        return mean(float(roc_auc_score(*each)) for each in told) if told else math.nan
+        return mean(super(AUC, self).of_samples(*each) for each in told) if told else math.nan
 
 
 class AbsoluteError(SampleMetric):
     """The mean of |prediction − target| over all numbers."""
 
     measure = Measure("mae")
-    dtype = "float"
-
-    def of_samples(self, truth: Array, made: Array) -> float:
-        from sklearn.metrics import mean_absolute_error
-
-        return float(mean_absolute_error(truth, made))
+    dtype, score = "float", "mean_absolute_error"
 
 
 class Determination(SampleMetric):
     """R², the share of the variance of all numbers that predictions explain."""
 
     measure = Measure("r2", larger_is_better=True)
-    dtype = "float"
-
-    def of_samples(self, truth: Array, made: Array) -> float:
-        from sklearn.metrics import r2_score
-
-        return float(r2_score(truth, made)) if len(truth) > 1 else math.nan
+    dtype, score, fewest = "float", "r2_score", 2
 
 
 SAMPLED: Mapping[str, type[SampleMetric]] = {
@@ -111,6 +97,5 @@ SAMPLED: Mapping[str, type[SampleMetric]] = {
 def asked_metrics(graph: Graph, asked: Mapping[str, str | Sequence[str]]) -> list[Metric]:
     """What a recipe asks for, by target: `f1`, or `<target>.f1` of several."""
     by_target = {target: [names] if isinstance(names, str) else names for target, names in asked.items()}
-    kinds = {name: kind for name, kind in SAMPLED.items() if any(name in names for names in by_target.values())}
-    wanted = {name: [target for target, names in by_target.items() if name in names] for name in kinds}
-    return [each for name, kind in kinds.items() for each in metrics_of_kind(kind, graph, wanted[name])]
+    wanted = {kind: [target for target, names in by_target.items() if name in names] for name, kind in SAMPLED.items()}
+    return [each for kind, targets in wanted.items() for each in metrics_of_kind(kind, graph, targets)]

@@ -17,7 +17,6 @@ from modgraph.recipes import errors
 from modgraph.recipes.yaml_tree import Branch, Leaf
 
 S = TypeVar("S", bound="Section")
-PLAIN = "must be a plain value"
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
@@ -34,11 +33,7 @@ class Section(_Declared, Configurable):
 
     def plain(self) -> dict[str, Any]:
         """Every key with its value, as YAML writes it."""
-        record = {}
-        for field in dataclasses.fields(typing.cast(Any, self)):
-            value = getattr(self, field.name)
-            record[field.name] = _plain(value)
-        return record
+        return {name: _plain(getattr(self, name)) for name in _fields(self)}
 
 
 class Named(Section, Registered):
@@ -68,8 +63,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         if chosen is None:
             return None
         kind = typing.cast(type[S], chosen)
-    hints = _hints(typing.cast(Any, kind))
-    fields = {field.name: field for field in dataclasses.fields(typing.cast(Any, kind))}
+    hints, fields = _hints(typing.cast(Any, kind)), _fields(kind)
     values: dict[str, Any] = {}
     meant: set[str | None] = set()  # by misspelt keys: that these are missing only follows
     for key, item in tree.items.items():
@@ -78,8 +72,7 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         if key not in fields:
             meant.add(closest(key, fields))
             suggestion = did_you_mean(key, fields, f"{path} takes: {{known}}")
-            span = tree.keys.get(key)
-            report.add(errors.UnknownKey(span=span, section=path, key=key, suggestion=suggestion))
+            report.add(errors.UnknownKey(span=tree.keys.get(key), section=path, key=key, suggestion=suggestion))
             continue
         values[key] = _field(fields[key], hints[key], item, f"{path}.{key}", report)
     for name, field in fields.items():
@@ -93,25 +86,30 @@ def read_section(kind: type[S], tree: Branch, path: str, report: Report) -> S | 
         return None
     section = kind(**values)
     wrong = section.contradiction()
-    if wrong is None:
-        return section
-    report.add(errors.BadValue(span=tree.span, key=path, problem=wrong, meaning="change one of them"))
-    return None
+    return section if wrong is None else _refuse(report, tree, path, wrong, "change one of them")
 
 
 @cache
-def _hints(kind: type[Section]) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind)
+
+
+def _fields(section: Any) -> dict[str, dataclasses.Field[Any]]:
+    return {field.name: field for field in dataclasses.fields(section)}
+
+
+def _refuse(report: Report, item: Leaf | Branch, key: str, problem: str, meaning: str) -> Any:
+    """Report a value; None in its place."""
+    report.add(errors.BadValue(span=item.span, key=key, problem=problem, meaning=meaning))
 
 
 def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[Named] | None:
     leaf = tree.items.get("name")
     if not isinstance(leaf, Leaf):
-        if leaf is None and not tree.whole:
-            return None
-        load_extensions()
-        known = ", ".join(sorted(kind.registry))
-        report.add(errors.MissingKey(span=tree.span, section=path, key="name", meaning=f"one of {known}"))
+        if leaf is not None or tree.whole:
+            load_extensions()
+            known = ", ".join(sorted(kind.registry))
+            report.add(errors.MissingKey(span=tree.span, section=path, key="name", meaning=f"one of {known}"))
         return None
     name = str(leaf.value)
     found: type[Named] | None = kind.registry.find(name)
@@ -123,48 +121,42 @@ def _chosen(kind: type[Named], tree: Branch, path: str, report: Report) -> type[
 
 
 def _field(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> Any:
-    section = _section_of(hint)
+    """The value of a field; None with a mistake reported."""
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if isinstance(item, Leaf) and item.value is None and type(None) in options:
         return None
-    if section is not None:
-        branch = _mapping(item, section, path, report)
-        return None if branch is None else read_section(section, branch, path, report)
+    meaning = field.metadata.get("doc", "")
     for option in options:
+        if isinstance(option, type) and issubclass(option, Section):
+            branch = _mapping(item, option, path, report)
+            return None if branch is None else read_section(option, branch, path, report)
         if typing.get_origin(option) is Mapping:
             each = typing.get_args(option)[1]
-            plain = _section_of(each) is None
-            return _plain_values(field, each, item, path, report) if plain else _sections(each, item, path, report)
+            if isinstance(each, type) and issubclass(each, Section):
+                meaning = "a mapping"
+            if isinstance(item, Branch):
+                return {
+                    name: _field(field, each, inner, f"{path}.{name}", report) for name, inner in item.items.items()
+                }
+            return _refuse(report, item, path, f"must be a mapping, not {item.value!r}", meaning)
     if isinstance(item, Branch):
-        report.add(errors.BadValue(span=item.span, key=path, problem=PLAIN, meaning="no mapping"))
-        return None
-    value = _value(field, hint, item, path, report)
+        return _refuse(report, item, path, "must be a plain value", "no mapping")
+    known = Setting.of(field, hint)
+    problem = known.problem(item.value)
+    if problem is not None:
+        return _refuse(report, item, path, problem, meaning)
+    value = known.convert(item.value)
     return _absolute(value, item, path, report) if field.metadata.get("path") else value
 
 
-def _value(field: Any, hint: Any, item: Leaf, path: str, report: Report) -> Any:
-    """A plain value of a field; None with a mistake reported."""
-    known = Setting.of(field, hint)
-    problem = known.problem(item.value)
-    if problem is None:
-        return known.convert(item.value)
-    report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning=field.metadata.get("doc", "")))
+def _mapping(item: Leaf | Branch, section: type[Section], path: str, report: Report) -> Branch | None:
+    """The mapping of a section; where there are several kinds, a word alone names one."""
+    if isinstance(item, Branch):
+        return item
+    if issubclass(section, Named) and isinstance(item.value, str):
+        return Branch({"name": item}, span=item.span)
+    _refuse(report, item, path, f"must be a mapping, not {item.value!r}", "a mapping")
     return None
-
-
-def _plain_values(field: Any, hint: Any, item: Leaf | Branch, path: str, report: Report) -> dict[str, Any] | None:
-    """Plain values of one kind by a name of the user's choice."""
-    if not isinstance(item, Branch):
-        problem, meaning = f"must be a mapping, not {item.value!r}", field.metadata.get("doc", "")
-        report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning=meaning))
-        return None
-    found = {}
-    for name, inner in item.items.items():
-        if isinstance(inner, Branch):
-            report.add(errors.BadValue(span=inner.span, key=f"{path}.{name}", problem=PLAIN, meaning="no mapping"))
-        else:
-            found[name] = _value(field, hint, inner, f"{path}.{name}", report)
-    return found
 
 
 def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
@@ -177,44 +169,14 @@ def _absolute(value: Any, item: Leaf, key: str, report: Report) -> Any:
         return str(Path.cwd() / value)
     except OSError:
         problem = f"is relative, {value!r}, and the current folder is gone"
-        report.add(errors.BadValue(span=item.span, key=key, problem=problem, meaning="give an absolute path"))
-        return None
+        return _refuse(report, item, key, problem, "give an absolute path")
 
 
 def paths_of(section: Section) -> list[str]:
     """The keys of a section that name files or folders, with dots those of sections within."""
     found = []
-    for field in dataclasses.fields(typing.cast(Any, section)):
-        value = getattr(section, field.name)
-        found += [field.name] if field.metadata.get("path") else []
-        found += [f"{field.name}.{key}" for key in paths_of(value)] if isinstance(value, Section) else []
+    for name, field in _fields(section).items():
+        value = getattr(section, name)
+        found += [name] if field.metadata.get("path") else []
+        found += [f"{name}.{key}" for key in paths_of(value)] if isinstance(value, Section) else []
     return found
-
-
-def _mapping(item: Leaf | Branch, section: type[Section], path: str, report: Report) -> Branch | None:
-    """The mapping of a section; where there are several kinds, a word alone names one."""
-    if isinstance(item, Branch):
-        return item
-    if issubclass(section, Named) and isinstance(item.value, str):
-        return Branch({"name": item}, span=item.span)
-    problem = f"must be a mapping, not {item.value!r}"
-    report.add(errors.BadValue(span=item.span, key=path, problem=problem, meaning="a mapping"))
-    return None
-
-
-def _sections(kind: type[Section], item: Leaf | Branch, path: str, report: Report) -> dict[str, Section | None] | None:
-    """Sections of one kind by a name of the user's choice."""
-    branch = _mapping(item, kind, path, report)
-    if branch is None:
-        return None
-    found = {}
-    for name, inner in branch.items.items():
-        each = _mapping(inner, kind, f"{path}.{name}", report)
-        found[name] = None if each is None else read_section(kind, each, f"{path}.{name}", report)
-    return found
-
-
-def _section_of(hint: Any) -> type[Section] | None:
-    """The section that a field holds, perhaps optionally."""
-    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    return next((each for each in options if isinstance(each, type) and issubclass(each, Section)), None)

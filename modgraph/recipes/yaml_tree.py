@@ -75,11 +75,7 @@ def read_tree(source: Source, report: Report) -> Branch:
 
 
 class _Fault(Exception):
-    """A node cannot be read; where it `ends` the reading, nothing after it is read either."""
-
-    def __init__(self, node: yaml.Node, reason: str, ends: bool = False) -> None:
-        super().__init__(reason)
-        self.node, self.reason, self.ends = node, reason, ends
+    """A node cannot be read, and why."""
 
 
 @dataclass
@@ -94,65 +90,61 @@ class _Reader:
         """A mapping within others. Raises `_Fault`."""
         if id(node) in around:
             raise _Fault(node, "it holds itself")
-        if len(around) > DEPTH:
-            raise _Fault(node, "it is nested too deep")
-        self._count(node)
+        self._count(node, around)
         branch = Branch(span=self._span(node), whole=not isinstance(node, Partial))
         for key, value in node.value:
             try:
-                self._entry(branch, key, value, (*around, id(node)))
+                name = _key(key)
+                if name in branch.items:
+                    self.report.add(DuplicateKey(span=self._span(key), key=name))
+                    continue
+                branch.keys[name] = self._span(key)
+                if isinstance(value, yaml.MappingNode):
+                    branch.items[name] = self.branch(value, (*around, id(node)))
+                else:
+                    branch.items[name] = Leaf(self._value(value, ()), self._span(value))
             except _Fault as fault:
-                if fault.ends:
+                if self.left < 0:  # nothing after it is read either
                     raise
                 self.report_fault(fault)
                 branch.whole = False
         return branch
 
-    def _entry(self, branch: Branch, key: yaml.Node, value: yaml.Node, around: tuple[int, ...]) -> None:
-        name = self._key(key)
-        if name in branch.items:
-            self.report.add(DuplicateKey(span=self._span(key), key=name))
-            return
-        branch.keys[name] = self._span(key)
-        branch.items[name] = (
-            self.branch(value, around)
-            if isinstance(value, yaml.MappingNode)
-            else Leaf(self._value(value, ()), self._span(value))
-        )
-
-    def _key(self, node: Any) -> str:
-        if not isinstance(node, yaml.ScalarNode):
-            raise _Fault(node, "a key is a word")
-        if node.tag == MERGE:
-            raise _Fault(node, "<< takes over nothing here: write the keys out, or give their mapping an alias")
-        return str(node.value)
-
     def _value(self, node: Any, around: tuple[int, ...]) -> Any:
         """A scalar, or a list of scalars and lists. Raises `_Fault`."""
-        self._count(node)
         if isinstance(node, yaml.ScalarNode):
+            self._count(node, ())
             return _scalar(node)
+        self._count(node, around)
         if id(node) in around or any(isinstance(item, yaml.MappingNode) for item in node.value):
             raise _Fault(node, "a list holds plain values and lists of them")
-        if len(around) > DEPTH:
-            raise _Fault(node, "it is nested too deep")
         inside = (*around, id(node))
         return tuple(
             _scalar(item) if isinstance(item, yaml.ScalarNode) else self._value(item, inside) for item in node.value
         )
 
-    def _count(self, node: Any) -> None:
-        """Raises `_Fault` where there are too many nodes."""
+    def _count(self, node: Any, around: tuple[int, ...]) -> None:
+        """Raises `_Fault` where there are too many nodes, or too many around one."""
         self.left -= 1 if isinstance(node, yaml.ScalarNode) else 1 + len(node.value)
         if self.left < 0:
-            reason = f"it has more than {NODES:,} keys and values, those of aliases included"
-            raise _Fault(node, reason, ends=True)
+            raise _Fault(node, f"it has more than {NODES:,} keys and values, those of aliases included")
+        if len(around) > DEPTH:
+            raise _Fault(node, "it is nested too deep")
 
     def report_fault(self, fault: _Fault) -> None:
-        self.report.add(BadYaml(span=self._span(fault.node), reason=fault.reason))
+        node, reason = fault.args
+        self.report.add(BadYaml(span=self._span(node), reason=reason))
 
     def _span(self, node: Any) -> Span:
         return Span(self.source, node.start_mark.index, max(node.end_mark.index, node.start_mark.index + 1))
+
+
+def _key(node: Any) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        raise _Fault(node, "a key is a word")
+    if node.tag == MERGE:
+        raise _Fault(node, "<< takes over nothing here: write the keys out, or give their mapping an alias")
+    return str(node.value)
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
@@ -184,9 +176,9 @@ def dump_yaml(record: Mapping[str, Any]) -> str:
 class _Dumper(yaml.SafeDumper):
     """Quotes strings that `read_tree` reads as numbers, though YAML 1.1 does not."""
 
-    def represent_text(self, text: str) -> yaml.ScalarNode:
-        style = "'" if EXPONENT.fullmatch(text) else None
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="'" if EXPONENT.fullmatch(text) else None)
 
 
-_Dumper.add_representer(str, _Dumper.represent_text)
+_Dumper.add_representer(str, _represent_text)
