@@ -1,6 +1,6 @@
 """Escapes texts in written files: one function for each language, through which every text goes.
 
-Those for Python are in `backends/torch/source/quote.py`, for SVG in `page/svg_text.js`, for terminals in
+Those for Python are in `backends/torch/source/text.py`, for SVG in `page/svg_text.js`, for terminals in
 `modgraph_runtime.streams`.
 """
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 import modgraph
-from modgraph.backends.torch.source.quote import literal, prose
+from modgraph.backends.torch.source.text import literal, prose
 from modgraph.declare import shown_value
 from modgraph.diagnostics import ModgraphError
 from tests.backends.torch.test_source import check

@@ -1,7 +1,7 @@
-"""Definitions of a library with all that they need, as text: what a file must hold to stand by itself.
+"""Definitions of a library with all that they need, as text: what a file must contain to be standalone.
 
-What is kept of a class are the methods that something calls. Definitions of one name from several files are told apart
-by the name of their file.
+A class keeps the methods that something calls. Definitions of one name from several files are told apart by the name
+of their file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module, util
-from itertools import count
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -25,34 +24,24 @@ STANDALONE = "modgraph.backends.torch.source.standalone"  # definitions that sta
 STANDS_IN = {f"modgraph.nn.{name}": STANDALONE for name in ("array", "device", "shard", "slices", "scan", "pool")}
 OTHERS = (STANDALONE, "modgraph.backends.torch.padding", "modgraph.backends.torch.labelled")
 Place = tuple[str, str]  # the module of a definition, and its name there
-
-
-@dataclass(frozen=True)
-class Module:
-    """The definitions of a module by name, and by the names it uses what it imports: a definition elsewhere, or a line
-    that imports it."""
-
-    defined: dict[str, ast.stmt]
-    imported: dict[str, Place | str]
+Meaning = ast.stmt | Place | str  # a definition, the place of one elsewhere, or a line that imports it
 
 
 @cache
-def module(name: str) -> Module:
-    """A module, read. Raises `ModgraphError` where it has no source."""
+def module(name: str) -> dict[str, Meaning]:
+    """What the names of a module mean. Raises `ModgraphError` where it has no source."""
     found = util.find_spec(name)
     if found is None or found.origin is None or not found.origin.endswith(".py"):
         raise ModgraphError([NoSource(path=name, reason="it has no Python source")])
-    defined: dict[str, ast.stmt] = {}
-    imported: dict[str, Place | str] = {}
-    tree = _WithoutExports().visit(ast.parse(Path(found.origin).read_text(encoding="utf-8")))
-    for node in tree.body:
+    names: dict[str, Meaning] = {}
+    for node in _WithoutExports().visit(ast.parse(Path(found.origin).read_text(encoding="utf-8"))).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            imported |= dict(_imports(node))
+            names = dict(_imports(node)) | names
         elif isinstance(node, ast.ClassDef | ast.FunctionDef):
-            defined.setdefault(node.name, node)
+            names[node.name] = names.get(node.name, node)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
-            defined |= dict.fromkeys(_names(node, ast.Store), node)
-    return Module(defined, imported)
+            names |= dict.fromkeys(_names(node, ast.Store), node)
+    return names
 
 
 @cache
@@ -65,7 +54,7 @@ def definitions() -> frozenset[str]:
 
 
 class _WithoutExports(ast.NodeTransformer):
-    """Takes away what is done only while a model is exported by modgraph."""
+    """Removes what runs only while modgraph exports a model."""
 
     def visit_If(self, node: ast.If) -> ast.stmt | None:
         return None if ast.unparse(node.test) == "torch.compiler.is_exporting()" and not node.orelse else node
@@ -73,14 +62,11 @@ class _WithoutExports(ast.NodeTransformer):
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Place | str]]:
     for alias in node.names:
-        known = alias.asname or alias.name
         home, name = (alias.name, "") if isinstance(node, ast.Import) else (str(node.module), alias.name)
+        line = ast.unparse(type(node)(**{**vars(node), "names": [alias]}))
+        is_plain = home.partition(".")[0] in ("torch", *sys.stdlib_module_names)
         if home != "__future__":
-            own = home.partition(".")[0] in ("torch", *sys.stdlib_module_names)
-            yield (
-                known.partition(".")[0],
-                ast.unparse(type(node)(**{**vars(node), "names": [alias]})) if own else (home, name),
-            )
+            yield (alias.asname or alias.name).partition(".")[0], line if is_plain else (home, name)
 
 
 @dataclass
@@ -91,7 +77,7 @@ class Copied:
     roots: dict[Place, None] = field(default_factory=dict)
 
     def name_of(self, value: Any) -> str:
-        """What a class or function is called in the file; it is copied, torch's own is imported."""
+        """What a class or function is called in the file, which copies it, and imports it from torch."""
         home, name = value.__module__, value.__qualname__
         if home.partition(".")[0] == "torch":
             return f"nn.{name}" if home.startswith("torch.nn.modules") else f"{home}.{name}"
@@ -104,29 +90,27 @@ class Copied:
 
     def text(self) -> tuple[list[str], list[str]]:
         """Lines that import, and definitions, each after those that it is made of."""
-        kept = self._kept()
-        imports = {
-            line for place, node in kept.items() for line in map(_meaning(place), _names(node)) if isinstance(line, str)
-        }
+        kept, before = self._kept(), -1
+        while before != len(self.calls):
+            before = len(self.calls)
+            kept = self._kept()
+        meanings = [_meaning(place[0], name) for place, node in kept.items() for name in _names(node)]
         names: dict[Place, str] = {}
-        for place in kept:
-            known = (place[1], *(f"{place[1]}_{place[0].rpartition('.')[2]}{at or ''}" for at in range(len(kept))))
-            names[place] = next(each for each in known if each not in names.values())
+        for home, name in kept:
+            known = (name, *(f"{name}_{home.rpartition('.')[2]}{at or ''}" for at in range(len(kept))))
+            names[home, name] = next(each for each in known if each not in names.values())
         parts = [ast.unparse(_Renamed(place, names).visit(deepcopy(kept[place]))) for place in _ordered(kept)]
-        return sorted(imports), list(dict.fromkeys(parts))
+        return sorted({each for each in meanings if isinstance(each, str)}), list(dict.fromkeys(parts))
 
     def _kept(self) -> dict[Place, ast.stmt]:
         """Definitions, of classes what something calls."""
-        for _ in count():
-            before, waiting, kept = len(self.calls), [*self.roots], dict[Place, ast.stmt]()
-            while waiting:
-                place = waiting.pop()
-                if place not in kept:
-                    kept[place] = _part(place, self.calls)
-                    self.calls |= {each.attr for each in ast.walk(kept[place]) if isinstance(each, ast.Attribute)}
-                    waiting += [need for need in map(_meaning(place), _names(kept[place])) if isinstance(need, tuple)]
-            if before == len(self.calls):
-                break
+        waiting, kept = [*self.roots], dict[Place, ast.stmt]()
+        while waiting:
+            place = waiting.pop()
+            if place not in kept:
+                kept[place] = node = _part(place, self.calls)
+                self.calls |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+                waiting += _needs(place, _names(node))
         return kept
 
 
@@ -138,7 +122,7 @@ class _Renamed(ast.NodeTransformer):
         self.place, self.names = place, names
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
-        meant = _meaning(self.place)(node.id)
+        meant = _meaning(self.place[0], node.id)
         return ast.Name(self.names.get(meant, node.id) if isinstance(meant, tuple) else node.id, node.ctx)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
@@ -146,7 +130,7 @@ class _Renamed(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.name = self.names.get((self.place[0], node.name), node.name) if node.name == self.place[1] else node.name
+        node.name = self.names[self.place] if node.name == self.place[1] else node.name
         match node.body[-2:]:
             case [ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value), ast.Return(ast.Name(id=same))]:
                 node.body[-2:] = [ast.Return(value)] if name == same else node.body[-2:]
@@ -154,36 +138,36 @@ class _Renamed(ast.NodeTransformer):
 
 
 def _home(place: Place) -> Place:
-    """Where a definition stands in itself, whoever passes it on."""
+    """Where a definition stands itself, whoever passes it on."""
     home, name = STANDS_IN.get(place[0], place[0]), place[1]
-    found = module(home)
-    if name in found.defined:
-        return home, name
-    passed_on = found.imported.get(name)
-    if isinstance(passed_on, tuple):
-        return _home(passed_on)
+    match module(home).get(name):
+        case ast.stmt():
+            return home, name
+        case tuple() as passed_on:
+            return _home(passed_on)
     value = getattr(import_module(home), name, None)
     if value is None or getattr(value, "__module__", home) == home:
         raise ModgraphError([NoSource(path=f"{home}.{name}", reason="its definition is not found")])
     return _home((value.__module__, value.__qualname__))
 
 
-def _meaning(place: Place) -> Any:
-    """What names mean beside a definition: definitions, or lines that import them; None for Python's own."""
-    home, found = place[0], module(place[0])
+def _meaning(home: str, name: str) -> Place | str | None:
+    """What a name means in a module: a definition, or a line that imports it; None for Python's own."""
+    meant = module(home).get(name)
+    if isinstance(meant, ast.stmt):
+        return _home((home, name))
+    if not isinstance(meant, tuple):
+        return meant
+    package = meant[0].partition(".")[0]
+    if package not in ("modgraph", home.partition(".")[0]):
+        reason = f"it needs {package}, and such a file imports torch alone"
+        raise ModgraphError([NoSource(path=home, reason=reason)])
+    return _home(meant)
 
-    def meaning(name: str) -> Place | str | None:
-        if name in found.defined:
-            return _home((home, name))
-        meant = found.imported.get(name)
-        if not isinstance(meant, tuple):
-            return meant
-        if meant[0].partition(".")[0] not in ("modgraph", home.partition(".")[0]):
-            reason = f"it needs {meant[0].partition('.')[0]}, and such a file imports torch alone"
-            raise ModgraphError([NoSource(path=home, reason=reason)])
-        return _home(meant)
 
-    return meaning
+def _needs(place: Place, names: Collection[str]) -> list[Place]:
+    """The definitions that some names mean beside a definition."""
+    return [meant for meant in (_meaning(place[0], name) for name in names) if isinstance(meant, tuple)]
 
 
 def _names(part: ast.AST, context: type[ast.expr_context] = ast.expr_context) -> list[str]:
@@ -192,24 +176,18 @@ def _names(part: ast.AST, context: type[ast.expr_context] = ast.expr_context) ->
 
 def _part(place: Place, calls: Collection[str]) -> ast.stmt:
     """A definition, of a class its head and those of its body that something calls."""
-    node = module(place[0]).defined[place[1]]
+    node = module(place[0])[place[1]]
     if not isinstance(node, ast.ClassDef):
-        return node
+        return node  # type: ignore[return-value]
     bases = getattr(import_module(place[0]), place[1]).__mro__[1:]
-    torchs = {name for base in bases if base.__module__.partition(".")[0] == "torch" for name in dir(base)}
-    kept = [each for each in node.body if _is_kept(each, {*calls, *torchs})]
-    return ast.ClassDef(node.name, node.bases, node.keywords, kept or [ast.Pass()], node.decorator_list)
-
-
-def _is_kept(part: ast.stmt, calls: Collection[str]) -> bool:
-    names = (
-        [part.name]
-        if isinstance(part, ast.FunctionDef)
-        else _names(part, ast.Store)
-        if isinstance(part, ast.Assign)
-        else []
-    )
-    return not names or any(name in calls or (name.startswith("__") and name.endswith("__")) for name in names)
+    calls = {*calls, *(name for base in bases if base.__module__.partition(".")[0] == "torch" for name in dir(base))}
+    body = list[ast.stmt]()
+    for each in node.body:
+        names = [each.name] if isinstance(each, ast.FunctionDef) else []
+        names = _names(each, ast.Store) if isinstance(each, ast.Assign) else names
+        if not names or any(name in calls or (name.startswith("__") and name.endswith("__")) for name in names):
+            body.append(each)
+    return ast.ClassDef(node.name, node.bases, node.keywords, body or [ast.Pass()], node.decorator_list)
 
 
 def _ordered(kept: dict[Place, ast.stmt]) -> list[Place]:
@@ -217,28 +195,26 @@ def _ordered(kept: dict[Place, ast.stmt]) -> list[Place]:
     found: dict[Place, None] = {}
 
     def visit(place: Place) -> None:
-        if place not in found:
-            needs = map(_meaning(place), _at_once(kept[place]))
-            for need in needs:
-                if isinstance(need, tuple) and need in kept and need != place:
-                    visit(need)
-            found[place] = None
+        for need in _needs(place, _evaluated(kept[place])) if place not in found else ():
+            if need in kept and need != place:
+                visit(need)
+        found[place] = None
 
     for place in kept:
         visit(place)
     return [*found]
 
 
-def _at_once(node: ast.stmt) -> list[str]:
-    """The names that are looked up when a definition is read."""
+def _evaluated(node: ast.stmt) -> list[str]:
+    """The names that Python looks up when it reads a definition."""
     match node:
         case ast.FunctionDef():
             parts = [*node.decorator_list, *node.args.defaults]
         case ast.ClassDef():
-            inner = [name for each in node.body for name in _at_once(each)]
+            inner = [name for each in node.body for name in _evaluated(each)]
             return [*inner, *(name for each in (*node.bases, *node.decorator_list) for name in _names(each))]
-        case ast.Assign() | ast.AnnAssign():
-            parts = [node.value] if node.value is not None else []
+        case ast.Assign() | ast.AnnAssign(value=ast.expr()):
+            parts = [node.value]
         case _:
             parts = []
     return [name for each in parts for name in _names(each)]

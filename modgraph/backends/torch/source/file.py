@@ -23,7 +23,7 @@ from modgraph.backends.torch.source.members import Tree, parameter
 from modgraph.backends.torch.source.model import write_model
 from modgraph.backends.torch.source.names import arguments, class_name, free, reserved
 from modgraph.backends.torch.source.pools import define_pools, pool_of, shared_parts
-from modgraph.backends.torch.source.quote import literal, prose
+from modgraph.backends.torch.source.text import literal, prose
 from modgraph.backends.torch.source.routes import route_of
 from modgraph.backends.torch.source.scans import scan_of
 from modgraph.backends.torch.source.text import LINE, laid_out

@@ -11,7 +11,7 @@ from torch import nn
 
 from modgraph import nn as library
 from modgraph.backends.torch.source.copied import STANDALONE, Copied
-from modgraph.backends.torch.source.quote import literal
+from modgraph.backends.torch.source.text import literal
 from modgraph.nn import arithmetic, chance, choice, elementwise, loss
 
 Expression = ast.expr

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from modgraph.backends.torch.source.formulas import Expression, Value, name, text
 from modgraph.backends.torch.source.names import free, numbered
-from modgraph.backends.torch.source.quote import prose
+from modgraph.backends.torch.source.text import prose
 from modgraph.ir import Result
 from modgraph.types import TensorType
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from modgraph.backends.torch.source.copied import STANDALONE, Copied
 from modgraph.backends.torch.source.names import is_attribute, is_plain_name, numbered
-from modgraph.backends.torch.source.quote import literal
+from modgraph.backends.torch.source.text import literal
 from modgraph.ir import GraphWeight
 
 CLAIMED = frozenset({*vars(nn.Module()), "renamed"})  # the attributes that torch itself, or `keep_names`, sets

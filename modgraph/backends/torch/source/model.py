@@ -11,7 +11,7 @@ from modgraph.backends.torch.source.formulas import name, text
 from modgraph.backends.torch.source.function import expanded
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.names import arguments
-from modgraph.backends.torch.source.quote import literal
+from modgraph.backends.torch.source.text import literal
 from modgraph.backends.torch.source.writer import Writer
 from modgraph.ir import Body, Graph, Result, padding_of
 

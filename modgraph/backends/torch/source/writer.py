@@ -27,7 +27,7 @@ from modgraph.backends.torch.source.function import DEEP, LONGEST, Lines, expand
 from modgraph.backends.torch.source.layout import Item, Layout
 from modgraph.backends.torch.source.members import Tree
 from modgraph.backends.torch.source.names import last_word, numbered
-from modgraph.backends.torch.source.quote import literal
+from modgraph.backends.torch.source.text import literal
 from modgraph.ir import Body, Node, OpNode, Result, RouteNode, ScanNode
 from modgraph.ops.array import Array, State
 
