@@ -88,8 +88,8 @@ class File:
 
     def tree(self, graph: Graph, layout: Layout, shared: Tree | None = None) -> Tree:
         """What a model, or the module of a pool, holds; `shared` is what the modules of the pool have in common."""
-        tree = Tree((weight for weight in weights_of(graph) if shared is None or not weight.shared), self.copied)
-        tree.calls = lambda key: self.known[key].name
+        weights = (weight for weight in weights_of(graph) if shared is None or not weight.shared)
+        tree = Tree(weights, self.copied, lambda key: self.known[key].name)
         self._hold(tree, graph, layout, shared)
         return tree
 
@@ -154,7 +154,7 @@ class File:
         tree, root, path = writer.tree, writer.root, body.call.weights
         if path in tree.leaves or path == root or f"{root}.".startswith(f"{path}."):
             return False
-        if not tree.holds(path):
+        if not tree.below(path):
             return True
         key = self.key(writer.layout, tree, body, writer.inside)
         return bool(tree.instances.setdefault(path, key) == key)
@@ -164,7 +164,7 @@ class File:
         assert body.call is not None
         key, path = self.key(layout, tree, body, inside), body.call.weights
         if key not in self.known:
-            defined = self.known[key] = Defined(holds=tree.holds(path))
+            defined = self.known[key] = Defined(holds=bool(tree.below(path)))
             writer = Writer(self, layout, tree, path, Lines(layout.word, "..." if inside else "B"), inside)
             given = write_definition(writer, body)
             paths = outside(layout, body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -15,32 +15,32 @@ from modgraph.backends.torch.source.text import literal
 from modgraph.ir import GraphWeight
 
 CLAIMED = frozenset({*vars(nn.Module()), "renamed"})  # the attributes that torch itself, or `keep_names`, sets
+NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm2d)
 
 
 class Tree:
     """What a model, or a module of a pool, holds by path: `leaves` say what makes each layer, pool and parameter,
-    `instances` are of classes of the file."""
+    `instances` are of classes of the file, `kinds` the torch class of a layer."""
 
-    def __init__(self, weights: Iterable[GraphWeight], copied: Copied) -> None:
-        self.copied = copied
+    def __init__(self, weights: Iterable[GraphWeight], copied: Copied, class_of: Callable[[Any], str] = str) -> None:
         self.weights = {weight.name: weight for weight in weights}
+        self.copied, self.class_of = copied, class_of  # the class of an instance
         self.leaves: dict[str, Callable[[], str]] = {}
-        self.kinds: dict[str, Any] = {}  # the torch class of a layer
+        self.kinds: dict[str, Any] = {}
         self.instances: dict[str, Any] = {}
-        self.calls: Callable[[Any], str] = str  # the class of an instance
         self.pools: list[Any] = []
         self.sharing: dict[str, int] = {}  # pools whose modules share something, and how many these are
         self.before: list[str] = []  # lines that make what they share
         self.after: dict[str, str] = {}  # the variables for that
 
-    def holds(self, path: str) -> bool:
-        """Whether weights stand below a path."""
-        return any(name.startswith(f"{path}.") for name in self.weights)
+    def below(self, path: str) -> dict[str, GraphWeight]:
+        """The weights below a path."""
+        return {name: each for name, each in self.weights.items() if _is_below(path, name)}
 
     def content(self, path: str) -> tuple[Any, ...]:
         """The weights below a path, as they are there."""
-        found = ((name.removeprefix(f"{path}."), each) for name, each in self.weights.items() if _below(path, name))
-        return tuple((name, each.shape, each.initial, each.scale) for name, each in found)
+        found = self.below(path).items()
+        return tuple((name.removeprefix(f"{path}."), each.shape, each.initial, each.scale) for name, each in found)
 
     def children(self, path: str) -> list[str]:
         """The names directly below a path."""
@@ -82,122 +82,95 @@ class Tree:
             yield from (*self.before, f"{self.at(path, root)} = {made}")
             yield from (f"{self.at(each, root)}.shared = {shared}" for each, shared in self.after.items())
             self.before, self.after = [], {}
-        for path in self._homes(root):
+        homes = {root: "self"}  # what the class makes itself to hold others
+        for path in (*self.leaves, *self.instances):
+            parents = [path[:at] for at, char in enumerate(path) if char == "." and _is_below(root, path[:at])]
+            if _is_below(root, path) and not self._in_instance(path, root):
+                homes |= {each: self.at(each, root) for each in parents}
+        for path, said in homes.items():
             names = {name: self.attribute(path, name) for name in self.children(path) if name in CLAIMED}
             if names:
-                kept, of = self.copied.needed(("modgraph.nn.names", "keep_names")), self.at(path, root)
-                yield f"{kept}({of if path != root else 'self'}, {literal(names)})"
-
-    def _homes(self, root: str) -> list[str]:
-        """The paths of what a class makes itself to hold others."""
-        found = {root: None}
-        for path in (*self.leaves, *self.instances):
-            if _below(root, path) and not self._in_instance(path, root):
-                parts = path.split(".")
-                found |= dict.fromkeys(
-                    ".".join(parts[:at]) for at in range(len(root.split(".")) + 1 if root else 1, len(parts))
-                )
-        return [*found]
+                yield f"{self.copied.needed(('modgraph.nn.names', 'keep_names'))}({said}, {literal(names)})"
 
     def _made(self, path: str) -> str:
         if path in self.instances:
-            return f"{self.calls(self.instances[path])}()"
-        if path in self.leaves:
-            return self.leaves[path]()
-        return self.container(path)
+            return f"{self.class_of(self.instances[path])}()"
+        return self.leaves[path]() if path in self.leaves else self.container(path)
 
     def container(self, path: str) -> str:
         """The call that makes what holds all that stands below a path."""
-        own = self.children(path)
-        names = [self.attribute(path, name) for name in own]
-        inner = {self.attribute(path, name): f"{path}.{name}" if path else name for name in own}
+        inner = {self.attribute(path, name): f"{path}.{name}" if path else name for name in self.children(path)}
         parts = {name: self._made(each) for name, each in inner.items()}
         if self.is_list(path):
             return _as_list([parts[str(at)] for at in range(len(parts))])
         said = ", ".join(f"{literal(name)}: {each}" for name, each in parts.items())
-        arrays = [self.kinds.get(each) is nn.Parameter for each in inner.values()]
-        for kind, fits in ((nn.ModuleDict, not any(arrays)), (nn.ParameterDict, all(arrays))):
-            if fits and all(map(is_plain_name, names)) and not any(hasattr(kind(), name) for name in names):
-                return f"nn.{kind.__name__}({{{said}}})"
+        arrays = {self.kinds.get(each) is nn.Parameter for each in inner.values()}
+        kind = nn.ParameterDict if all(arrays) else nn.ModuleDict
+        if len(arrays) == 1 and all(is_plain_name(name) and not hasattr(kind(), name) for name in parts):
+            return f"nn.{kind.__name__}({{{said}}})"
         return f"{self.copied.needed((STANDALONE, 'Named'))}({{{said}}})"
 
     def starts(self, root: str, said: str = "self") -> Iterator[str]:
         """A line for each weight of the layers of a class that torch would begin otherwise."""
         for path, kind in self.kinds.items():
-            if kind in (nn.Parameter, "pool") or not _below(root, path) or self._in_instance(path, root):
+            if kind in (nn.Parameter, "pool") or not _is_below(root, path) or self._in_instance(path, root):
                 continue
-            fan = next(
-                (math.prod(each.shape[1:]) for name, each in self.weights.items() if name == f"{path}.weight"), 1
-            )
-            for name, weight in self.weights.items():
-                plain = _is_torchs(kind, name.rpartition(".")[2], weight, fan)
-                if _below(path, name) and not weight.buffer and not plain:
-                    yield f"nn.init.{_start(self.at(name, root, said), weight)}"
+            weights = self.below(path)
+            shape = weights[f"{path}.weight"].shape if f"{path}.weight" in weights else ()
+            for name, weight in weights.items():
+                is_bias = name.endswith(".bias")
+                if not weight.buffer and not _starts_as_in_torch(kind, is_bias, weight, math.prod(shape[1:])):
+                    told = ", ".join([self.at(name, root, said), *_numbers(weight)])
+                    yield f"nn.init.{weight.initial.kind}_({told})"
 
     def _in_instance(self, path: str, root: str) -> bool:
-        return any(_below(each, path) and _below(root, each) for each in self.instances)
+        return any(_is_below(each, path) and _is_below(root, each) for each in self.instances)
 
     def frozen(self) -> Iterator[str]:
-        """A line for each part of a model that does not learn, whole parts as one."""
+        """A line for each part of a model that does not learn, the largest without a weight that does."""
         own = [each for each in self.weights.values() if not each.buffer]
-        learns = {each.name for each in own if not each.frozen}
-        paths = dict.fromkeys(_part(each.name, learns) for each in own if each.frozen)
+        learns = [each.name for each in own if not each.frozen]
+        paths: dict[str, None] = {}
+        for name in (each.name for each in own if each.frozen):
+            parts = [*(name[:at] for at, char in enumerate(name) if char == "."), name]
+            paths[next(part for part in parts if not any(_is_below(part, each) for each in learns))] = None
         yield from (f"{self.at(path)}.requires_grad_(False)" for path in paths)
 
 
-def _below(path: str, name: str) -> bool:
+def _is_below(path: str, name: str) -> bool:
     return not path or name.startswith(f"{path}.")
-
-
-def _part(name: str, learns: Collection[str]) -> str:
-    """The largest part that a weight stands in without any that learns."""
-    parts = name.split(".")
-    paths = (".".join(parts[:at]) for at in range(1, len(parts)))
-    return next((path for path in paths if not any(_below(path, each) for each in learns)), name)
 
 
 # ------------------------------------------------------------ how weights begin
 
-NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, nn.BatchNorm2d)
-
 
 def parameter(weight: GraphWeight) -> str:
     """The call that makes an array that is learnt."""
-    shape = ", ".join(map(str, weight.shape)) or "()"
-    drawn = {"uniform": f"uniform_(-{weight.scale}, {weight.scale})", "normal": f"normal_(0, {weight.scale})"}
-    if weight.initial.kind in drawn:
-        return f"nn.Parameter(torch.empty({shape}).{drawn[weight.initial.kind]})"
-    if weight.initial.kind == "constant":
+    shape, kind = ", ".join(map(str, weight.shape)) or "()", weight.initial.kind
+    if kind in ("uniform", "normal"):
+        return f"nn.Parameter(torch.empty({shape}).{kind}_({', '.join(_numbers(weight))}))"
+    if kind == "constant":
         return f"nn.Parameter(torch.full({weight.shape!r}, {weight.scale}))"
-    return f"nn.Parameter(torch.{weight.initial.kind}({shape}))"
+    return f"nn.Parameter(torch.{kind}({shape}))"
 
 
-def _start(said: str, weight: GraphWeight) -> str:
-    match weight.initial.kind:
-        case "uniform":
-            return f"uniform_({said}, -{weight.scale}, {weight.scale})"
-        case "normal":
-            return f"normal_({said}, 0, {weight.scale})"
-        case "constant":
-            return f"constant_({said}, {weight.scale})"
-        case kind:
-            return f"{kind}_({said})"
+def _numbers(weight: GraphWeight) -> list[str]:
+    """The numbers that torch's function for the start of a weight takes."""
+    scale = str(weight.scale)
+    return {"uniform": [f"-{scale}", scale], "normal": ["0", scale], "constant": [scale]}.get(weight.initial.kind, [])
 
 
-def _is_torchs(module: Any, name: str, weight: GraphWeight, fan: int) -> bool:
-    """Whether torch begins a layer's weight in the same way."""
+def _starts_as_in_torch(module: Any, is_bias: bool, weight: GraphWeight, fan: int) -> bool:
     kind, scale = weight.initial.kind, weight.scale
     if issubclass(module, nn.Linear | nn.Conv2d):
         return kind == "uniform" and math.isclose(scale, 1 / math.sqrt(fan))
     if issubclass(module, nn.Embedding):
         return kind == "normal" and scale == 1
-    return issubclass(module, NORMS) and kind == ("zeros" if name == "bias" else "ones")
+    return issubclass(module, NORMS) and kind == ("zeros" if is_bias else "ones")
 
 
 def _as_list(parts: list[str]) -> str:
-    """A list of modules, those that are made alike by a comprehension."""
+    """A list of modules, those that are made equally by a comprehension."""
     runs = [(one, len([*same])) for one, same in groupby(parts)]
-    if len(runs) == len(parts):
-        return f"nn.ModuleList([{', '.join(parts)}])"
     lists = [f"[{one} for _ in range({times})]" if times > 1 else f"[{one}]" for one, times in runs]
-    return f"nn.ModuleList({' + '.join(lists)})"
+    return f"nn.ModuleList({' + '.join(lists) if len(runs) < len(parts) else '[' + ', '.join(parts) + ']'})"
