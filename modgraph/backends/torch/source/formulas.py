@@ -12,7 +12,7 @@ from torch import nn
 from modgraph import nn as library
 from modgraph.backends.torch.source.copied import STANDALONE, Copied
 from modgraph.backends.torch.source.text import literal
-from modgraph.nn import arithmetic, chance, choice, elementwise, loss
+from modgraph.nn import choice, elementwise, loss
 
 Expression = ast.expr
 Masks = Sequence[Expression | None]
@@ -71,41 +71,26 @@ def cleared(value: Expression, real: Expression | None, otherwise: float = 0.0) 
     return value if real is None else text(f"_0.masked_fill(~_1, {literal(otherwise)})", value, real)
 
 
-class Settings(dict[str, str]):
-    """The settings of a module as Python writes them."""
-
-    def __init__(self, module: Any) -> None:
-        self.module = module
-
-    def __missing__(self, name: str) -> str:
-        return literal(getattr(self.module, name))
-
-
 def formula(module: Any, values: Sequence[Value], real: Masks, copied: Copied) -> Expression | None:
     """What a module computes of some values with masks, in a line; None where there is no such line."""
-    kind = type(module)
-    rule = OF_CLEARED.get(kind) or CLEARED.get(kind) or (None if any(real) else FORMULAS.get(kind))
+    kind, is_above = type(module), isinstance(module, library.Above)
+    rule = MASKED.get(kind) or (None if any(real) else FORMULAS.get(kind))
     template = rule(module, values, copied) if callable(rule) else rule
     if template is None:
         return None
-    masks = [*real, *[None] * len(values)] if kind in OF_CLEARED else [None] * len(values)
-    said = [cleared(value.said, mask) for value, mask in zip(values, masks, strict=False)]
-    found = text(template.format_map(Settings(module)), *said)
-    return cleared(found, real[0]) if kind in CLEARED else found
+    settings = {name: literal(each) for name, each in vars(module).items() if f"{{{name}}}" in template}
+    said = [value.said if is_above else cleared(value.said, mask) for value, mask in zip(values, real, strict=True)]
+    found = text(template.format_map(settings), *said)
+    return cleared(found, real[0]) if is_above else found
 
 
 def is_apart(module: Any, values: Sequence[Value]) -> bool:
     """Whether what a module gives is away from zero: a bound of its numbers is above zero."""
     if isinstance(module, library.Clamp):
         return module.least is not None and module.least > 0
-    if isinstance(module, arithmetic.Arithmetic) and module.function is module.OPERATORS["maximum"]:
+    if isinstance(module, library.Arithmetic) and module.function is module.OPERATORS["maximum"]:
         return isinstance(module.right, float) and module.right > 0
-    is_sqrt = isinstance(module, elementwise.Elementwise) and module.function is elementwise.FUNCTIONS["sqrt"]
-    return is_sqrt and values[0].is_apart
-
-
-def _key(table: Mapping[str, Any], function: Any) -> str:
-    return next(key for key, each in table.items() if each is function)
+    return isinstance(module, library.Elementwise) and module.function is elementwise.sqrt and values[0].is_apart
 
 
 def _sides(constants: Sequence[float | None], values: Sequence[Value], lacks: Sequence[Sequence[int]]) -> list[str]:
@@ -121,9 +106,9 @@ def _sides(constants: Sequence[float | None], values: Sequence[Value], lacks: Se
     return found
 
 
-def arithmetic_of(module: arithmetic.Arithmetic, values: Sequence[Value], copied: Copied) -> Template:
+def arithmetic_of(module: library.Arithmetic, values: Sequence[Value], copied: Copied) -> Template:
     """left ∘ right."""
-    symbol = _key(module.OPERATORS, module.function)
+    symbol = SYMBOLS[module.function]
     left, right = _sides((module.left, module.right), values, module.lacks)
     if symbol in ("minimum", "maximum"):
         bound = "max" if symbol == "minimum" else "min"
@@ -137,23 +122,22 @@ def arithmetic_of(module: arithmetic.Arithmetic, values: Sequence[Value], copied
     return f"{left} {symbol} {right}"
 
 
-def where_of(module: arithmetic.Where, values: Sequence[Value], copied: Copied) -> Template:
+def where_of(module: library.Where, values: Sequence[Value], copied: Copied) -> Template:
     constants, lacks = (None, *module.constants), iter(module.lacks)
     condition, *sides = _sides(constants, values, [next(lacks) if each is None else () for each in constants])
     return f"torch.where({condition} != 0, {', '.join(sides)})" if None in module.constants else None
 
 
-def elementwise_of(module: elementwise.Elementwise, values: Sequence[Value], copied: Copied) -> Template:
-    known = _key(elementwise.FUNCTIONS, module.function)
-    plain = known not in ("log", "sqrt") or values[0].is_apart
-    return f"_0.{known}()" if plain else f"{copied.name_of(module.function)}(_0)"
+def elementwise_of(module: library.Elementwise, values: Sequence[Value], copied: Copied) -> Template:
+    if module.function in (elementwise.log, elementwise.sqrt) and not values[0].is_apart:
+        return f"{copied.name_of(module.function)}(_0)"
+    return f"_0.{module.function.__name__}()"
 
 
-def joined(function: str) -> Rule:
+def joined_of(module: library.Concat | library.Stack, values: Sequence[Value], copied: Copied) -> Template:
     """Any number of values in one, along an axis or a new one before their last axes."""
-    return lambda module, values, copied: (
-        f"torch.{function}(({''.join(f'_{at}, ' for at in range(len(values)))}), dim={-1 - getattr(module, 'rank', 0)})"
-    )
+    function, rank = ("stack", module.rank) if isinstance(module, library.Stack) else ("cat", 0)
+    return f"torch.{function}(({''.join(f'_{at}, ' for at in range(len(values)))}), dim={-1 - rank})"
 
 
 def transposed(module: library.Transpose, values: Sequence[Value], copied: Copied) -> Template:
@@ -187,22 +171,21 @@ def importance_of(module: library.Importance, values: Sequence[Value], copied: C
     return " + ".join(f"{copied.name_of(loss.squared_cv)}(_{at}.{flat})" for at in range(len(values)))
 
 
-def pooled(function: str) -> Rule:
-    """Pooling of images."""
-    return lambda module, values, copied: (
-        f"F.{function}(_0, {{kernel_size}}" + (")" if module.kernel_size == module.stride else ", {stride})")
-    )
+def pooled_of(module: library.MaxPool2d | library.AvgPool2d, values: Sequence[Value], copied: Copied) -> Template:
+    function = "max_pool2d" if isinstance(module, library.MaxPool2d) else "avg_pool2d"
+    return f"F.{function}(_0, {{kernel_size}}" + (")" if module.kernel_size == module.stride else ", {stride})")
 
 
-def noise_of(module: chance.NormalNoise, values: Sequence[Value], copied: Copied) -> Template:
+def noise_of(module: library.NormalNoise, values: Sequence[Value], copied: Copied) -> Template:
     """Normal noise of a deviation, a number or a value."""
-    drawn = (
-        f"{copied.needed((STANDALONE, 'standard_normal'))}(_0) * {'_1' if module.deviation is None else '{deviation}'}"
-    )
-    return "torch.zeros_like(_0)" if module.deviation == 0 else f"{drawn} if self.training else torch.zeros_like(_0)"
+    if module.deviation == 0:
+        return "torch.zeros_like(_0)"
+    sample = copied.needed((STANDALONE, "standard_normal"))
+    scale = "_1" if module.deviation is None else "{deviation}"
+    return f"{sample}(_0) * {scale} if self.training else torch.zeros_like(_0)"
 
 
-def gumbel_of(module: chance.GumbelNoise, values: Sequence[Value], copied: Copied) -> Template:
+def gumbel_of(module: library.GumbelNoise, values: Sequence[Value], copied: Copied) -> Template:
     return f"{copied.needed((STANDALONE, 'standard_gumbel'))}(_0) if self.training else torch.zeros_like(_0)"
 
 
@@ -210,6 +193,7 @@ def top_k_of(module: library.TopKMask, values: Sequence[Value], copied: Copied) 
     return f"{copied.name_of(choice.top_k_mask)}(_0.detach(), {{k}}).to(_0.dtype)" if module.axis == -1 else None
 
 
+SYMBOLS = {function: symbol for symbol, function in library.Arithmetic.OPERATORS.items()}
 PLACES = "torch.arange(_0.shape[{axis}], dtype=torch.promote_types(_0.dtype, torch.float32), device=_0.device)"
 FORMULAS: Mapping[type, Rule] = {
     nn.ReLU: "F.relu(_0)",
@@ -237,8 +221,8 @@ FORMULAS: Mapping[type, Rule] = {
     library.Transpose: transposed,
     library.CrossEntropy: cross_entropy_of,
     library.Importance: importance_of,
-    library.Concat: joined("cat"),
-    library.Stack: joined("stack"),
+    library.Concat: joined_of,
+    library.Stack: joined_of,
     library.Split: "_0.split({lengths}, dim=-1)",
     library.Tokens: "_0.flatten(-2).transpose(-1, -2)",
     library.Positions: f"{PLACES}.expand(*_0.shape[:-{{rank}}], -1)",
@@ -247,20 +231,18 @@ FORMULAS: Mapping[type, Rule] = {
     library.StraightThrough: "_1.detach() + (_0 - _0.detach()) if self.training else _1",
     library.TopKMask: top_k_of,
     library.TrainingOrInference: "_0 if self.training else _1",
-    library.MaxPool2d: pooled("max_pool2d"),
-    library.AvgPool2d: pooled("avg_pool2d"),
+    library.MaxPool2d: pooled_of,
+    library.AvgPool2d: pooled_of,
     library.NormalNoise: noise_of,
     library.GumbelNoise: gumbel_of,
 }
-OF_CLEARED: Mapping[type, Rule] = {  # whose padding is zeros
+MASKED: Mapping[type, Rule] = {  # of operands whose padding is zero; of `Above` that of the result is
+    library.Above: "(_0.detach() > {threshold}).to(_0.dtype)",
     library.Unit: "F.normalize(_0, dim={axis}, eps=1e-08)",
     library.Sum: "_0.sum({axis})",
     library.CumulativeSum: "_0.cumsum({axis})",
     library.Select: "_0.select({axis}, {index})",
     library.Contract: contracted,
     library.MaskPadding: "_0",
-}
-CLEARED: Mapping[type, Rule] = {  # whose results are zeros in padding
-    library.Above: "(_0.detach() > {threshold}).to(_0.dtype)",
 }
 NOT_BARE = (library.CrossEntropy, library.Importance)
