@@ -89,7 +89,7 @@ def write_call(writer: Writer, body: Body) -> None:
     if len(results) != 1:
         lines.set_all(results, said)
     else:
-        chance = any(layout.is_chance(each) for each in layout.inside(body))
+        chance = layout.is_chance(body)
         writer.set(results[0], said, stays=not chance)
 
 

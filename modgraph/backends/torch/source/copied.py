@@ -36,7 +36,7 @@ def module(name: str) -> dict[str, Meaning]:
     names: dict[str, Meaning] = {}
     for node in _WithoutExports().visit(ast.parse(Path(found.origin).read_text(encoding="utf-8"))).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            names = dict(_imports(node)) | names
+            names = {**dict(_imports(node)), **names}
         elif isinstance(node, ast.ClassDef | ast.FunctionDef):
             names[node.name] = names.get(node.name, node)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -213,8 +213,8 @@ def _evaluated(node: ast.stmt) -> list[str]:
         case ast.ClassDef():
             inner = [name for each in node.body for name in _evaluated(each)]
             return [*inner, *(name for each in (*node.bases, *node.decorator_list) for name in _names(each))]
-        case ast.Assign() | ast.AnnAssign(value=ast.expr()):
-            parts = [node.value]
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+            parts = [value]
         case _:
             parts = []
     return [name for each in parts for name in _names(each)]

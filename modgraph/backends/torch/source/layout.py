@@ -4,7 +4,7 @@ give."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 
 from modgraph.backends.torch.source.names import variable
@@ -49,7 +49,6 @@ class Layout:
 
     def _match(self, program: Graph, body: Body) -> None:
         bodies = [item for item in body.items if isinstance(item, Body)]
-        self.nodes[body] = []
         for call, inner in zip(program.of_kind(CallNode), bodies, strict=True):
             self.definitions[inner] = call.definition
             self._match(call.definition.graph, inner)
@@ -57,10 +56,8 @@ class Layout:
         for kind in kinds:
             own = [item for item in body.items if isinstance(item, kind)]
             self.programs |= {node.name: of for node, of in zip(own, program.of_kind(kind), strict=True)}
-        for item in body.items:
-            self.nodes[body] += (
-                self.nodes[item] if isinstance(item, Body) else [] if isinstance(item, Placed) else [item]
-            )
+        items = (item for item in body.items if not isinstance(item, Placed))
+        self.nodes[body] = [node for item in items for node in (self.nodes[item] if isinstance(item, Body) else [item])]
 
     # ------------------------------------------------------------ what is read
 
@@ -69,11 +66,11 @@ class Layout:
         return result.node in self.alike or self.graph.type_of(result).per == "batch"
 
     def lengths(self, node: Node) -> list[Result]:
-        """The lengths of the axes whose padding a node is told."""
+        """The lengths of the axes whose padding a node must know."""
         return [*self.graph.lengths(node.name).values()]
 
     def reads(self, node: Node) -> list[Result]:
-        """The values that a node reads. Of an operand that tells how many examples there are alone, none."""
+        """The values that a node reads. Of an operand that only tells how many examples there are, none."""
         operands = [*self.graph.inputs(node.name).values()]
         if not isinstance(node, OpNode | RouteNode | ScanNode):
             return []
@@ -84,22 +81,19 @@ class Layout:
     def counts(self, node: Node) -> list[Result]:
         """The value that tells how many examples there are, of a node whose operands are the same for all of them."""
         operands = [*self.graph.inputs(node.name).values()]
-        alike = [each for each in operands if each.node in self.alike]
-        if node.name in self.alike or not alike or not all(map(self.is_bare, operands)) or self._is_same(node):
+        found = next((each for each in operands if each.node in self.alike), None)
+        if node.name in self.alike or not found or not all(map(self.is_bare, operands)) or self.same(node):
             return []
-        found = alike[0]
         while found.node in self.alike:
             found = next(iter(self.graph.inputs(found.node).values()))
         return [found]
 
     def same(self, node: Node) -> Result | None:
         """The operand that a node's result is, if it computes nothing."""
-        return next(iter(self.graph.inputs(node.name).values())) if self._is_same(node) else None
-
-    def _is_same(self, node: Node) -> bool:
         if not isinstance(node, OpNode) or self.graph.lengths(node.name):
-            return False
-        return isinstance(node.op, Rename | MaskPadding) or (isinstance(node.op, Flatten) and node.op.axes == 1)
+            return None
+        is_same = isinstance(node.op, Rename | MaskPadding) or (isinstance(node.op, Flatten) and node.op.axes == 1)
+        return next(iter(self.graph.inputs(node.name).values())) if is_same else None
 
     def word(self, result: Result) -> str:
         """What the author calls a value."""
@@ -117,19 +111,6 @@ class Layout:
                 waiting += [each.node for each in self.reads(self.graph[name])]
         return found
 
-    def dependents(self, names: Iterable[str]) -> set[str]:
-        """The nodes that read some nodes in inference."""
-        found = set(names)
-        for node in self.graph:
-            read = self.reads(node)
-            if isinstance(node, OpNode) and node.op.outside_training and len(read) > 1:
-                read = [self.graph.inputs(node.name)[node.op.outside_training]]
-            if not found.isdisjoint(each.node for each in read):
-                found.add(node.name)
-        return found
-
-    # ------------------------------------------------------------ bodies
-
     @cached_property
     def first(self) -> set[str]:
         """What the outputs depend on."""
@@ -137,53 +118,15 @@ class Layout:
 
     @cached_property
     def optional(self) -> set[str]:
-        """What depends on targets, which a call may leave out."""
-        return self.dependents(self.graph.target_types)
-
-    def is_optional(self, item: Item) -> bool:
-        """Whether all that is computed for others of an item depends on targets."""
-        nodes = self.nodes[item] if isinstance(item, Body) else [item]
-        return all(node.name in self.optional for node in nodes if node.name in self.live)
-
-    def guards(self, body: Body) -> bool:
-        """Whether outputs need something of a body that depends on targets too."""
-        names = {node.name for node in self.inside(body)}
-        return not names.isdisjoint(self.first) and not names.isdisjoint(self.optional)
-
-    def items(self, body: Body) -> list[Item]:
-        """What is computed in a body, in order."""
-        return [item for item in body.items if not isinstance(item, Placed) and self.is_live(item)]
-
-    def is_live(self, item: Item) -> bool:
-        nodes = self.nodes[item] if isinstance(item, Body) else [item]
-        return any(node.name in self.live for node in nodes)
-
-    def inside(self, body: Body) -> list[Node]:
-        """The nodes of a body that are computed, those of calls in it too."""
-        return [node for node in self.nodes[body] if node.name in self.live]
-
-    def takes(self, body: Body) -> list[Result]:
-        """The values that a body reads from outside, each once."""
-        own = {node.name for node in self.nodes[body]}
-        read = (each for node in self.inside(body) for each in self.reads(node))
-        return list(dict.fromkeys(each for each in read if each.node not in own))
-
-    def places(self, body: Body) -> tuple[Place, ...]:
-        """Where the values stand that others read of a body: those that outputs need first, and of these the last."""
-        name = self.definitions[body].name
-        main = [place for place in sorted(self.gives[body]) if (name, place) in self.main]
-        return (*main[-1:], *main[:-1], *(place for place in sorted(self.gives[body]) if place not in main))
-
-    def results(self, body: Body) -> list[Result]:
-        """These values."""
-        return [Result(self.nodes[body][at].name, index) for at, index in self.places(body)]
-
-    @cached_property
-    def main(self) -> set[tuple[str, Place]]:
-        """The results of definitions that outputs need."""
-        given = ((body, at, index) for body, places in self.gives.items() for at, index in places)
-        found = ((body, at, index) for body, at, index in given if self.nodes[body][at].name in self.first)
-        return {(self.definitions[body].name, (at, index)) for body, at, index in found}
+        """What depends in inference on targets, which a call may leave out."""
+        found = set(self.graph.target_types)
+        for node in self.graph:
+            read = self.reads(node)
+            if isinstance(node, OpNode) and node.op.outside_training and len(read) > 1:
+                read = [self.graph.inputs(node.name)[node.op.outside_training]]
+            if not found.isdisjoint(each.node for each in read):
+                found.add(node.name)
+        return found
 
     @cached_property
     def readers(self) -> dict[Result, list[str]]:
@@ -193,44 +136,91 @@ class Layout:
                 found[each].append(node.name)
         return found
 
-    def _given(self) -> dict[Body, frozenset[Place]]:
+    # ------------------------------------------------------------ bodies
+
+    def inside(self, item: Item) -> list[Node]:
+        """The nodes of an item that are computed, those of calls in a body too."""
+        return [node for node in (self.nodes[item] if isinstance(item, Body) else [item]) if node.name in self.live]
+
+    def items(self, body: Body) -> list[Item]:
+        """What is computed in a body, in order."""
+        return [item for item in body.items if not isinstance(item, Placed) and self.inside(item)]
+
+    def is_optional(self, item: Item) -> bool:
+        """Whether all that is computed of an item depends on targets."""
+        return all(node.name in self.optional for node in self.inside(item))
+
+    def guards(self, body: Body) -> bool:
+        """Whether outputs need something of a body that depends on targets too."""
+        names = {node.name for node in self.inside(body)}
+        return not names.isdisjoint(self.first) and not names.isdisjoint(self.optional)
+
+    def takes(self, body: Body) -> list[Result]:
+        """The values that a body reads from outside, each once."""
+        own = {node.name for node in self.nodes[body]}
+        read = (each for node in self.inside(body) for each in self.reads(node))
+        return list(dict.fromkeys(each for each in read if each.node not in own))
+
+    def places(self, body: Body) -> tuple[Place, ...]:
+        """Where the values stand that others read of a body: those that outputs need of any call of the definition
+        first, and of these the last."""
+        main = [place for place in sorted(self.gives[body]) if (self.definitions[body].name, place) in self.main]
+        return (*main[-1:], *main[:-1], *(place for place in sorted(self.gives[body]) if place not in main))
+
+    def results(self, body: Body) -> list[Result]:
+        """These values."""
+        return [Result(self.nodes[body][at].name, index) for at, index in self.places(body)]
+
+    @cached_property
+    def main(self) -> set[tuple[str, Place]]:
+        """The results of definitions that outputs need."""
+        given = ((body, place) for body, places in self.gives.items() for place in places)
+        return {
+            (self.definitions[body].name, place)
+            for body, place in given
+            if self.nodes[body][place[0]].name in self.first
+        }
+
+    def _given(self) -> dict[Body, set[Place]]:
         """What each body gives: calls of a definition the same, unless one would draw for it what nothing reads."""
-        final = set(self.wanted)
         while True:
-            found = {body: self._read_of(body, final) for body in self.definitions}
+            found = {body: self._read_of(body) for body in self.definitions}
             groups: dict[str, set[Place]] = defaultdict(set)
             for body, places in found.items():
-                if places:
-                    groups[self.definitions[body].name] |= places
+                groups[self.definitions[body].name] |= places
             before = len(self.live)
             for body, places in found.items():
                 all_ = groups[self.definitions[body].name]
                 more = self.closure(Result(self.nodes[body][at].name, index) for at, index in all_) - self.live
-                if places and places != all_ and not any(self.is_chance(self.graph[name]) for name in more):
-                    found[body] = frozenset(all_)
+                if places and not any(self.is_chance(self.graph[name]) for name in more):
+                    found[body] = all_
                     self.live |= more
             if len(self.live) == before:
                 return found
 
-    def _read_of(self, body: Body, final: set[Result]) -> frozenset[Place]:
+    def _read_of(self, body: Body) -> set[Place]:
         own = {node.name for node in self.nodes[body]}
-        found = set[Place]()
-        for at, node in enumerate(self.nodes[body]):
-            for index in range(len(node.types)):
-                each = Result(node.name, index)
-                read = any(name in self.live and name not in own for name in self.readers[each])
-                if (read or each in final) and node.name in self.live:
-                    found.add((at, index))
-        return frozenset(found)
+        return {
+            (at, index)
+            for at, node in enumerate(self.nodes[body])
+            for index in range(len(node.types) if node.name in self.live else 0)
+            if (each := Result(node.name, index)) in self.wanted or not own.issuperset(self._live_readers(each))
+        }
 
-    def is_chance(self, node: Node) -> bool:
-        """Whether a node draws, in a module of its pool or a step of it too."""
-        if isinstance(node, OpNode):
-            op = node.op
-            return bool(op.draws or op.zero_outside_training or op.outside_training or op.without_chance() != op)
-        graphs: Iterator[Graph] = iter(())
-        if isinstance(node, RouteNode):
-            graphs = self.graph.pool_of(node).graphs()
-        elif isinstance(node, ScanNode):
-            graphs = (part.graph for part in node.region.graph.parts())
+    def _live_readers(self, result: Result) -> list[str]:
+        return [name for name in self.readers[result] if name in self.live]
+
+    def is_chance(self, item: Item) -> bool:
+        """Whether an item draws, in a module of its pool or a step of it too."""
+        match item:
+            case OpNode(op=op):
+                return bool(op.draws or op.zero_outside_training or op.outside_training or op.without_chance() != op)
+            case Body():
+                return any(map(self.is_chance, self.inside(item)))
+            case RouteNode():
+                graphs = [*self.graph.pool_of(item).graphs()]
+            case ScanNode():
+                graphs = [part.graph for part in item.region.graph.parts()]
+            case _:
+                return False
         return any(isinstance(each, OpNode) and self.is_chance(each) for graph in graphs for each in graph)

@@ -61,8 +61,8 @@ def _in_order(layout: Layout, items: list[Item]) -> tuple[list[Item], list[Item]
     stay: set[str] = set(layout.first)
     found: list[bool] = []
     for item in reversed(items):
-        nodes = layout.inside(item) if isinstance(item, Body) else [item]
-        drawn = found and any(found) and any(layout.is_chance(node) for node in nodes)
+        nodes = layout.inside(item)
+        drawn = found and any(found) and layout.is_chance(item)
         is_first = bool(drawn) or any(node.name in stay for node in nodes)
         if is_first:
             stay |= {each.node for node in nodes for each in layout.reads(node)}
