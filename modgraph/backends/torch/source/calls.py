@@ -1,15 +1,28 @@
-"""Writes the calls of definitions, and rounds that follow each other as a loop."""
+"""Writes what a body computes: calls of definitions, rounds that follow each other as a loop, and scans, whose step is
+a function within the function."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any
 
-from modgraph.backends.torch.source.formulas import name
+from modgraph.backends.errors import NoSource
+from modgraph.backends.torch.source.copied import STANDALONE
+from modgraph.backends.torch.source.formulas import expanded, name
 from modgraph.backends.torch.source.layout import Item, Layout
+from modgraph.backends.torch.source.members import is_below
+from modgraph.backends.torch.source.routes import write_route
 from modgraph.backends.torch.source.writer import Writer
-from modgraph.ir import Body, OpNode, Result, RouteNode, ScanNode
+from modgraph.declare import sizes
+from modgraph.diagnostics import ModgraphError
+from modgraph.ir import Body, Node, OpNode, Result, RouteNode, ScanNode
+
+Values = Sequence[Sequence[Result]]  # of each round
 
 
 @dataclass
@@ -23,51 +36,64 @@ class Defined:
     holds: bool = False
 
 
+def write_items(writer: Writer, items: Sequence[Item], condition: str = "") -> None:
+    """The lines of some items; of those that may lack targets below a condition."""
+    for below, group in groupby(items, lambda item: bool(condition) and writer.layout.is_optional(item)):
+        with writer.lines.guard(condition) if below else nullcontext():
+            _write(writer, [*group])
+
+
+def _write(writer: Writer, items: Sequence[Item]) -> None:
+    layout, loops = writer.layout, list[tuple[list[Any], Values, Values, dict[int, int] | None]]()
+    for _, each in groupby(items, partial(_loop_of, layout)):
+        run: list[Any] = [*each]
+        takes = [layout.takes(body) for body in run if len(run) > 1]
+        gives = [layout.results(body) for body in run if len(run) > 1]
+        carried = _carried(takes, gives) if takes else None
+        writer.lines.words |= {takes[0][at]: layout.word(gives[-1][of]) for at, of in (carried or {}).items()}
+        loops.append((run, takes, gives, carried))
+    for run, read, given, carried in loops:
+        if carried is not None and _write_loop(writer, run, read, given, carried):
+            continue
+        for item in run:
+            match item:
+                case Body():
+                    _write_call(writer, item)
+                case OpNode():
+                    writer.op(item)
+                case RouteNode():
+                    write_route(writer, item)
+                case ScanNode():
+                    _write_scan(writer, item)
+
+
+# ------------------------------------------------------------ calls
+
+
 def outside(layout: Layout, body: Body) -> list[str]:
     """The paths of what a body uses that does not stand below its weights, each once."""
     assert body.call is not None
     return [path for path in dict.fromkeys(_paths(layout, body)) if not path.startswith(f"{body.call.weights}.")]
 
 
-def _paths(layout: Layout, body: Body) -> Iterator[str]:
-    for item in layout.items(body):
-        if isinstance(item, Body):
-            yield from _paths(layout, item)
-            yield item.call.weights if item.call is not None else ""
-        else:
-            yield from used(layout, item)
+def _paths(layout: Layout, item: Item) -> Iterator[str]:
+    """The paths of the layers, the pools and the routers that an item uses."""
+    if isinstance(item, Body):
+        for each in layout.items(item):
+            yield from _paths(layout, each)
+        yield item.call.weights if item.call is not None else ""
+        return
+    graph, nodes = layout.graph, list[Node]([item])
+    if isinstance(item, ScanNode):
+        graph, nodes = item.region.graph, [*item.region.graph]
+    for node in nodes:
+        if isinstance(node, OpNode) and node.op.all_weights():
+            yield node.owner
+        elif isinstance(node, RouteNode):
+            yield from graph.uses(node.name).values()
 
 
-def used(layout: Layout, node: Item) -> Iterator[str]:
-    """The paths of the layers, the pool and the router that a node uses."""
-    if isinstance(node, OpNode) and node.op.all_weights():
-        yield node.owner
-    elif isinstance(node, RouteNode):
-        yield from layout.graph.uses(node.name).values()
-    elif isinstance(node, ScanNode):
-        for each in node.region.graph:
-            if isinstance(each, OpNode) and each.op.all_weights():
-                yield each.owner
-            elif isinstance(each, RouteNode):
-                yield from node.region.graph.uses(each.name).values()
-
-
-def write_definition(writer: Writer, body: Body) -> list[str]:
-    """The lines of a definition's function, from one of its calls; its arguments."""
-    layout, lines = writer.layout, writer.lines
-    takes, results = layout.takes(body), layout.results(body)
-    items = writer.flat(body)
-    writer.count(items, results)
-    arguments = [lines.named("x" if len(takes) == 1 else lines.word(each)) for each in takes]
-    for each, argument in zip(takes, arguments, strict=True):
-        lines.give(each, argument)
-    given = [argument for each, argument in zip(takes, arguments, strict=True) if each.node in layout.optional]
-    writer.write(items, " and ".join(f"{each} is not None" for each in given) if layout.guards(body) else "")
-    lines.line(f"return {', '.join(ast.unparse(lines.read(each)) for each in results)}")
-    return arguments
-
-
-def function_of(writer: Writer, body: Body, defined: Defined) -> str:
+def _function_of(writer: Writer, body: Body, defined: Defined) -> str:
     """What a call calls."""
     assert body.call is not None
     if defined.is_function:
@@ -77,104 +103,32 @@ def function_of(writer: Writer, body: Body, defined: Defined) -> str:
     return writer.helper(body.call.definition, f"{defined.name}()")
 
 
-def write_call(writer: Writer, body: Body) -> None:
-    """The call of one body."""
+def _write_call(writer: Writer, body: Body) -> None:
     layout, lines = writer.layout, writer.lines
-    defined = writer.file.define(layout, writer.tree, body, writer.inside)
+    defined = writer.file.define(writer, body)
     paths = outside(layout, body)
     given = [ast.unparse(lines.read(each)) for each in layout.takes(body)]
     given += [writer.argument(paths[at]) for at in defined.borrowed]
-    said = name(f"{function_of(writer, body, defined)}({', '.join(given)})")
+    said = name(f"{_function_of(writer, body, defined)}({', '.join(given)})")
     results = layout.results(body)
-    if len(results) != 1:
-        lines.set_all(results, said)
+    if len(results) == 1:
+        writer.set(results[0], said, stays=not layout.is_chance(body))
     else:
-        chance = layout.is_chance(body)
-        writer.set(results[0], said, stays=not chance)
+        lines.set_all(results, said)
 
 
 # ------------------------------------------------------------ loops
 
 
-def rounds(layout: Layout, items: Sequence[Item]) -> Iterator[list[Item]]:
-    """The items in order, rounds of one definition that follow each other together."""
-    run: list[Item] = []
-    for item in items:
-        if run and not (isinstance(item, Body) and _follows(layout, run[-1], item)):
-            yield run
-            run = []
-        run.append(item)
-    if run:
-        yield run
+def _loop_of(layout: Layout, item: Item) -> object:
+    """The same for rounds of one loop."""
+    if not isinstance(item, Body) or item.call is None or item.call.kind != "round":
+        return id(item)
+    path = item.call.weights.rpartition(".")[0]
+    return layout.definitions[item].name, layout.places(item), path, id(item.call.outer)
 
 
-def _follows(layout: Layout, before: Item, body: Body) -> bool:
-    """Whether a call is the next round of a loop."""
-    if not isinstance(before, Body) or before.call is None or body.call is None or body.call.kind != "round":
-        return False
-    paths = [each.weights.rpartition(".")[0] for each in (before.call, body.call)]
-    same = [(layout.definitions[each].name, layout.places(each)) for each in (before, body)]
-    return same[0] == same[1] and paths[0] == paths[1] and before.call.outer is body.call.outer
-
-
-def first_words(layout: Layout, items: Sequence[Item]) -> dict[Result, str]:
-    """What loops call the values that they begin with."""
-    found: dict[Result, str] = {}
-    for run in rounds(layout, items):
-        if len(run) > 1:
-            takes, gives = [layout.takes(each) for each in run], [layout.results(each) for each in run]  # type: ignore[arg-type]
-            carried = _carried(takes, gives) or {}
-            found |= {takes[0][at]: layout.word(gives[-1][of]) for at, of in carried.items()}
-    return found
-
-
-def write_loop(writer: Writer, run: Sequence[Body]) -> bool:
-    """Rounds as a loop, if they differ in what the round before gives alone."""
-    layout, lines = writer.layout, writer.lines
-    takes, gives = [layout.takes(each) for each in run], [layout.results(each) for each in run]
-    carried = _carried(takes, gives)
-    keys = [writer.file.key(layout, writer.tree, each, writer.inside) for each in run]
-    if any(key != keys[0] for key in keys):
-        return False
-    defined = writer.file.define(layout, writer.tree, run[0], writer.inside)
-    paths = [outside(layout, each) for each in run]
-    borrowed = [[path[at] for at in defined.borrowed] for path in paths]
-    if carried is None or any(each != borrowed[0] for each in borrowed):
-        return False
-    over = _over(writer, run, defined)
-    if over is None:
-        return False
-    variables = {at: _begun(writer, takes, gives, at, of) for at, of in carried.items()}
-    given = [variables[at] if at in variables else lines.variable(each) for at, each in enumerate(takes[0])]
-    given += [writer.argument(path) for path in borrowed[0]]
-    for taken in takes:
-        lines.left.subtract(taken)
-    named = {of: variables[at] for at, of in carried.items()}
-    lists: dict[int, str] = {}
-    for of, each in enumerate(gives[-1]):
-        if any(lines.left[round_[of]] > 0 for round_ in gives[:-1]):
-            lists[of] = lines.named(lines.word(each))
-            lines.line(f"{lists[of]} = []")
-        if of not in named:
-            named[of] = (
-                lines.named(lines.word(each)) if of in lists else lines.name_for(each) if lines.left[each] else "_"
-            )
-    variable, iterable, function = over
-    targets = ", ".join(named[of] for of in range(len(named)))
-    with lines.indented(f"for {variable} in {iterable}:"):
-        lines.line(f"{targets} = {function or variable}({', '.join(given)})")
-        for of, called in lists.items():
-            lines.line(f"{called}.append({named[of]})")
-    for at, round_ in enumerate(gives):
-        lines.values |= {round_[of]: name(f"{called}[{at}]") for of, called in lists.items()}
-    for of, each in enumerate(gives[-1]):
-        if of not in lists and named[of] != "_":
-            lines.owners[named[of]] = []
-            lines.give(each, named[of])
-    return True
-
-
-def _carried(takes: Sequence[Sequence[Result]], gives: Sequence[Sequence[Result]]) -> dict[int, int] | None:
+def _carried(takes: Values, gives: Values) -> dict[int, int] | None:
     """Which results of a round the next one takes, by the place of the operand; None where rounds differ otherwise."""
     found: dict[int, int] = {}
     for at, first in enumerate(takes[0]):
@@ -188,38 +142,129 @@ def _carried(takes: Sequence[Sequence[Result]], gives: Sequence[Sequence[Result]
     return found
 
 
-def _begun(
-    writer: Writer, takes: Sequence[Sequence[Result]], gives: Sequence[Sequence[Result]], at: int, of: int
-) -> str:
+def _write_loop(writer: Writer, run: Sequence[Body], takes: Values, gives: Values, carried: dict[int, int]) -> bool:
+    """Rounds as a loop, if they differ in what the round before gives alone."""
+    layout, lines = writer.layout, writer.lines
+    if len({writer.file.key(writer, each) for each in run}) > 1:
+        return False
+    defined = writer.file.define(writer, run[0])
+    borrowed, *others = ([outside(layout, each)[at] for at in defined.borrowed] for each in run)
+    over = _over(writer, run, defined)
+    if over is None or any(each != borrowed for each in others):
+        return False
+    variables = {at: _first_value(writer, takes, gives, at, of) for at, of in carried.items()}
+    given = [variables[at] if at in variables else lines.variable(each) for at, each in enumerate(takes[0])]
+    given += [writer.argument(path) for path in borrowed]
+    for taken in takes:
+        lines.left.subtract(taken)
+    named = {of: variables[at] for at, of in carried.items()}
+    lists: dict[int, str] = {}
+    for of, each in enumerate(gives[-1]):
+        if any(lines.left[round_[of]] > 0 for round_ in gives[:-1]):
+            lists[of] = lines.named(lines.word(each))
+            lines.line(f"{lists[of]} = []")
+            named[of] = named.get(of) or lines.named(lines.word(each))
+        elif of not in named:
+            named[of] = lines.name_for(each) if lines.left[each] else "_"
+    variable, iterable, function = over
+    with lines.indented(f"for {variable} in {iterable}:"):
+        lines.line(f"{', '.join(named[of] for of in range(len(named)))} = {function or variable}({', '.join(given)})")
+        for of, called in lists.items():
+            lines.line(f"{called}.append({named[of]})")
+    for at, round_ in enumerate(gives):
+        lines.values |= {round_[of]: name(f"{called}[{at}]") for of, called in lists.items()}
+    for of, each in enumerate(gives[-1]):
+        if of not in lists and named[of] != "_":
+            lines.owners[named[of]] = []
+            lines.give(each, named[of])
+    return True
+
+
+def _first_value(writer: Writer, takes: Values, gives: Values, at: int, of: int) -> str:
     """The variable that each round gives the next, with its first value."""
     lines, first = writer.lines, takes[0][at]
     said = lines.values[first]
-    is_last = lines.left[first] <= 1 and isinstance(said, ast.Name) and said.id not in lines.unsaid()
+    is_last = lines.left[first] <= 1 and isinstance(said, ast.Name) and said.id not in lines.pending()
     if isinstance(said, ast.Name) and is_last and lines.owners.get(said.id) == [first]:
         called = said.id
     else:
         called = lines.named(lines.word(gives[-1][of]))
         lines.line(f"{called} = {ast.unparse(said)}")
-        if first in lines.waiting:
-            lines.waiting.remove(first)
+        lines.waiting.pop(first, None)
     lines.owners[called] = [first, *(round_[of] for round_ in gives)]
     return called
 
 
 def _over(writer: Writer, run: Sequence[Body], defined: Defined) -> tuple[str, str, str] | None:
     """The loop's variable, what it goes over, and what is called if that is not the variable."""
-    call = run[0].call
+    call, tree, root = run[0].call, writer.tree, writer.root
     assert call is not None
     if not defined.holds:
-        return "_", f"range({len(run)})", function_of(writer, run[0], defined)
-    list_ = call.weights.rpartition(".")[0]
+        return "_", f"range({len(run)})", _function_of(writer, run[0], defined)
+    path, _, first = call.weights.rpartition(".")
     keys = [each.call.weights.rpartition(".")[2] for each in run if each.call is not None]
-    first = int(keys[0]) if keys[0].isdigit() else -1
-    if keys != [str(first + at) for at in range(len(keys))] or not writer.tree.is_list(list_) or list_ == writer.root:
+    start = int(first) if first.isdigit() else -1
+    stop = start + len(keys)
+    is_whole_list = tree.is_list(path) and path != root and is_below(root, path)
+    if keys != [*map(str, range(start, stop))] or not is_whole_list:
         return None
-    whole = len(writer.tree.children(list_))
-    bounds = f"{first or ''}:{first + len(keys) if first + len(keys) < whole else ''}"
-    said = writer.tree.at(list_, writer.root) if not writer.root or list_.startswith(f"{writer.root}.") else None
-    if said is None:
-        return None
-    return writer.lines.named(call.definition), said + ("" if bounds == ":" else f"[{bounds}]"), ""
+    bounds = f"{start or ''}:{stop if stop < len(tree.children(path)) else ''}"
+    return writer.lines.named(call.definition), tree.at(path, root) + ("" if bounds == ":" else f"[{bounds}]"), ""
+
+
+# ------------------------------------------------------------ scans
+
+
+def _write_scan(writer: Writer, node: ScanNode) -> None:
+    lines, layout = writer.lines, writer.layout
+    values, _ = writer.operands(node)
+    slots = writer.graph.inputs(node.name).items()
+    given = {
+        slot: ast.unparse(lines.held(value.said, lines.word(of)))
+        for (slot, of), value in zip(slots, values, strict=True)
+    }
+    results = [Result(node.name, at) for at in range(len(node.types))]
+    chance = any(isinstance(each, OpNode) and layout.is_chance(each) for each in node.region.graph)
+    kept = results if chance else [each for each in results if lines.left[each]]
+    program = layout.programs[node.name]
+    assert isinstance(program, ScanNode)
+    wanted = (*node.following, *(node.stacked[each.index] for each in kept))
+    inner = Layout(node.region.graph, program.region.graph, wanted, node)
+    step = Writer(writer.file, inner, writer.tree, writer.root)
+    step.lines.taken, step.helpers, step.borrowed = lines.taken, writer.helpers, writer.borrowed
+    length = "".join(f", {lines.variable(each)}" for each in layout.lengths(node)[-1:])
+    if length and any(isinstance(each, OpNode) and each.op.over_batch for each in inner.inside(inner.root)):
+        reason = "an op over the batch in its steps leaves out examples that have ended"
+        raise ModgraphError([NoSource(path=f'scan "{node.name}"', reason=reason)])
+    items = step.items(inner.root, wanted)
+    x = given.pop(node.variable)
+    starts = [given.pop(state) if state in given else _zeros(step, node, x, state) for state in node.states]
+    step.lines.values |= {Result(slot): name(said) for slot, said in given.items()}
+    function = step.lines.named("step")
+    takes = [step.lines.named(each.rpartition(".")[2]) for each in (node.variable, *node.states)]
+    for slot, called in zip((node.variable, *node.states), takes, strict=True):
+        step.lines.give(Result(slot), called)
+    write_items(step, items)
+    rank = len(step.type_of(Result(node.variable)).shape)
+    found = []
+    for each in wanted:
+        value, same = step.value(each), each.node in inner.alike
+        found.append(ast.unparse(expanded(value, name(takes[0]), rank, inside=False) if same else value.said))
+    count = len(node.states)
+    lines.line("")
+    with lines.indented(f"def {function}({', '.join(takes)}):"):
+        lines.lines += step.lines.lines
+        lines.line(f"return [{', '.join(found[:count])}], [{', '.join(found[count:])}]")
+    lines.line("")
+    along = writer.copied.needed((STANDALONE, "scan"))
+    lines.set_all(kept, name(f"{along}({function}, {x}, [{', '.join(starts)}]{length})"))
+
+
+def _zeros(step: Writer, node: ScanNode, sequence: str, state: str) -> str:
+    """The state before the first step where none is given."""
+    shape = ", ".join(map(str, sizes(step.type_of(Result(state)).shape)))
+    kind = step.type_of(Result(node.variable)).dtype
+    learns = any(not each.buffer for each in step.tree.below(step.root).values())
+    weight = "next(self.parameters()).dtype" if learns or not step.root else "torch.get_default_dtype()"
+    dtype = f"{sequence}.dtype" if kind == "float" else weight
+    return f"torch.zeros(len({sequence}), {shape}, dtype={dtype}, device={sequence}.device)"

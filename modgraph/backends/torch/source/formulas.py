@@ -71,6 +71,13 @@ def cleared(value: Expression, real: Expression | None, otherwise: float = 0.0) 
     return value if real is None else text(f"_0.masked_fill(~_1, {literal(otherwise)})", value, real)
 
 
+def expanded(value: Value, like: Expression, rank: int, inside: bool) -> Expression:
+    """What is the same for all examples, for as many as a value has, of which one example has so many axes."""
+    kept = "".join(", -1" for _ in range(value.rank))
+    outer = "len(_1)" if not inside else f"*_1.shape[:-{rank}]" if rank else "*_1.shape"
+    return text(f"_0.expand({outer}{kept})", value.said, like)
+
+
 def formula(module: Any, values: Sequence[Value], real: Masks, copied: Copied) -> Expression | None:
     """What a module computes of some values with masks, in a line; None where there is no such line."""
     kind, is_above = type(module), isinstance(module, library.Above)

@@ -35,7 +35,7 @@ class Tree:
 
     def below(self, path: str) -> dict[str, GraphWeight]:
         """The weights below a path."""
-        return {name: each for name, each in self.weights.items() if _is_below(path, name)}
+        return {name: each for name, each in self.weights.items() if is_below(path, name)}
 
     def content(self, path: str) -> tuple[Any, ...]:
         """The weights below a path, as they are there."""
@@ -84,8 +84,8 @@ class Tree:
             self.before, self.after = [], {}
         homes = {root: "self"}  # what the class makes itself to hold others
         for path in (*self.leaves, *self.instances):
-            parents = [path[:at] for at, char in enumerate(path) if char == "." and _is_below(root, path[:at])]
-            if _is_below(root, path) and not self._in_instance(path, root):
+            parents = [path[:at] for at, char in enumerate(path) if char == "." and is_below(root, path[:at])]
+            if is_below(root, path) and not self._in_instance(path, root):
                 homes |= {each: self.at(each, root) for each in parents}
         for path, said in homes.items():
             names = {name: self.attribute(path, name) for name in self.children(path) if name in CLAIMED}
@@ -113,7 +113,7 @@ class Tree:
     def starts(self, root: str, said: str = "self") -> Iterator[str]:
         """A line for each weight of the layers of a class that torch would begin otherwise."""
         for path, kind in self.kinds.items():
-            if kind in (nn.Parameter, "pool") or not _is_below(root, path) or self._in_instance(path, root):
+            if kind in (nn.Parameter, "pool") or not is_below(root, path) or self._in_instance(path, root):
                 continue
             weights = self.below(path)
             shape = weights[f"{path}.weight"].shape if f"{path}.weight" in weights else ()
@@ -124,7 +124,7 @@ class Tree:
                     yield f"nn.init.{weight.initial.kind}_({told})"
 
     def _in_instance(self, path: str, root: str) -> bool:
-        return any(_is_below(each, path) and _is_below(root, each) for each in self.instances)
+        return any(is_below(each, path) and is_below(root, each) for each in self.instances)
 
     def frozen(self) -> Iterator[str]:
         """A line for each part of a model that does not learn, the largest without a weight that does."""
@@ -133,11 +133,11 @@ class Tree:
         paths: dict[str, None] = {}
         for name in (each.name for each in own if each.frozen):
             parts = [*(name[:at] for at, char in enumerate(name) if char == "."), name]
-            paths[next(part for part in parts if not any(_is_below(part, each) for each in learns))] = None
+            paths[next(part for part in parts if not any(is_below(part, each) for each in learns))] = None
         yield from (f"{self.at(path)}.requires_grad_(False)" for path in paths)
 
 
-def _is_below(path: str, name: str) -> bool:
+def is_below(path: str, name: str) -> bool:
     return not path or name.startswith(f"{path}.")
 
 

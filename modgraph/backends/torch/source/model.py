@@ -1,74 +1,137 @@
-"""Writes a model's `forward`: its outputs, and its losses where targets are given."""
+"""A model as one file of PyTorch: what it imports and copies, and the class of the model.
+
+Its `forward` gives the outputs, and the losses where targets are given.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
+import textwrap
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from modgraph.backends.torch.labelled import TargetLabels, labels_of_losses
+from modgraph.backends.torch.model import Model
+from modgraph.backends.torch.source.calls import write_items
 from modgraph.backends.torch.source.copied import STANDALONE
-from modgraph.backends.torch.source.formulas import name, text
-from modgraph.backends.torch.source.function import expanded
+from modgraph.backends.torch.source.file import File, function
+from modgraph.backends.torch.source.formulas import expanded, name, text
 from modgraph.backends.torch.source.layout import Item, Layout
-from modgraph.backends.torch.source.names import arguments
-from modgraph.backends.torch.source.text import literal
+from modgraph.backends.torch.source.names import arguments, class_name
+from modgraph.backends.torch.source.text import LINE, laid_out, literal, prose
 from modgraph.backends.torch.source.writer import Writer
-from modgraph.ir import Body, Graph, Result, padding_of
+from modgraph.declare import shown_value
+from modgraph.ir import Graph, Result, outline, padding_of
+from modgraph.version import VERSION
+
+HEAD = '''"""{title}
+
+Written by modgraph {version}; it needs torch alone, and takes modgraph's weights:
+model = {name}(); model.load_state_dict(safetensors.torch.load_file("weights.safetensors")); {call}
+B is the axis of examples, "..." stands for any axes before those of one message.
+"""
+
+from __future__ import annotations
+
+'''
+IMPORTS = {  # what texts speak of without a definition that says so
+    "import math": r"\bmath\.",
+    "import torch": r"\btorch\.",
+    "import torch.nn.functional as F": r"\bF\.",
+    "from torch import Tensor": r"\bTensor\b",
+    "from torch import nn": r"\bnn\.",
+}
 
 
-def write_model(writer: Writer, graph: Graph) -> str:
-    """The text of a model's `forward`."""
-    from modgraph.backends.torch.source.file import function
+def source_of(model: Model) -> str:
+    """The file: helpers, the classes of definitions, and last that of the model.
 
+    Raises `ModgraphError` for a layer that cannot be copied.
+    """
+    file, graph = File(), model.computed
+    layout = Layout(graph, outline(graph).body, [*graph.outputs.values(), *graph.losses.values()])
+    tree = file.tree(graph, layout)
+    file.hold_others(tree, model.graph)
+    writer = Writer(file, layout, tree, "")
+    forward = _forward(writer, model.graph)
+    file.define_pools(tree)
+    outputs = ", ".join(f"{name}: {model.graph.type_of(result)}" for name, result in model.graph.outputs.items())
+    doc = f"{', '.join(f'{name}: {type_}' for name, type_ in model.graph.input_types.items())} to {outputs}."
+    frozen = [*tree.frozen()]
+    own = file.add(class_name(str(model.graph.name)), lambda name: file.class_(name, writer, forward, doc, frozen))
+    parts = [each() for each in file.texts.values()]
+    file.copied.calls |= {
+        each.attr for part in parts for each in ast.walk(ast.parse(part)) if isinstance(each, ast.Attribute)
+    }
+    imports, definitions = file.copied.text()
+    texts = [laid_out(each) for each in (*definitions, *parts)]
+    return "\n\n\n".join([_head(model.graph, own) + _imports(imports, "\n".join(texts)), *texts]) + "\n"
+
+
+def _head(graph: Graph, name: str) -> str:
+    called = arguments(graph)
+    inputs = [called[key] for key, each in graph.input_types.items() if each.dtype != "length"]
+    said = ", ".join(f"{key}={shown_value(value)}" for key, value in graph.parameters.items())
+    title = textwrap.wrap(prose(f"{graph.name}({said})"), LINE, subsequent_indent="    ", break_long_words=False)
+    return HEAD.format(title="\n".join(title), version=VERSION, name=name, call=f"output = model({', '.join(inputs)})")
+
+
+def _imports(lines: list[str], whole: str) -> str:
+    """The lines that import what the texts speak of, torch's last."""
+    froms: dict[str, list[str]] = defaultdict(list)
+    for line in sorted({*lines, *(line for line, mark in IMPORTS.items() if re.search(mark, whole))}):
+        source, _, what = line.partition(" import ")
+        froms[source].append(what)
+    found = [source + (f" import {', '.join(what)}" if any(what) else "") for source, what in froms.items()]
+    found.sort(key=lambda line: (not line.startswith("import"), line))
+    groups = [[line for line in found if ("torch" in line) is own] for own in (False, True)]
+    return "\n\n".join("\n".join(group) for group in groups if group)
+
+
+def _forward(writer: Writer, graph: Graph) -> str:
     lines, layout, computed = writer.lines, writer.layout, writer.graph
     names, targets = arguments(graph), [*graph.target_types]
     for key, called in names.items():
         lines.give(Result(key), called)
-    for line in _prepared(writer, graph, names):
-        lines.line(line)
-    items = writer.flat(layout.root)
-    writer.count(items, (*computed.outputs.values(), *computed.losses.values()))
-    now, later = _in_order(layout, items)
-    writer.write(now, " and ".join(f"{names[target]} is not None" for target in targets))
-    if graph.losses:
-        outputs = {key: lines.variable(each) for key, each in computed.outputs.items()}
-    else:
-        outputs = {key: ast.unparse(lines.read(each)) for key, each in computed.outputs.items()}
-    x = next(iter(names.values()))
+    lines.lines += _prepared(writer, graph, names)
+    now, later = _in_order(layout, writer.items(layout.root, (*computed.outputs.values(), *computed.losses.values())))
+    write_items(writer, now, " and ".join(f"{names[target]} is not None" for target in targets))
+    x, found = name(next(iter(names.values()))), dict[str, str]()
     for key, each in computed.outputs.items():
-        if each.node in layout.alike:
-            outputs[key] = ast.unparse(expanded(writer.value(each), name(x), 0, False))
-    result = f"{{{', '.join(f'{literal(key)}: {value}' for key, value in outputs.items())}}}"
-    result = next(iter(outputs.values())) if len(outputs) == 1 else result
+        said = lines.variable(each) if graph.losses else ast.unparse(lines.read(each))
+        is_same = each.node in layout.alike
+        found[key] = ast.unparse(expanded(writer.value(each), x, 0, inside=False)) if is_same else said
+    result = f"{{{', '.join(f'{literal(key)}: {value}' for key, value in found.items())}}}"
+    result = next(iter(found.values())) if len(found) == 1 else result
+    doc = '"""The output."""'
     if graph.losses:
+        doc = '"""The output, and the losses by name where targets are given."""'
         if targets:
             lines.line(f"if {' or '.join(f'{names[target]} is None' for target in targets)}:")
             lines.line(f"    return {result}")
-        writer.write(later)
+        write_items(writer, later)
         lines.line(f"losses = {{{', '.join(_losses(writer, graph, names))}}}")
         result = f"{result}, losses"
     lines.line(f"return {result}")
     types = graph.input_types
     given = [names[key] for key, each in types.items() if each.dtype != "length"]
     given += [f"{names[key]}=None" for key in (*(key for key in types if types[key].dtype == "length"), *targets)]
-    doc = f'"""The output{", and the losses by name where targets are given" if graph.losses else ""}."""'
     return function("forward", ["self", *given], [doc, *lines.lines])
 
 
 def _in_order(layout: Layout, items: list[Item]) -> tuple[list[Item], list[Item]]:
     """What comes before the outputs are returned, and what losses alone need. What they draw comes where it stands, as
     all that it is made of."""
-    stay: set[str] = set(layout.first)
-    found: list[bool] = []
+    stay, now, later = set(layout.first), list[Item](), list[Item]()
     for item in reversed(items):
         nodes = layout.inside(item)
-        drawn = found and any(found) and layout.is_chance(item)
-        is_first = bool(drawn) or any(node.name in stay for node in nodes)
-        if is_first:
+        if (now and layout.is_chance(item)) or any(node.name in stay for node in nodes):
             stay |= {each.node for node in nodes for each in layout.reads(node)}
-        found.append(is_first)
-    now = [item for item, first in zip(items, reversed(found), strict=True) if first]
-    return now, [item for item, first in zip(items, reversed(found), strict=True) if not first]
+            now.insert(0, item)
+        else:
+            later.insert(0, item)
+    return now, later
 
 
 def _prepared(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
@@ -79,16 +142,11 @@ def _prepared(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterato
             yield f"if self.training and {names[length]} is not None:"
             yield f"    {names[key]} = {filled}({names[key]}, {axis}, {names[length]})"
     for key, type_ in graph.input_types.items():
-        if type_.dtype != "length":
-            continue
-        source, at = next(
-            (source, each.position(type_.of))
-            for source, each in graph.input_types.items()
-            if each.position(type_.of) is not None
-        )
-        x = names[source]
-        yield f"if {names[key]} is None:"
-        yield f"    {names[key]} = torch.full({x}.shape[:1], {x}.shape[{1 + (at or 0)}], device={x}.device)"
+        if type_.dtype == "length":
+            places = ((names[source], each.position(type_.of)) for source, each in graph.input_types.items())
+            x, at = next((x, at) for x, at in places if at is not None)
+            yield f"if {names[key]} is None:"
+            yield f"    {names[key]} = torch.full({x}.shape[:1], {x}.shape[{1 + at}], device={x}.device)"
 
 
 def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
@@ -96,12 +154,13 @@ def _losses(writer: Writer, graph: Graph, names: Mapping[str, str]) -> Iterator[
     labelled = labels_of_losses(graph)
     for key, result in writer.graph.losses.items():
         labels = labelled.get(key)
-        if not labels:
-            yield f"{literal(key)}: {ast.unparse(text('_0.mean()', writer.lines.read(result)))}"
-            continue
-        value = writer.lines.variable(result)
-        mean = writer.copied.needed(("modgraph.backends.torch.labelled", "mean_of_loss"))
-        yield f"{literal(key)}: {mean}({value}, {' | '.join(_examples(writer, each, names) for each in labels)})"
+        if labels:
+            value = writer.lines.variable(result)
+            mean = writer.copied.needed(("modgraph.backends.torch.labelled", "mean_of_loss"))
+            said = f"{mean}({value}, {' | '.join(_examples(writer, each, names) for each in labels)})"
+        else:
+            said = ast.unparse(text("_0.mean()", writer.lines.read(result)))
+        yield f"{literal(key)}: {said}"
 
 
 def _examples(writer: Writer, labels: TargetLabels, names: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Python as text: literals and comments that no text of a spec ends, strings in double quotes, long lines in several."""
+"""Python as text: literals and comments that no text of a spec ends, and long lines in several."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from modgraph.backends.errors import WrongSource
 from modgraph.backends.torch.model import Model
-from modgraph.backends.torch.source.file import source_of
+from modgraph.backends.torch.source.model import source_of
 from modgraph.backends.torch.source.names import arguments
 from modgraph.declare.errors import failure
 from modgraph.diagnostics import ModgraphError

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from modgraph.backends.torch.source.formulas import Expression, Value, name, text
+from modgraph.backends.torch.source.formulas import Expression, name
 from modgraph.backends.torch.source.names import free, numbered
 from modgraph.backends.torch.source.text import prose
 from modgraph.ir import Result
-from modgraph.types import TensorType
 
 DEEP = 60  # an expression that is longer has a name of its own
-LONGEST = 200  # unless it is returned
 
 
 class Lines:
-    """The lines so far, and what values are called in them. `word` says what the author calls a value, `outer` are the
-    axes before an example's own."""
+    """The lines so far, and what values are called in them. `word` says what the author calls a value."""
 
-    def __init__(self, word: Callable[[Result], str], outer: str = "B", taken: Iterable[str] = ()) -> None:
-        self.word, self.outer = word, outer
-        self.taken = set(taken)
+    def __init__(self, word: Callable[[Result], str]) -> None:
+        self.word = word
+        self.taken = set[str]()
         self.values: dict[Result, Expression] = {}
         self.left: Counter[Result] = Counter()  # how often each value is still to be read
         self.owners: dict[str, list[Result]] = {}  # the values that each variable holds
-        self.waiting: list[Result] = []  # values that stand in no line yet
+        self.waiting: dict[Result, None] = {}  # values that stand in no line yet
         self.lines: list[str] = []
         self.masks: dict[tuple[object, ...], str] = {}
         self.words: dict[Result, str] = {}  # what values are called that a loop begins with
@@ -40,20 +37,19 @@ class Lines:
         self.taken.add(called)
         return called
 
-    def unsaid(self) -> set[str]:
+    def pending(self) -> set[str]:
         """The variables in values that stand in no line yet."""
         return {each.id for one in self.waiting for each in ast.walk(self.values[one]) if isinstance(each, ast.Name)}
 
-    def name_for(self, *results: Result) -> str:
+    def name_for(self, result: Result) -> str:
         """A variable for a value, perhaps one whose value nothing reads any more."""
-        waiting = self.unsaid()
-        best = free(self.words.get(results[0]) or self.word(results[0]), ())
-        for called in numbered(best):
+        pending = self.pending()
+        for called in numbered(free(self.words.get(result) or self.word(result), ())):
             old = self.owners.get(called, [])
-            is_free = old and all(self.left[each] <= 0 for each in old) and called not in waiting
+            is_free = old and all(self.left[each] <= 0 for each in old) and called not in pending
             if called not in self.taken or is_free:
                 break
-        self.owners[called] = [*results]
+        self.owners[called] = [result]
         self.taken.add(called)
         return called
 
@@ -74,17 +70,22 @@ class Lines:
         elif isinstance(said, ast.Attribute | ast.Constant) or (
             self.left[result] == 1 and stays and len(ast.unparse(said)) <= deep
         ):
-            self.values[result] = said
-            self.waiting.append(result)
+            self.wait(result, said)
         else:
             self.assign(result, said, shape)
 
+    def wait(self, result: Result, said: Expression) -> None:
+        """A value that stands where it is read."""
+        self.values[result] = said
+        self.waiting[result] = None
+
     def assign(self, result: Result, said: Expression, shape: str = "") -> None:
+        """A value in a line of its own, and behind it its shape."""
         called = self.name_for(result)
         self.values[result] = name(called)
-        self.line(f"{called} = {ast.unparse(said)}", shape)
+        self.line(f"{called} = {ast.unparse(said)}" + (f"  # {prose(shape)}" if shape else ""))
 
-    def set_all(self, results: Sequence[Result], said: Expression, first: bool = True) -> None:
+    def set_all(self, results: Sequence[Result], said: Expression) -> None:
         """Several values that are computed at once; those that nothing reads have no name."""
         names = [self.name_for(each) if self.left[each] else "_" for each in results]
         for each, called in zip(results, names, strict=True):
@@ -94,24 +95,29 @@ class Lines:
     def read(self, result: Result) -> Expression:
         """The expression for a value, which is read once more."""
         self.left[result] -= 1
-        if result in self.waiting and self.left[result] <= 0:
-            self.waiting.remove(result)
+        if self.left[result] <= 0:
+            self.waiting.pop(result, None)
         return self.values[result]
 
     def variable(self, result: Result) -> str:
-        """The variable that holds a value; this is no reading of it."""
-        said = self.values[result]
-        if not isinstance(said, ast.Name):
-            if result in self.waiting:
-                self.waiting.remove(result)
-            self.assign(result, said)
+        """The variable that holds a value; this does not count as a reading."""
+        if not isinstance(self.values[result], ast.Name):
+            self.waiting.pop(result, None)
+            self.assign(result, self.values[result])
         return ast.unparse(self.values[result])
+
+    def held(self, said: Expression, word: str) -> Expression:
+        """A variable for an expression that is said several times."""
+        if isinstance(said, ast.Name):
+            return said
+        called = self.named(word)
+        self.line(f"{called} = {ast.unparse(said)}")
+        return name(called)
 
     # ------------------------------------------------------------ lines
 
-    def line(self, statement: str, comment: str = "") -> None:
-        """A statement, and behind it what it gives."""
-        self.lines += [f"{statement}  # {prose(comment)}" if comment else statement]
+    def line(self, statement: str) -> None:
+        self.lines.append(statement)
 
     @contextmanager
     def indented(self, head: str) -> Iterator[None]:
@@ -134,15 +140,3 @@ class Lines:
             self.line("else:")
             self.line(f"    {' = '.join([*names, 'None'])}")
         self.masks = masks
-
-    def shape(self, type_: TensorType) -> str:
-        """The shape of a value as a comment says it."""
-        axes = [str(axis.size if axis.size is not None else axis.name) for axis in type_.shape]
-        return f"[{', '.join([*([] if type_.per == 'batch' else [self.outer]), *axes])}]"
-
-
-def expanded(value: Value, like: Expression, rank: int, inside: bool) -> Expression:
-    """What is the same for all examples, for as many as a value has, of which one example has so many axes."""
-    kept = "".join(", -1" for _ in range(value.rank))
-    outer = "len(_1)" if not inside else f"*_1.shape[:-{rank}]" if rank else "*_1.shape"
-    return text(f"_0.expand({outer}{kept})", value.said, like)
