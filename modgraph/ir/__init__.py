@@ -39,9 +39,7 @@ from modgraph.ir.region import Region
 from modgraph.ir.rewrite import Built, Change, Expanded, Narrowed, Rule, pruned, rewritten, rewritten_with_moves
 from modgraph.ir.stored.fields import MOST_MODULES
 from modgraph.ir.stored.nodes import flat_to_json, node_with_edges
-from modgraph.ir.stored.read import from_json
-from modgraph.ir.stored.read_back import NotReadBack, stored_form
-from modgraph.ir.stored.write import to_json
+from modgraph.ir.stored.program import NotReadBack, from_json, stored_form, to_json
 from modgraph.ir.text.write import heading, to_text
 from modgraph.ir.tree import Body, Placed, body_of, in_order
 from modgraph.ir.verify.nodes import verify

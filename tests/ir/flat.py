@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from modgraph.ir import Graph, from_json
-from modgraph.ir.stored.write import FORMAT
+from modgraph.ir.stored.program import FORMAT
 
 
 def flat_from_json(record: Any) -> Graph:

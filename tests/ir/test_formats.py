@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modgraph.ir import UnreadableGraph, from_json, to_json
-from modgraph.ir.stored.write import FORMAT
+from modgraph.ir.stored.program import FORMAT
 from modgraph.ir.text.parse import grammar, parse_text
 from modgraph.passes import INFERENCE, TRAINING, apply_passes
 from modgraph.program import loads

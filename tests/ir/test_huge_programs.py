@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from modgraph.ir import UnreadableGraph, from_json
-from modgraph.ir.stored.write import FORMAT
+from modgraph.ir.stored.program import FORMAT
 
 FLOAT = [{"dtype": "float", "shape": [4]}]
 Record = dict[str, Any]

@@ -21,7 +21,6 @@ from modgraph.ir.node import (
     RouteNode,
     RouterNode,
     ScanNode,
-    TargetNode,
 )
 from modgraph.ir.part import bind_route
 from modgraph.ir.program.drafts import marks_of, with_marks
@@ -31,6 +30,7 @@ from modgraph.ir.program.relative import Place, rename_axes
 from modgraph.ir.program.rename import make_absolute
 from modgraph.ir.region import Region
 from modgraph.ir.stored.fields import NAME
+from modgraph.ir.stored.nodes import most_grown
 from modgraph.ops import Op
 from modgraph.routers import Router
 from modgraph.types import Misfit, TensorType
@@ -87,7 +87,7 @@ class _Shared:
         marks = self.weights[place]
         self.marked.add(place)
         ask(marks.keys() <= marks_of(node).keys(), f"a {node.kind} has no such marks", place, "weights")
-        ask(marks.get("grown", 0) <= _most_grown(node), f"not so many of {node.name} can be added", place, "weights")
+        ask(marks.get("grown", 0) <= most_grown(node), f"not so many of {node.name} can be added", place, "weights")
         return with_marks(node, marks)
 
 
@@ -231,17 +231,6 @@ class _Flat:
             return tuple(bind_route(declared, pool, *types.values()).padded()) if isinstance(pool, PoolNode) else ()
         except Misfit:
             return ()
-
-
-def _most_grown(node: Node) -> int:
-    """How many modules or classes may have been added at most."""
-    match node:
-        case PoolNode():
-            return node.size - 1
-        case TargetNode(types=(type_,)):
-            return (type_.size or 1) - 1 if type_.of else 0
-        case _:
-            return 0
 
 
 def _names_of(node: Node) -> Iterator[str]:

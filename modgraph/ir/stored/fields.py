@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from modgraph.declare import Initial
@@ -19,6 +19,7 @@ DEEPEST = 100  # lists and objects within each other
 MOST_LETTERS = 80  # of a stored value that a message shows
 LARGEST = sys.float_info.max
 MOST_MODULES = 65_536  # of a pool
+MOST_PLACES = 2**31  # results of a node, or arguments of a region
 MISSING: Any = object()
 
 
@@ -29,6 +30,13 @@ class Fields:
         expect(isinstance(record, dict), record, "is no object", node)
         self.node = node
         self._left = dict(record)
+
+    @classmethod
+    def named(cls, record: Any, name_of: Callable[[Any], str]) -> Fields:
+        """The other fields of an object that has a name, which mistakes are told with."""
+        fields = cls(record)
+        fields.node = fields.read("name", name_of)
+        return fields
 
     def read(self, field: str, reader: Callable[[Any], T], default: Any = MISSING) -> T:
         """A field's value. Raises `InvalidGraph` for one that the reader refuses, or that is missing."""
@@ -56,18 +64,15 @@ class Fields:
 def expect(holds: bool, value: Any, words: str, node: str = "") -> None:
     """Raises `InvalidGraph` with a value and what is wrong with it, if it does not hold."""
     if not holds:
-        raise InvalidGraph(f"{_shown(value)} {words}", node)
+        text = repr(value)
+        raise InvalidGraph(f"{text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + '…'} {words}", node)
 
 
 def check_depth(record: Any) -> None:
     level = [record]
     for _ in range(DEEPEST):
-        level = [
-            inner
-            for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
+        holders = [each for each in level if isinstance(each, dict | list)]
+        level = [inner for each in holders for inner in (each.values() if isinstance(each, dict) else each)]
         if not level:
             return
     raise InvalidGraph("it is nested too deep")
@@ -82,6 +87,11 @@ def relative_name_of(value: Any) -> str:
     """A name as the body of a program says it: what it is called in the whole graph is checked there."""
     expect(isinstance(value, str) and RELATIVE.fullmatch(value) is not None, value, "is no name")
     return str(value)
+
+
+def name_or_none_of(value: Any) -> str:
+    """A name as the body of a program says it, or an empty text."""
+    return "" if value == "" else relative_name_of(value)
 
 
 def relative_names_of(value: Any) -> tuple[str, ...]:
@@ -104,27 +114,36 @@ def whole_of(least: int, most: int) -> Callable[[Any], int]:
     """A reader of numbers from one to another."""
 
     def read(value: Any) -> int:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        expect(whole and least <= value <= most, value, f"is no number from {least} to {most}")
+        expect(type(value) is int and least <= value <= most, value, f"is no number from {least} to {most}")
         return int(value)
 
     return read
 
 
+def one_of(*known: str) -> Callable[[Any], str]:
+    """A reader of one of some words."""
+
+    def read(value: Any) -> str:
+        expect(isinstance(value, str) and value in known, value, f"is none of {', '.join(known)}")
+        return str(value)
+
+    return read
+
+
 def types_of(value: Any) -> tuple[TensorType, ...]:
-    return tuple(map(type_of, list_of(value)))
+    return tuple(map(_type, list_of(value)))
 
 
-def type_of(value: Any) -> TensorType:
+def _type(value: Any) -> TensorType:
     """A type, as `TensorType.as_json` wrote it."""
     fields = Fields(value)
     dtype = fields.read("dtype", one_of("float", "token", "class", "length"))
-    shape = tuple(fields.read("shape", lambda axes: [_axis(axis) for axis in list_of(axes)]))
+    shape = fields.read("shape", lambda axes: tuple(map(_axis, list_of(axes))))
     ask(repeated(shape) is None, f"{shown(shape)} has an axis twice")
     size = fields.read("size", whole_of(1, 2**62)) if dtype in ("token", "class") else None
     per = fields.read("per", one_of("example", "batch"), "example")
-    of = fields.read("of", relative_name_of) if dtype == "length" else ""
-    of = fields.read("of", relative_name_of, "") if dtype == "class" else of
+    defaults = {"length": MISSING, "class": ""}  # of the axis that it is about
+    of = fields.read("of", relative_name_of, defaults[dtype]) if dtype in defaults else ""
     fields.close()
     return TensorType(dtype, shape, size, per, of)  # type: ignore[arg-type]
 
@@ -138,16 +157,6 @@ def _axis(value: Any) -> Axis:
     axis = Axis(fields.read("size", whole_of(1, 2**62)), fields.read("name", relative_name_of))
     fields.close()
     return axis
-
-
-def one_of(*known: str) -> Callable[[Any], str]:
-    """A reader of one of some words."""
-
-    def read(value: Any) -> str:
-        expect(isinstance(value, str) and value in known, value, f"is none of {', '.join(known)}")
-        return str(value)
-
-    return read
 
 
 def initial_of(value: Any) -> Initial:
@@ -169,26 +178,17 @@ def _number(value: Any) -> float:
 def constants_of(value: Any) -> dict[str, Any]:
     """Constants by name."""
     expect(isinstance(value, dict), value, "is no object")
-    return {name_of(name): constant_of(each) for name, each in value.items()}
+    return {name_of(name): _constant(each) for name, each in value.items()}
 
 
-def constant_of(value: Any) -> Any:
+def _constant(value: Any) -> Any:
     """A constant of the language: a number, a truth, a string, a range, or a list of such."""
     if isinstance(value, list):
-        return tuple(map(constant_of, value))
+        return tuple(map(_constant, value))
     if isinstance(value, dict):
-        return _range_of(value)
+        fields = Fields(value)
+        bounds = fields.read("range", list_of)
+        fields.close()
+        expect(len(bounds) == 2 and all(type(each) is int for each in bounds), value, "is no range")
+        return range(*bounds)
     return value if isinstance(value, bool | str) else _number(value)
-
-
-def _range_of(value: Mapping[str, Any]) -> range:
-    fields = Fields(value)
-    bounds = fields.read("range", list_of)
-    fields.close()
-    expect(len(bounds) == 2 and all(type(each) is int for each in bounds), value, "is no range")
-    return range(*bounds)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= MOST_LETTERS else text[:MOST_LETTERS] + "…"

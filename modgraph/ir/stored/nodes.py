@@ -1,15 +1,21 @@
-"""The nodes of a graph as JSON."""
+"""The nodes of a graph as JSON, and back: one table says what fields each kind of node has."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, NamedTuple
 
-from modgraph.declare import Declaration
+from modgraph.declare import ROLES, Declaration, Record, load_extensions
+from modgraph.diagnostics import ModgraphError, Note
 from modgraph.ir.graph import Graph
+from modgraph.ir.invalid import InvalidGraph, ask
 from modgraph.ir.node import (
     DecisionNode,
+    GrowthNode,
+    InputNode,
+    LossNode,
     Node,
     OpNode,
     OutputNode,
@@ -20,9 +26,128 @@ from modgraph.ir.node import (
     ScanNode,
     TargetNode,
 )
+from modgraph.ir.program.program import CallNode, DeferredNode, Definition, PlaceNode
+from modgraph.ir.program.relative import make_plain
 from modgraph.ir.region import Region
-from modgraph.ir.stored.decisions import decision_to_json, text_to_json
-from modgraph.routers import RouterText
+from modgraph.ir.stored.fields import (
+    MISSING,
+    MOST_MODULES,
+    MOST_PLACES,
+    Fields,
+    constants_of,
+    expect,
+    flag_of,
+    initial_of,
+    list_of,
+    name_of,
+    name_or_none_of,
+    relative_name_of,
+    relative_names_of,
+    types_of,
+    whole_of,
+)
+from modgraph.routers import Router, RouterFacts, RouterText
+from modgraph.types import Misfit, is_key
+from modgraph.vocabulary import find_op, find_router
+
+MOST_ROUNDS = 1_000_000
+SLOTS = {"loss": ("x",), "output": ("x",), "growth": ("when",)}
+FACTS: Mapping[str, tuple[Any, ...]] = {
+    "one_for_each": ("sender", "module", "pair"),
+    "chooses_along": ("modules", "senders"),
+    "k": (),
+    "balanced": (True,),
+    "draws": (True,),
+}
+
+Definitions = dict[str, Definition]  # those read so far, by name
+
+
+# ------------------------------------------------------------ the table
+
+
+class Field(NamedTuple):
+    """A field of a node: its reader, the value at which it is left out, and how it is written."""
+
+    name: str
+    read: Callable[[Any], Any]
+    default: Any = MISSING
+    write: Callable[[Any], Any] = lambda value: value
+
+
+def _written(value: Any) -> tuple[tuple[str, str], ...]:
+    """Names, each with a text."""
+    pairs = [*map(list_of, list_of(value))]
+    written = all(len(pair) == 2 and all(isinstance(each, str) for each in pair) for pair in pairs)
+    ask(written, "it is no list of names, each with a text")
+    return tuple((name_of(name), text) for name, text in pairs)
+
+
+def _records(value: Any) -> tuple[Record, ...]:
+    roles = _written(value)
+    unknown = next((role for _, role in roles if role not in ROLES), None)
+    ask(unknown is None, f'"{unknown}" is no role of a record')
+    return tuple(Record(name, "...", ROLES[role]) for name, role in roles)
+
+
+def _facts(value: Any) -> RouterFacts:
+    facts = constants_of(value)
+    for name, each in facts.items():
+        ask(name in FACTS, f'a decision has no fact "{name}"')
+        known = type(each) is int and each > 0 if name == "k" else each in FACTS[name]
+        ask(known and (name == "k" or isinstance(each, type(FACTS[name][0]))), f'"{name}" is not {each!r}')
+    return RouterFacts(**facts)
+
+
+def facts_to_json(facts: RouterFacts) -> dict[str, Any]:
+    """Facts that are not at their default."""
+    defaults = asdict(RouterFacts())
+    return {name: value for name, value in asdict(facts).items() if value != defaults[name]}
+
+
+FROZEN = Field("frozen", flag_of, False)
+GROWN = Field("grown", whole_of(0, MOST_PLACES), 0)
+LABEL = Field("label", relative_name_of, "")
+OWNER = Field("owner", name_or_none_of)  # by default the name of the node
+FIELDS: Mapping[type[Node], tuple[Field, ...]] = {
+    InputNode: (),
+    TargetNode: (GROWN,),
+    OpNode: (OWNER, Field("initial", initial_of, None, asdict), FROZEN),
+    RouterNode: (FROZEN,),
+    DecisionNode: (
+        Field("rounds", whole_of(1, MOST_ROUNDS), 1),
+        LABEL,
+        Field("records", _records, (), lambda records: [[each.name, each.role.name.lower()] for each in records]),
+        Field("facts", _facts, RouterFacts(), facts_to_json),
+    ),
+    PoolNode: (
+        Field("size", whole_of(1, MOST_MODULES)),
+        GROWN,
+        Field("shares", relative_name_of, ""),
+        Field("inside", relative_name_of, ""),
+    ),
+    RouteNode: (Field("lowering", name_of, None), LABEL),
+    ScanNode: (Field("carried", whole_of(0, MOST_PLACES)),),
+    GrowthNode: (),
+    OutputNode: (Field("label", relative_name_of),),
+    LossNode: (),
+}
+KINDS: Mapping[str, Any] = {each.kind: each for each in FIELDS}
+VALUES: Mapping[type[Node], int] = {InputNode: 1, TargetNode: 1, GrowthNode: 0, LossNode: 0}
+
+
+def most_grown(node: Node) -> int:
+    """How many modules, or classes of an axis that has a name, may have been added to a node at most."""
+    match node:
+        case PoolNode():
+            return node.size - 1
+        case TargetNode(types=(type_,)):
+            return (type_.size or 1) - 1 if type_.of else 0
+        case _:
+            return 0
+
+
+# ------------------------------------------------------------ written
 
 
 def flat_to_json(graph: Graph) -> dict[str, Any]:
@@ -41,37 +166,22 @@ def _in_own_order(graph: Graph) -> list[Any]:
 
 
 def node_with_edges(graph: Graph, node: Node, nodes: Callable[[Graph], list[Any]] = nodes_to_json) -> dict[str, Any]:
-    """A node with what it reads, and its regions, whose nodes `nodes` lists."""
-    return node_to_json(node) | regions_to_json(node, nodes) | edges_to_json(graph, node)
+    """A node with its regions, whose nodes `nodes` lists, and what it reads."""
 
-
-def regions_to_json(node: Node, nodes: Callable[[Graph], list[Any]]) -> dict[str, Any]:
     def region_to_json(region: Region) -> dict[str, Any]:
-        return {
-            "arguments": [*region.arguments],
-            "results": results_to_json(region.results),
-            "nodes": nodes(region.graph),
-        }
+        results = results_to_json(region.results)
+        return {"arguments": [*region.arguments], "results": results, "nodes": nodes(region.graph)}
 
-    match node:
-        case PoolNode():
-            return {"regions": [*map(region_to_json, node.regions)]}
-        case ScanNode():
-            return {"region": region_to_json(node.region)}
-        case _:
-            return {}
-
-
-def edges_to_json(graph: Graph, node: Node) -> dict[str, Any]:
-    """What a node reads."""
-    relations = {"inputs": graph.inputs(node.name), "lengths": graph.lengths(node.name)}
-    edges = {
-        relation: [[slot, result.node, result.index] for slot, result in found.items()]
-        for relation, found in relations.items()
-        if found
-    }
+    entry = node_to_json(node)
+    if isinstance(node, PoolNode):
+        entry["regions"] = [*map(region_to_json, node.regions)]
+    if isinstance(node, ScanNode):
+        entry["region"] = region_to_json(node.region)
+    for relation, found in (("inputs", graph.inputs(node.name)), ("lengths", graph.lengths(node.name))):
+        if found:
+            entry[relation] = [[slot, result.node, result.index] for slot, result in found.items()]
     uses = graph.uses(node.name)
-    return edges | ({"uses": dict(uses)} if uses else {})
+    return entry | ({"uses": dict(uses)} if uses else {})
 
 
 def results_to_json(results: Iterable[Result]) -> list[Any]:
@@ -81,45 +191,183 @@ def results_to_json(results: Iterable[Result]) -> list[Any]:
 def node_to_json(node: Node) -> dict[str, Any]:
     """A node by itself: neither its regions nor what it reads."""
     entry: dict[str, Any] = {"name": node.name, "kind": node.kind}
+    if isinstance(node, CallNode):
+        entry |= {"is": node.definition.name, "names": [*node.names]} | ({} if node.key is None else {"key": node.key})
+        return entry | ({"weights": node.weights} if node.weights else {})
     entry["types"] = [type_.as_json() for type_ in node.types]
     match node:
-        case OpNode():
-            entry |= _declaration(node.op)
-            entry |= {"owner": node.owner} if node.owner != node.name else {}
-            entry |= {"initial": asdict(node.initial)} if node.initial else {}
-            entry |= {"frozen": True} if node.frozen else {}
-        case RouterNode(router=router):
-            entry |= text_to_json(router) if isinstance(router, RouterText) else _declaration(router)
-            entry |= {"frozen": True} if node.frozen else {}
-        case DecisionNode():
-            entry |= decision_to_json(node)
-        case PoolNode():
-            entry |= {"size": node.size}
-            entry |= {"grown": node.grown} if node.grown else {}
-            entry |= {"shares": node.shares} if node.shares else {}
-            entry |= {"inside": node.inside} if node.inside else {}
-        case TargetNode():
-            entry |= {"grown": node.grown} if node.grown else {}
-        case RouteNode():
-            entry |= {"lowering": node.lowering} if node.lowering is not None else {}
-            entry |= {"label": node.label} if node.label else {}
-        case OutputNode():
-            entry |= {"label": node.label}
-        case ScanNode():
-            entry |= {"carried": node.carried}
+        case RouterNode(router=RouterText(name=name) as text):
+            entry |= {"text": name}
+            for word, written in (("given", text.given), ("defaults", text.defaults)):
+                entry |= {word: [*map(list, written)]} if written else {}
+        case OpNode(op=declared) | RouterNode(router=declared):
+            assert isinstance(declared, Declaration)
+            entry |= {"is": declared.name, "settings": plain(declared.values())}
+    for field in FIELDS[type(node)]:
+        value = getattr(node, field.name)
+        if value != (node.name if field is OWNER else field.default):
+            entry[field.name] = field.write(value)
     return entry
-
-
-def _declaration(declaration: Declaration) -> dict[str, Any]:
-    return {"is": declaration.name, "settings": plain(declaration.values())}
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Constants by name."""
-    return {name: thawed(value) for name, value in values.items()}
+    return {name: _thawed(value) for name, value in values.items()}
 
 
-def thawed(value: Any) -> Any:
+def _thawed(value: Any) -> Any:
     if isinstance(value, range):
         return {"range": [value.start, value.stop]}
-    return [thawed(item) for item in value] if isinstance(value, tuple) else value
+    return [*map(_thawed, value)] if isinstance(value, tuple) else value
+
+
+# ------------------------------------------------------------ read
+
+
+def fill(graph: Graph, records: list[Any], known: Definitions) -> None:
+    """Add the nodes that a body lists."""
+    for record in records:
+        fields = Fields.named(record, relative_name_of)
+        name, kind = fields.node, record.get("kind")
+        if kind == "place":
+            fields.read("kind", name_of)
+            fields.close()
+            graph.add(PlaceNode(name=f"place.{len(graph)}", placed=name))
+            continue
+        if fields.read("deferred", flag_of, False):
+            graph.add(DeferredNode(name=f"deferred.{len(graph)}", placed=name))
+        node: Node = _call(fields, known) if kind == "call" else _node(fields, known)
+        uses = fields.read("uses", _uses, {})
+        router = graph[uses["router"]] if uses.get("router", "") in graph else None
+        inputs = fields.read("inputs", partial(_inputs, node, router), {})
+        fields.close()
+        ask(name not in graph, "another node is called so", name, "name")
+        for result in inputs.values():
+            ask(_is_there(graph, result), f"it reads {result}, which is not there before it", name, "inputs")
+        if isinstance(node, CallNode):
+            takes = node.definition.operands
+            ask(tuple(inputs) == takes, f"it takes {', '.join(takes)}, in this order", name, "inputs")
+        if isinstance(node, OpNode) and not node.types:
+            try:
+                node = replace(node, types=node.op.bind(*map(graph.type_of, inputs.values())).results)
+            except Misfit as misfit:
+                raise InvalidGraph(misfit.reason, name, "inputs") from misfit
+        graph.add(node, inputs, uses)
+
+
+def _node(fields: Fields, known: Definitions) -> Node:
+    facts: dict[str, Any] = {"name": fields.node, "types": fields.read("types", types_of, ())}
+    word = fields.read("kind", name_of)
+    ask(word in KINDS, f'"{word}" is no kind of node', fields.node, "kind")
+    kind = KINDS[word]
+    if kind in VALUES:
+        reason = "it has one type" if VALUES[kind] else "it has no value"
+        ask(len(facts["types"]) == VALUES[kind], reason, fields.node, "types")
+    for field in FIELDS[kind]:
+        reader = whole_of(0, most_grown(kind(**facts))) if field is GROWN else field.read
+        facts[field.name] = fields.read(field.name, reader, fields.node if field is OWNER else field.default)
+        if field.name == "size":
+            facts["regions"] = fields.read(
+                "regions", lambda each: tuple(_region(fields.node, one, known) for one in list_of(each))
+            )
+    if kind is OpNode:
+        facts["op"] = _declared(fields, find_op)
+    if kind is RouterNode:
+        facts["router"] = _text(fields) if fields.has("text") else _declared(fields, find_router)
+    if kind is ScanNode:
+        facts["region"] = fields.read("region", lambda each: _region(fields.node, each, known))
+    node: Node = kind(**facts)
+    return node
+
+
+def _text(fields: Fields) -> RouterText:
+    name = fields.read("text", name_of)
+    return RouterText(name, fields.read("given", _written, ()), fields.read("defaults", _written, ()))
+
+
+def _call(fields: Fields, known: Definitions) -> CallNode:
+    fields.read("kind", name_of)
+    called = fields.read("is", name_of)
+    ask(called in known, f"{called} is no definition before it", fields.node, "is")
+    names = fields.read("names", lambda each: tuple(map(relative_name_of, list_of(each))))
+    definition = known[called]
+    ask(len(names) == len(definition.takes), f"it takes {', '.join(definition.takes)}", fields.node, "names")
+    weights, key = fields.read("weights", relative_name_of, ""), fields.read("key", _key, None)
+    node = CallNode(name=fields.node, definition=definition, names=names, weights=weights, key=key)
+    return replace(node, types=node.yields())
+
+
+def _key(value: Any) -> Any:
+    expect(is_key(value), value, "is no key of a round")
+    return value
+
+
+def _uses(value: Any) -> dict[str, str]:
+    ask(isinstance(value, dict), "is no object")
+    return {name_of(role): relative_name_of(used) for role, used in value.items()}
+
+
+def _inputs(node: Node, router: Node | None, value: Any) -> dict[str, Result]:
+    """What flows into a node, by slot, which may be left out where its declaration says it."""
+    edges = [*map(list_of, list_of(value))]
+    if edges and all(len(edge) == 2 for edge in edges):
+        slots: tuple[str, ...] = SLOTS.get(node.kind, ())
+        if isinstance(node, OpNode):
+            slots = node.op.slots_of(len(edges))
+        if isinstance(node, RouteNode) and isinstance(router, RouterNode) and isinstance(router.router, Router):
+            slots = router.router.slots_of(len(edges))
+        ask(len(slots) == len(edges), f"it takes {', '.join(slots) or 'nothing without a slot'}")
+        edges = [[slot, *edge] for slot, edge in zip(slots, edges, strict=True)]
+    ask(all(len(edge) == 3 for edge in edges), "it is no list of slots, each with a node and a number")
+    inputs = {relative_name_of(slot): _result(source) for slot, *source in edges}
+    ask(len(inputs) == len(edges), "two slots have one name")
+    return inputs
+
+
+def _result(value: Any) -> Result:
+    ask(isinstance(value, list) and len(value) == 2, "a source is no node with a number")
+    return Result(relative_name_of(value[0]), whole_of(0, MOST_PLACES)(value[1]))
+
+
+def _is_there(graph: Graph, result: Result) -> bool:
+    return result.node in graph and result.index < len(graph[result.node].types)
+
+
+def results_of(value: Any, graph: Graph) -> tuple[Result, ...]:
+    """Values of a body."""
+    results = tuple(map(_result, list_of(value)))
+    for result in results:
+        ask(_is_there(graph, result), f"it gives {result}, which is not there")
+    return results
+
+
+def _region(holder: str, value: Any, known: Definitions) -> Region:
+    fields, graph = Fields(value, holder), Graph(holder)
+    fill(graph, fields.read("nodes", list_of), known)
+    arguments = fields.read("arguments", relative_names_of)
+    for name in arguments:
+        there = name in graph and isinstance(graph[name], InputNode)
+        ask(there, f"it has no input {name}", holder, "arguments")
+    results = fields.read("results", lambda each: results_of(each, graph))
+    fields.close()
+    return Region(graph, arguments, results)
+
+
+def _declared(fields: Fields, find: Any) -> Any:
+    """The op or router of a node, with its settings."""
+    name = fields.read("is", name_of)
+    known: type[Declaration] | None = find(name)
+    if known is None:
+        if faults := load_extensions():  # one of which may declare it
+            raise ModgraphError([fault.changed(notes=(Note(text=f'the graph uses "{name}"'),)) for fault in faults])
+        raise InvalidGraph(f'this installation does not know "{name}"', fields.node, "is")
+    declared, values = known.settings(), {}
+    for key, value in fields.read("settings", constants_of).items():
+        ask(key in declared, f'"{name}" has no setting "{key}"', fields.node, "settings")
+        setting = declared[key]
+        problem = setting.problem(make_plain(value) if setting.names_axis else value)
+        ask(not problem, f'setting "{key}" {problem}', fields.node, "settings")
+        values[key] = setting.convert(value)
+    missing = [key for key, setting in declared.items() if setting.required and key not in values]
+    ask(not missing, f'"{name}" needs the setting "{", ".join(missing)}"', fields.node, "settings")
+    return known(**values)

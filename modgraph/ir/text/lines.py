@@ -28,7 +28,7 @@ from modgraph.ir.node import (
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode
 from modgraph.ir.program.relative import join
 from modgraph.ir.region import Region
-from modgraph.ir.stored.decisions import decision_to_json
+from modgraph.ir.stored.nodes import facts_to_json
 from modgraph.ir.text.chains import chains_of, path_of
 from modgraph.ir.text.runs import Run, fold, reference, runs_of
 from modgraph.routers import RouterText
@@ -122,15 +122,15 @@ class BodyLines:
 
     def _decision(self, node: DecisionNode) -> str:
         """What is routed and its value, the records of all rounds, in order, and facts."""
-        inputs, form = self.graph.inputs(node.name), decision_to_json(node)
+        inputs = self.graph.inputs(node.name)
         given = [reference(self.graph, inputs[slot]) for slot in ("tokens", "value")]
         records = []
-        for name, role in form.get("records", ()):
+        for name, role in ((each.name, each.role.name.lower()) for each in node.records):
             slots = (node.slot(name, at) for at in range(1, node.rounds + 1))
             values = fold([reference(self.graph, inputs[slot]) for slot in slots])
             records.append(f"{name}{f': {role}' if role != name else ''} <- {', '.join(values)}")
         listed = f" records ({'; '.join(records)})" if records else ""
-        return f"{_list(given)}{listed}{_values('facts', form.get('facts', {}))}"
+        return f"{_list(given)}{listed}{_values('facts', facts_to_json(node.facts))}"
 
     def _chain(self, nodes: list[Node]) -> str:
         """Ops in one line. One that is not called after itself next to the last is named; the types of all but the

@@ -13,8 +13,7 @@ from lark.exceptions import UnexpectedToken
 from modgraph.declare import shown_value
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
-from modgraph.ir.stored.read import from_json
-from modgraph.ir.stored.write import FORMAT
+from modgraph.ir.stored.program import FORMAT, from_json
 from modgraph.ir.text.references import resolve
 
 MOST_LETTERS = 40  # of the text that a message shows

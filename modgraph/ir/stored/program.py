@@ -1,0 +1,163 @@
+"""A graph's program as JSON, and back: what runs and bundles keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, cast
+
+from modgraph.declare import Initial
+from modgraph.ir.call import Kind
+from modgraph.ir.graph import Graph
+from modgraph.ir.invalid import InvalidGraph, UnreadableGraph, ask
+from modgraph.ir.node import InputNode
+from modgraph.ir.program.flatten import flatten
+from modgraph.ir.program.outline import outline
+from modgraph.ir.program.program import DeferredNode, Definition, PlaceNode, Program
+from modgraph.ir.stored.fields import (
+    Fields,
+    check_depth,
+    constants_of,
+    expect,
+    initial_of,
+    list_of,
+    name_of,
+    one_of,
+    relative_names_of,
+)
+from modgraph.ir.stored.nodes import (
+    FROZEN,
+    GROWN,
+    LABEL,
+    Definitions,
+    Field,
+    fill,
+    node_with_edges,
+    plain,
+    results_of,
+    results_to_json,
+)
+from modgraph.ir.verify.nodes import verify
+
+FORMAT = 3
+INITIAL = Field("initial", lambda value: None if value is None else initial_of(value))
+
+
+class NotReadBack(AssertionError):
+    """A value does not read back from the text that modgraph would write: a fault of modgraph."""
+
+
+def stored_form(graph: Graph) -> dict[str, Any]:
+    """The graph as JSON. Raises `NotReadBack` where that reads back as another graph, or as none."""
+    record = to_json(graph)
+    try:
+        found = from_json(json.loads(json.dumps(record)))
+    except UnreadableGraph as error:
+        raise NotReadBack(f'the graph of "{graph.name}" cannot be read back: {error}') from error
+    if _facts(found) != _facts(graph):
+        raise NotReadBack(f'the graph of "{graph.name}" reads back as another')
+    return record
+
+
+def _facts(graph: Graph) -> tuple[object, ...]:
+    """The facts by which graphs are the same, with the order of nodes, in which noise is drawn."""
+    order = [node.name for node in graph if not isinstance(node, InputNode)]
+    return graph.name, dict(graph.parameters), order, graph.hash()
+
+
+def to_json(graph: Graph) -> dict[str, Any]:
+    """The program of a graph: its definitions, the model's body, and by the place of a node what differs there from its
+    definition. Spans are left out."""
+    program = outline(graph)
+    return {
+        "format": FORMAT,
+        "name": program.body.name,
+        "parameters": plain(program.body.parameters),
+        "definitions": [*map(_definition_to_json, program.definitions)],
+        "nodes": _body_to_json(program.body),
+        "weights": {place: _marks_to_json(marks) for place, marks in program.weights.items()},
+    }
+
+
+def _definition_to_json(definition: Definition) -> dict[str, Any]:
+    return {
+        "name": definition.name,
+        "kind": definition.kind,
+        "is": definition.author,
+        "takes": [*definition.takes],
+        "axes": sorted(definition.axes),
+        "members": sorted(definition.members),
+        "results": results_to_json(definition.results),
+        "nodes": _body_to_json(definition.graph),
+    }
+
+
+def _body_to_json(body: Graph) -> list[Any]:
+    deferred, found = {node.placed for node in body.of_kind(DeferredNode)}, list[Any]()
+    for node in body:
+        if isinstance(node, PlaceNode):
+            found.append({"name": node.placed, "kind": "place"})
+        elif not isinstance(node, DeferredNode):
+            entry = node_with_edges(body, node, _body_to_json)
+            found.append(entry | ({"deferred": True} if node.name in deferred else {}))
+    return found
+
+
+def _marks_to_json(marks: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: asdict(value) if isinstance(value, Initial) else value for name, value in marks.items()}
+
+
+def from_json(record: Any) -> Graph:
+    """The graph whose program `to_json` described. Raises `UnreadableGraph`, for anything else whatever."""
+    try:
+        check_depth(record)
+        graph = flatten(_read_program(record))
+        verify(graph)
+    except InvalidGraph as error:
+        raise UnreadableGraph(error.reason, error.node, error.field) from error
+    return graph
+
+
+def _read_program(record: Any) -> Program:
+    """The program that a record describes: what is not as its declaration says is left to `verify`."""
+    fields = Fields(record)
+    fields.read("format", _check_format)
+    name = fields.read("name", lambda value: "" if value == "" else name_of(value))
+    body, known = Graph(name, fields.read("parameters", constants_of)), Definitions()
+    for each in fields.read("definitions", list_of):
+        definition = _read_definition(each, known)
+        ask(definition.name not in known, "another definition is called so", definition.name, "name")
+        known[definition.name] = definition
+    fill(body, fields.read("nodes", list_of), known)
+    weights = fields.read("weights", _read_weights)
+    fields.close()
+    return Program(body, tuple(known.values()), weights)
+
+
+def _check_format(number: Any) -> None:
+    known = type(number) is int and number == FORMAT
+    expect(known, number, f"is not {FORMAT}, the format that this version reads: train or export the model anew")
+
+
+def _read_definition(record: Any, known: Definitions) -> Definition:
+    fields = Fields.named(record, name_of)
+    kind, author = fields.read("kind", one_of("block", "router", "module", "round")), fields.read("is", name_of)
+    takes, axes, members = (fields.read(each, relative_names_of) for each in ("takes", "axes", "members"))
+    graph = Graph(fields.node)
+    fill(graph, fields.read("nodes", list_of), known)
+    results = fields.read("results", lambda each: results_of(each, graph))
+    fields.close()
+    return Definition(fields.node, cast(Kind, kind), author, graph, results, takes, frozenset(axes), frozenset(members))
+
+
+def _read_weights(value: Any) -> dict[str, dict[str, Any]]:
+    """What differs from a definition, by the place of a node."""
+    ask(isinstance(value, dict), "is no object")
+    found: dict[str, dict[str, Any]] = {}
+    for place, marks in value.items():
+        fields = Fields(marks, place)
+        marked = [field for field in (FROZEN, INITIAL, GROWN, LABEL) if field.name in marks]
+        found[place] = {field.name: fields.read(field.name, field.read) for field in marked}
+        fields.close()
+    return found
