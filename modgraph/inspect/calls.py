@@ -1,45 +1,8 @@
-"""Calls by the definition that they are of: what draws or counts equal calls once asks here, and compares no names."""
+"""Rising numbers in few words."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-
-from modgraph.ir import Call, Graph, body_of
-from modgraph.ir.program.drafts import CallLine, Draft, Lines
-from modgraph.ir.program.outline import Drafts, Outline
-from modgraph.ir.program.relative import Level
-
-Definitions = Mapping[Call, Hashable]
-
-
-def definitions_of(graph: Graph) -> Definitions:
-    """A key for each call of a graph, in regions too: the same for calls of one definition whose nodes are frozen,
-    start and have grown alike."""
-    drafts = _Keys(graph)
-    Outline(graph, None, Level(), drafts).body(body_of(graph))
-    return drafts.keys
-
-
-@dataclass
-class _Keys(Drafts):
-    keys: dict[Call, Hashable] = field(default_factory=dict)
-
-    def intern(self, draft: Draft) -> Draft:
-        known = super().intern(draft)
-        self.keys[draft.call] = id(known), self._marks(draft.body)
-        return known
-
-    def _marks(self, body: Lines) -> tuple[Hashable, ...]:
-        """What differs between calls of one definition, in the calls in them too."""
-        found: list[Hashable] = []
-        for line in body.lines:
-            if isinstance(line, CallLine):
-                found.append(self.keys[line.call])
-            else:
-                marks = tuple((name, repr(value)) for name, value in line.marks.items() if name != "label")
-                found.append((marks, *map(self._marks, line.regions)))
-        return tuple(found)
+from collections.abc import Sequence
 
 
 def ranges(numbers: Sequence[int]) -> str:

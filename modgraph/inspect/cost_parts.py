@@ -6,9 +6,10 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from modgraph.diagnostics import listed
-from modgraph.inspect.calls import definitions_of, ranges
+from modgraph.inspect.calls import ranges
 from modgraph.inspect.cost import Cost
 from modgraph.ir import Graph, PoolNode, RouterNode
+from modgraph.ir.program.outline import definitions_of
 
 
 @dataclass(frozen=True)

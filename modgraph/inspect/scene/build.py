@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from modgraph.diagnostics import Source
-from modgraph.inspect.calls import definitions_of
 from modgraph.inspect.cost import Cost, axes_of_any_length, cost_of
 from modgraph.inspect.scene.edges import edges_of, ids_of_nodes, prefixes, short_type
 from modgraph.inspect.scene.stacks import Entry, group_of, mark_tokenizers, stacked
@@ -31,6 +30,7 @@ from modgraph.ir import (
     body_of,
     weights_of,
 )
+from modgraph.ir.program.outline import definitions_of
 
 
 def scene_of(graph: Graph) -> Scene:

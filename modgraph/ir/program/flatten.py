@@ -23,11 +23,10 @@ from modgraph.ir.node import (
     ScanNode,
 )
 from modgraph.ir.part import bind_route
-from modgraph.ir.program.drafts import marks_of, with_marks
 from modgraph.ir.program.outline import captured_name
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode, Program
 from modgraph.ir.program.relative import Place, rename_axes
-from modgraph.ir.program.rename import make_absolute
+from modgraph.ir.program.rename import make_absolute, marks_of, with_marks
 from modgraph.ir.region import Region
 from modgraph.ir.stored.fields import NAME
 from modgraph.ir.stored.nodes import most_grown

@@ -3,7 +3,7 @@ graph."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,7 +45,7 @@ class Definition:
     kind: Kind
     author: str
     graph: Graph
-    results: tuple[Result, ...]
+    results: Sequence[Result]
     takes: tuple[str, ...] = ()
     axes: frozenset[str] = frozenset()
     members: frozenset[str] = frozenset()

@@ -1,7 +1,8 @@
-"""A node under other names: of itself, of what holds its weights, of axes."""
+"""A node under other names and with other marks: of itself, of what holds its weights, of axes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from modgraph.frozen import changed
@@ -12,12 +13,25 @@ from modgraph.routers import Router
 GROWTH = ".growth"
 N = TypeVar("N", bound=Node)
 LOCAL = ""  # the owner, in a definition, of a node whose weights stand where it does
+UNMARKED: Mapping[str, Any] = {"frozen": False, "initial": None, "grown": 0, "label": ""}
 
 
-def output_name(label: str) -> str:
-    """What the node of an output is called, in any body."""
-    word = label.lstrip(OUTER)
-    return f"{OUTER * (len(label) - len(word))}output.{word}"
+def marks_of(node: Node) -> dict[str, Any]:
+    """What of a node is no part of its definition."""
+    if isinstance(node, OutputNode):
+        return {}
+    marks = {name: getattr(node, name) for name in UNMARKED if hasattr(node, name)}
+    return marks | ({"label": marks["label"] or node.name} if "label" in marks else {})
+
+
+def with_marks(node: Node, marks: Mapping[str, Any]) -> Node:
+    """A node with other marks. A label that is the node's name is none."""
+    facts = {name: "" if (name, value) == ("label", node.name) else value for name, value in marks.items()}
+    return changed(node, **facts)
+
+
+def without_marks(node: Node) -> Node:
+    return changed(node, **{name: UNMARKED[name] for name in marks_of(node)})
 
 
 def rename(node: N, name: str, owner: Naming) -> N:
@@ -37,7 +51,7 @@ def rename(node: N, name: str, owner: Naming) -> N:
 def make_relative(node: Node, level: Level) -> Node:
     """A node of a graph as a body says it."""
     said = _said(node, level.node, level.owner)
-    if not isinstance(node, OpNode) or not isinstance(said, OpNode):
+    if not isinstance(node, OpNode):
         return said
     if level.weights(node.owner) == said.name:
         return changed(said, owner=said.name)
@@ -47,7 +61,7 @@ def make_relative(node: Node, level: Level) -> Node:
 def make_absolute(node: Node, place: Place) -> Node:
     """A node of a definition as the graph says it, where its body stands."""
     said = _said(node, place.node, place.owner)
-    if not isinstance(node, OpNode) or not isinstance(said, OpNode):
+    if not isinstance(node, OpNode):
         return said
     if node.owner == node.name:
         return changed(said, owner=place.weight(node.name))
@@ -59,12 +73,18 @@ def _said(node: Node, name: Naming, owner: Naming) -> Node:
     match node:
         case PoolNode() | RouterNode():
             return rename(node, owner(node.name), owner)
-        case OutputNode() if node.name == output_name(node.label):
+        case OutputNode() if node.name == _output_name(node.label):
             label = name(node.label)
-            return changed(rename(node, output_name(label), owner), label=label)
+            return changed(rename(node, _output_name(label), owner), label=label)
         case GrowthNode() if node.name.endswith(GROWTH):
             return rename(node, owner(node.name.removesuffix(GROWTH)) + GROWTH, owner)
         case RouteNode() | DecisionNode() if node.label:
             return changed(rename(node, name(node.name), owner), label=name(node.label))
         case _:
             return rename(node, name(node.name), owner)
+
+
+def _output_name(label: str) -> str:
+    """What the node of an output is called, in any body."""
+    word = label.lstrip(OUTER)
+    return f"{OUTER * (len(label) - len(word))}output.{word}"
