@@ -42,13 +42,13 @@ def _inputs(given: Any, calls: dict[str, Any], known: dict[str, Any]) -> list[An
 
 def _decided(node: dict[str, Any]) -> list[Any]:
     """The operands of a decision with their slots: those of the last round are called as their record."""
-    given = {name: [each for text in texts for each in _unfold(text)] for name, _, texts in node["given"]}
+    records = node.pop("records", ())
+    given = {name: [each for text in texts for each in _unfold(text)] for name, _, texts in records}
     rounds = {len(texts) for texts in given.values()} or {1}
     ask(len(rounds) == 1, "its records have as many rounds as each other", node["name"], "records")
     ask(len(node["inputs"]) == 2, "it takes what is routed, and the value", node["name"], "inputs")
     node |= {"rounds": last} if (last := rounds.pop()) > 1 else {}
-    node |= {"records": [[name, role] for name, role, _ in node["given"]]} if given else {}
-    del node["given"]
+    node |= {"records": [[name, role] for name, role, _ in records]} if given else {}
     slots = [[slot, text] for slot, text in zip(("tokens", "value"), node["inputs"], strict=True)]
     slots += [[name, texts[-1]] for name, texts in given.items()]
     return slots + [[f"{name}.{at + 1}", texts[at]] for at in range(last - 1) for name, texts in given.items()]
@@ -80,9 +80,10 @@ def _bind(call: dict[str, Any], known: dict[str, Any]) -> None:
     ask(call["is"] in known, f"{call['is']} is no definition before it", call["name"], "is")
     definition, given = known[call["is"]], call["names"]
     formals = [each["name"] for each in definition["nodes"] if each["kind"] == "input"]
-    ask(len(formals) == len(call["inputs"]), f"it takes {len(formals)} values", call["name"], "inputs")
+    inputs = call.setdefault("inputs", [])
+    ask(len(formals) == len(inputs), f"it takes {len(formals)} values", call["name"], "inputs")
     ask(given.keys() <= {*definition["takes"]}, f"it takes no {', '.join(given)}", call["name"], "names")
-    call["inputs"] = [[slot, *each] for slot, each in zip(formals, call["inputs"], strict=True)]
+    call["inputs"] = [[slot, *each] for slot, each in zip(formals, inputs, strict=True)]
     call["names"] = [given.get(name, name) for name in definition["takes"]]
     if definition["kind"] != "round":
         call.pop("key", None)
