@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -23,17 +22,29 @@ from modgraph.ir.node import (
     RouteNode,
     RouterNode,
     ScanNode,
-    TargetNode,
 )
 from modgraph.ir.program.program import CallNode, DeferredNode, PlaceNode
 from modgraph.ir.program.relative import join
 from modgraph.ir.region import Region
 from modgraph.ir.stored.nodes import facts_to_json
-from modgraph.ir.text.chains import chains_of, path_of
 from modgraph.ir.text.runs import Run, fold, reference, runs_of
 from modgraph.routers import RouterText
 
 STEP = "  "
+FACTS = {
+    "initial": " init {}",
+    "frozen": " frozen",
+    "grown": " grown {}",
+    "shares": " shares {}",
+    "inside": " inside {}",
+    "lowering": " lowering {}",
+    "label": " as {}",
+}
+
+
+def say_facts(facts: Mapping[str, Any]) -> str:
+    """What of a node is not at its default: ` frozen`, ` init zeros(1.0)`, ` grown 2`, ` as ^expert`."""
+    return "".join(words.format(facts[name]) for name, words in FACTS.items() if facts.get(name))
 
 
 class BodyLines:
@@ -45,72 +56,88 @@ class BodyLines:
         self.indent = indent
         self.read = {*read}
         self.head = head
+        pairs = ((a, b) for a, b in pairwise(graph) if isinstance(a, RouterNode) and isinstance(b, RouteNode))
+        self.own = {  # routers that are declared for one route alone, right before it
+            route.name: router
+            for router, route in pairs
+            if not router.frozen
+            and graph.users(router.name) == [route.name]
+            and graph.uses(route.name)["router"] == router.name
+        }
 
     def __iter__(self) -> Iterator[str]:
         deferred = {each.placed for each in self.graph.of_kind(DeferredNode)}
-        own = {router.name for router in self._own.values()}
-        for each in chains_of(runs_of(self.graph), self.graph, self.read):
+        own = {router.name for router in self.own.values()}
+        for each in self._items():
             match each:
                 case Run():
-                    text = _run(each)
+                    bound = _bound(each.first, each.names)
+                    keys = f"[{each.first.key}..{each.last + 1}]"
+                    text = f"{each.loop}{keys} = call {each.first.definition.name}{_list(each.operands)}{bound}"
                 case list():
                     text = self._chain(each)
                 case PlaceNode():
                     text = f"{each.placed} = place"
+                case DeferredNode():
+                    continue
+                case _ if each.name in own or (self.head and isinstance(each, InputNode)):
+                    continue
                 case _:
-                    if (
-                        isinstance(each, DeferredNode)
-                        or each.name in own
-                        or (self.head and isinstance(each, InputNode))
-                    ):
-                        continue
                     text = f"{_name(each)} = {'deferred ' * (each.name in deferred)}{self._content(each)}"
             yield from f"{self.indent}{text}".split("\n")
 
-    @cached_property
-    def _own(self) -> dict[str, RouterNode]:
-        """The router of each route that is declared for this route alone, right before it."""
-        pairs = ((a, b) for a, b in pairwise(self.graph) if isinstance(a, RouterNode) and isinstance(b, RouteNode))
-        alone = ((a, b) for a, b in pairs if not a.frozen and self.graph.users(a.name) == [b.name])
-        return {route.name: router for router, route in alone if self.graph.uses(route.name)["router"] == router.name}
+    def _items(self) -> Iterator[Node | Run | list[Node]]:
+        """The nodes in order; rounds that follow each other as one, and as a list ops that follow each other, each on
+        the value of the one before alone."""
+        chain: list[Node] = []
+        for item in (*runs_of(self.graph), None):
+            if chain and isinstance(item, OpNode | LossNode) and self._continues(item, chain[-1]):
+                chain.append(item)
+                continue
+            if chain:
+                yield chain if len(chain) > 1 else chain[0]
+            chain = [item] if isinstance(item, OpNode) else []
+            if item is not None and not chain:
+                yield item
+
+    def _continues(self, node: Node, before: Node) -> bool:
+        """Whether a node stands in the line of the one before: it alone reads its one value, as its first operand."""
+        value, operands = Result(before.name), [*self.graph.inputs(node.name).values()]
+        alone = self.graph.users(before.name) == [node.name] and value not in self.read and len(before.types) == 1
+        return alone and operands[:1] == [value] and operands.count(value) == 1
 
     def _content(self, node: Node) -> str:
-        graph = self.graph
-        operands, uses = self._operands(node), graph.uses(node.name)
+        operands, facts = self._operands(node), say_facts(vars(node))
+        uses = "{pool} by {router}".format_map(self.graph.uses(node.name)) if self.graph.uses(node.name) else ""
         match node:
             case OpNode():
                 return f"op {_op(node)}{operands}"
             case RouterNode(router=RouterText() as text):
-                return f"text {_router_text(text)}{' frozen' * node.frozen}"
-            case DecisionNode():
-                label = say_marks({"label": node.label})
-                return f"decision {uses['pool']} by {uses['router']}{self._decision(node)}{label}"
+                return f"text {_router_text(text)}{facts}"
             case RouterNode():
-                return f"router {node.router}{' frozen' * node.frozen}"
+                return f"router {node.router}{facts}"
+            case DecisionNode():
+                return f"decision {uses}{self._decision(node)}{facts}"
             case PoolNode():
-                shares = f" shares {node.shares}" if node.shares else ""
-                shares += f" inside {node.inside}" if node.inside else ""
-                return f"pool[{node.size}]{say_marks({'grown': node.grown})}{shares}{self._modules(node)}"
+                pipeline = _pipeline(node.regions[0]) if node.alike else None
+                modules = self._regions(node.regions) if pipeline is None else f" of {pipeline}"
+                return f"pool[{node.size}]{facts}{modules}"
+            case RouteNode() if node.name in self.own:
+                return f"route {uses} = {self.own[node.name].router}{operands}{facts}"
             case RouteNode():
-                lowering = f" lowering {node.lowering}" if node.lowering is not None else ""
-                given = f"{self._slots(node)}{lowering}"
-                if node.name in self._own:
-                    given = f" = {self._own[node.name].router}{operands}{lowering}"
-                return f"route {uses['pool']} by {uses['router']}{given}{say_marks({'label': node.label})}"
-            case TargetNode():
-                return f"target{say_marks({'grown': node.grown})}"
+                return f"route {uses}{self._slots(node)}{facts}"
             case GrowthNode():
-                return f"growth {uses['pool']} by {uses['router']}{operands}"
+                return f"growth {uses}{operands}"
             case ScanNode():
                 return f"scan carrying {node.carried}{self._slots(node)}{self._regions((node.region,))}"
             case OutputNode():
                 return f"output {node.label}{operands}"
-            case LossNode():
-                return f"loss{operands}"
             case CallNode():
-                return f"call {node.definition.name}{_key(node)}{operands}{_bound(node, node.names)}"
+                end = node.path.rpartition(".")[2]
+                key = "" if node.key is None or str(node.key) == end else f" key {node.key}"
+                return f"call {node.definition.name}{key}{operands}{_bound(node, node.names)}"
             case _:
-                return node.kind
+                return f"{node.kind}{facts}{operands}"
 
     def _operands(self, node: Node, skip: int = 0) -> str:
         given = [*self.graph.inputs(node.name).values()][skip:]
@@ -122,49 +149,37 @@ class BodyLines:
 
     def _decision(self, node: DecisionNode) -> str:
         """What is routed and its value, the records of all rounds, in order, and facts."""
-        inputs = self.graph.inputs(node.name)
-        given = [reference(self.graph, inputs[slot]) for slot in ("tokens", "value")]
+        inputs = {slot: reference(self.graph, each) for slot, each in self.graph.inputs(node.name).items()}
         records = []
-        for name, role in ((each.name, each.role.name.lower()) for each in node.records):
-            slots = (node.slot(name, at) for at in range(1, node.rounds + 1))
-            values = fold([reference(self.graph, inputs[slot]) for slot in slots])
-            records.append(f"{name}{f': {role}' if role != name else ''} <- {', '.join(values)}")
-        listed = f" records ({'; '.join(records)})" if records else ""
-        return f"{_list(given)}{listed}{_values('facts', facts_to_json(node.facts))}"
+        for record in node.records:
+            role = record.role.name.lower()
+            values = fold([inputs[node.slot(record.name, at)] for at in range(1, node.rounds + 1)])
+            records.append(f"{record.name}{f': {role}' if role != record.name else ''} <- {', '.join(values)}")
+        facts = [f"{name}={shown_value(value)}" for name, value in facts_to_json(node.facts).items()]
+        lists = {"records": "; ".join(records), "facts": ", ".join(facts)}
+        said = "".join(f" {word} ({text})" for word, text in lists.items() if text)
+        return f" ({inputs['tokens']}, {inputs['value']}){said}"
 
     def _chain(self, nodes: list[Node]) -> str:
         """Ops in one line. One that is not called after itself next to the last is named; the types of all but the
         last follow."""
         last, parts = nodes[-1], list[str]()
+        path = last.name if isinstance(last, LossNode) else last.name.rpartition(".")[0]
         for node in nodes:
             if isinstance(node, OpNode):
-                plain = node is last or node.name == join(path_of(last), node.op.name)
+                plain = node is last or node.name == join(path, node.op.name)
                 operands = self._operands(node, skip=1 if parts else 0)
                 parts.append(_op(node) + ("" if plain else f" as {node.name}") + operands)
         return f"{_name(last)} = {'loss ' * isinstance(last, LossNode)}op {' -> '.join(parts)}"
 
-    def _modules(self, pool: PoolNode) -> str:
-        """What the modules of a pool are: a pipeline in the same line, or regions below it."""
-        pipeline = _pipeline(pool.regions[0]) if pool.alike else None
-        return self._regions(pool.regions) if pipeline is None else f" of {pipeline}"
-
     def _regions(self, regions: tuple[Region, ...]) -> str:
-        """Regions one after the other, below the node that has them."""
-        inner = self.indent + STEP
-        return f"\n{inner}{' '.join(_region(region, inner) for region in regions)}"
-
-
-def say_marks(marks: Mapping[str, Any]) -> str:
-    """What of a node is no part of its definition: ` frozen`, ` init zeros(1.0)`, ` grown 2`, ` as ^expert`."""
-    words = {"initial": " init {}", "frozen": " frozen", "grown": " grown {}", "label": " as {}"}
-    return "".join(words[name].format(value) for name, value in marks.items() if value)
-
-
-def _region(region: Region, indent: str) -> str:
-    """`region(arguments) -> (results) { … }`."""
-    results = ", ".join(reference(region.graph, each) for each in region.results)
-    head = f"region({', '.join(region.arguments)}) -> ({results}) {{"
-    return "\n".join([head, *BodyLines(region.graph, indent + STEP, region.results), indent + "}"])
+        """Regions one after the other, below the node that has them: `region(arguments) -> (results) { … }`."""
+        inner, texts = self.indent + STEP, []
+        for region in regions:
+            results = ", ".join(reference(region.graph, each) for each in region.results)
+            head = f"region({', '.join(region.arguments)}) -> ({results}) {{"
+            texts.append("\n".join([head, *BodyLines(region.graph, inner + STEP, region.results), inner + "}"]))
+        return f"\n{inner}{' '.join(texts)}"
 
 
 def _pipeline(region: Region) -> str | None:
@@ -185,11 +200,6 @@ def _pipeline(region: Region) -> str | None:
     return " -> ".join(parts) if others and results == [before.name] else None
 
 
-def _run(run: Run) -> str:
-    call, keys = run.first, f"[{run.first.key}..{run.last + 1}]"
-    return f"{run.loop}{keys} = call {call.definition.name}{_list(run.operands)}{_bound(call, run.names)}"
-
-
 def _name(node: Node) -> str:
     """`x.add: float[5]`; the types of a call follow from its definition."""
     types = "" if isinstance(node, CallNode) else ", ".join(map(str, node.types))
@@ -197,9 +207,8 @@ def _name(node: Node) -> str:
 
 
 def _op(node: OpNode) -> str:
-    owner = f" of {node.owner}" if node.owner and node.owner != node.name else ""
-    owner += " local" * (not node.owner)
-    return f"{node.op}{owner}{say_marks({'initial': node.initial, 'frozen': node.frozen})}"
+    owner = f" of {node.owner}" if node.owner and node.owner != node.name else " local" * (not node.owner)
+    return f"{node.op}{owner}{say_facts(vars(node))}"
 
 
 def _router_text(router: RouterText) -> str:
@@ -219,20 +228,8 @@ def _written(text: str) -> str:
     return text if plain else f"`{text}`"
 
 
-def _values(word: str, values: Mapping[str, Any]) -> str:
-    """` word (name=value, …)`, or nothing where there are no values."""
-    listed = ", ".join(f"{name}={shown_value(value)}" for name, value in values.items())
-    return f" {word} ({listed})" if listed else ""
-
-
 def _list(items: Sequence[str]) -> str:
     return f" ({', '.join(items)})" if items else ""
-
-
-def _key(call: CallNode) -> str:
-    """The key of a round, where its name does not end in it."""
-    end = call.path.rpartition(".")[2]
-    return "" if call.key is None or str(call.key) == end else f" key {call.key}"
 
 
 def _bound(call: CallNode, names: tuple[str, ...]) -> str:

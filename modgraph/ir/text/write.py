@@ -10,7 +10,7 @@ from modgraph.declare import shown_value
 from modgraph.ir.graph import Graph
 from modgraph.ir.program.outline import outline
 from modgraph.ir.program.program import Definition, Program
-from modgraph.ir.text.lines import STEP, BodyLines, say_marks
+from modgraph.ir.text.lines import STEP, BodyLines, say_facts
 
 WIDTH = 120
 TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{}\]]|[,;] | -> | \(| weights (?!=)| (?:takes|records|facts) (?=\()|.', re.S)
@@ -47,7 +47,7 @@ def _head(definition: Definition) -> str:
 def _differences(marks: Mapping[str, Any]) -> str:
     """What a table of weights says: also that something is not so."""
     no = {"initial": " init none", "frozen": " learns", "grown": " grown 0"}
-    return "".join(say_marks({name: value}) or no[name] for name, value in marks.items())
+    return "".join(say_facts({name: value}) or no[name] for name, value in marks.items())
 
 
 def _block(head: str, lines: Iterable[str]) -> str:
