@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from modgraph.ir.analysis.targets import paths_from_targets
 from modgraph.ir.graph import Graph
@@ -22,12 +22,28 @@ from modgraph.ir.node import (
     TargetNode,
 )
 from modgraph.ir.part import Part
-from modgraph.ir.verify.names import verify_names
-from modgraph.ir.verify.regions import verify_lengths, verify_pool, verify_scan
+from modgraph.ir.verify.regions import owners_of, verify_lengths, verify_owners, verify_pool, verify_scan
 from modgraph.ops import Op
 from modgraph.ops.array import NextState, State
 from modgraph.routers import Router, RouterText
-from modgraph.types import Misfit, TensorType
+from modgraph.types import Axis, Misfit, TensorType
+
+NOT_IN_STEPS: Mapping[type[Node], str] = {
+    TargetNode: "a step has no target",
+    OutputNode: "a step has no outputs and losses",
+    LossNode: "a step has no outputs and losses",
+    GrowthNode: "a step has no growth",
+    ScanNode: "a scan stands in a scan",
+}
+SLOT: Mapping[type[Node], str] = {OutputNode: "x", LossNode: "x", GrowthNode: "when"}  # into which one value flows
+NO_TYPES: Mapping[type[Node], str] = {
+    RouterNode: "it has no value",
+    PoolNode: "it has no value",
+    DecisionNode: "nothing comes out of it",
+    OutputNode: "nothing comes out of it",
+    LossNode: "nothing comes out of it",
+    GrowthNode: "nothing comes out of it",
+}
 
 
 def verify(graph: Graph) -> None:
@@ -37,124 +53,88 @@ def verify(graph: Graph) -> None:
     """
     for node in graph:
         verify_node(Part(graph), node)
-    verify_names(graph)
-    _verify_growths(graph)
+    _names(graph)
+    _growths(graph)
     for label, path in paths_from_targets(graph).items():
         ask(False, f"the output {label} reads it in inference", path[0], "users")
 
 
 def verify_node(part: Part, node: Node) -> None:
-    graph = part.graph
-    if not isinstance(node, RouteNode | DecisionNode | GrowthNode):
-        reason = "only a route, a decision or a growth uses a pool and a router"
-        ask(not graph.uses(node.name), reason, node.name, "uses")
-    _axes_named(node)
+    graph, kind, name = part.graph, type(node), node.name
+    inputs = graph.inputs(name)
+    ask(part.scan is None or kind not in NOT_IN_STEPS, NOT_IN_STEPS.get(kind, ""), name, "kind")
+    if isinstance(node, RouteNode | DecisionNode | GrowthNode):
+        uses = graph.uses(name)
+        ask({*uses} == {"pool", "router"}, f"a {node.kind} uses a pool and a router", name, "uses")
+        for role, used in (("pool", PoolNode), ("router", RouterNode)):
+            ask(isinstance(graph[uses[role]], used), f"{uses[role]} is no {role}", name, "uses")
+    else:
+        ask(not graph.uses(name), "only a route, a decision or a growth uses a pool and a router", name, "uses")
+    if isinstance(node, InputNode | TargetNode | RouterNode | PoolNode):
+        ask(not inputs, "nothing flows into it", name, "inputs")
+    if kind in SLOT:
+        ask([*inputs] == [SLOT[kind]], f"one value flows into it, in the slot {SLOT[kind]}", name, "inputs")
+    ask(not node.types or kind not in NO_TYPES, NO_TYPES.get(kind, ""), name, "types")
     match node:
         case InputNode() | TargetNode():
-            _from_outside(part, node)
-        case OutputNode() | LossNode():
-            _end(part, node)
-        case OpNode() | RouteNode():
-            if isinstance(node, RouteNode):
-                _uses(graph, node)
-            _signature(graph, node)
-            if isinstance(node, OpNode):
-                _start(node)
-                _moves(part, node)
-            else:
-                _lowering(part, node)
-        case RouterNode():
-            _holds_nothing(graph, node)
+            if part.scan is None:
+                _from_outside(graph, node)
+        case LossNode():
+            type_ = graph.type_of(inputs["x"])
+            ask(type_.dtype == "float" and not type_.shape, f"a loss is a number, not {type_}", name, "inputs")
+        case OpNode():
+            _axes_named(node.op, name)
+            _signature(graph, node, node.op)
+            weighty = node.initial is None or bool(node.op.all_weights())
+            ask(weighty, f"{node.op.name} has no weight that could start so", name, "initial")
+            if isinstance(node.op, NextState):
+                ask(part.scan is None, "a state moves outside of scans", name, "kind")
+                state = graph[inputs["state"].node]
+                moves = isinstance(state, OpNode) and isinstance(state.op, State)
+                ask(moves, f"{state.name} is no state", name, "inputs")
+        case RouteNode():
+            ask(isinstance(graph.router_of(node).router, Router), "its router is a text", name, "uses")
+            router = graph.declaration_of(node)
+            _signature(graph, node, router)
+            forms = dict.fromkeys([each.form for each in router.lowerings(part.facts_of(node))])
+            known = node.lowering is None or node.lowering in forms
+            ask(known, f"its forms are {', '.join(forms)}", name, "lowering")
+        case RouterNode(router=Router() as router):
+            _axes_named(router, name)
         case PoolNode():
-            _holds_nothing(graph, node)
-            _shares(graph, node)
+            if node.shares in graph:  # another pool with an axis of its own, of as many modules; it may be gone
+                other = graph[node.shares]
+                ask(isinstance(other, PoolNode), f"{node.shares} is no pool", name, "shares")
+                ask(isinstance(other, PoolNode) and other.axis == node.axis, "its axis is another", name, "shares")
             verify_pool(node, verify_node)
         case DecisionNode():
-            _uses(graph, node)
             _decision(graph, node)
-        case GrowthNode():
-            ask(part.scan is None, "a step has no growth", node.name, "kind")
-            _uses(graph, node)
         case ScanNode():
-            ask(part.scan is None, "a scan stands in a scan", node.name, "kind")
             verify_scan(graph, node, verify_node)
 
 
-def _axes_named(node: Node) -> None:
+def _axes_named(declared: Op | Router, name: str) -> None:
     """What settings call axes are names."""
-    declared = node.op if isinstance(node, OpNode) else node.router if isinstance(node, RouterNode) else None
-    declared = declared if isinstance(declared, Op | Router) else None
-    for name, setting in declared.settings().items() if declared is not None else ():
-        problem = setting.problem(getattr(declared, name)) if setting.names_axis else None
-        ask(not problem, f'setting "{name}" {problem}', node.name, "settings")
+    for word, setting in declared.settings().items():
+        problem = setting.problem(getattr(declared, word)) if setting.names_axis else None
+        ask(not problem, f'setting "{word}" {problem}', name, "settings")
 
 
-def _from_outside(part: Part, node: InputNode | TargetNode) -> None:
-    """An input or target has one type, of each example; a scan's region has inputs that are its arguments."""
-    ask(not part.graph.inputs(node.name), "nothing flows into it", node.name, "inputs")
+def _from_outside(graph: Graph, node: InputNode | TargetNode) -> None:
+    """An input or target has one type, of each example."""
     (type_,) = node.types
-    if part.scan is not None:
-        ask(isinstance(node, InputNode), "a step has no target", node.name, "kind")
-        return
     ask(type_.per == "example", f"{type_} is not of each example", node.name, "types")
     if type_.dtype == "length":
         ask(isinstance(node, InputNode), "a target is no length", node.name, "types")
         ask(type_ == TensorType("length", of=type_.of), f"a length is one number, not {type_}", node.name, "types")
-        length = part.graph.length_inputs()[type_.of]
+        length = graph.length_inputs()[type_.of]
         ask(length == node.name, f"{length} tells the lengths along {type_.of} too", node.name, "types")
 
 
-def _end(part: Part, node: OutputNode | LossNode) -> None:
-    ask(part.scan is None, "a step has no outputs and losses", node.name, "kind")
-    inputs = part.graph.inputs(node.name)
-    ask([*inputs] == ["x"], "one value flows into it, in the slot x", node.name, "inputs")
-    ask(not node.types, "nothing comes out of it", node.name, "types")
-    if isinstance(node, LossNode):
-        type_ = part.graph.type_of(inputs["x"])
-        ask(type_.dtype == "float" and not type_.shape, f"a loss is a number, not {type_}", node.name, "inputs")
-
-
-def _holds_nothing(graph: Graph, node: Node) -> None:
-    ask(not graph.inputs(node.name), "nothing flows into it", node.name, "inputs")
-    ask(not node.types, "it has no value", node.name, "types")
-
-
-def _shares(graph: Graph, pool: PoolNode) -> None:
-    """The pool whose axis this one has too is one with an axis of its own, of as many modules; it may be gone."""
-    if pool.shares in graph:
-        other = graph[pool.shares]
-        ask(isinstance(other, PoolNode), f"{pool.shares} is no pool", pool.name, "shares")
-        ask(isinstance(other, PoolNode) and other.axis == pool.axis, "its axis is another", pool.name, "shares")
-
-
-def _decision(graph: Graph, node: DecisionNode) -> None:
-    """A decision takes what is routed, the value and the records of each round, which are float and of each example."""
-    ask(not node.types, "nothing comes out of it", node.name, "types")
-    ask(isinstance(graph.router_of(node).router, RouterText), "its router has no text", node.name, "uses")
-    ask(not graph.lengths(node.name), "it is told the lengths of nothing", node.name, "lengths")
-    ask(len({each.name for each in node.records}) == len(node.records), "a record has a name", node.name, "records")
-    slots = tuple(graph.inputs(node.name))
-    ask(slots == node.slots, f"it takes {', '.join(node.slots)}, in this order", node.name, "inputs")
-    made = [graph.type_of(result) for slot, result in graph.inputs(node.name).items() if slot != "tokens"]
-    of_each = all(type_.dtype == "float" and type_.per == "example" for type_ in made)
-    ask(of_each, "its value and its records are float, of each example", node.name, "inputs")
-
-
-def _uses(graph: Graph, route: RouteNode | DecisionNode | GrowthNode) -> None:
-    """A route, a decision or a growth uses a pool and a router."""
-    uses = graph.uses(route.name)
-    ask({*uses} == {"pool", "router"}, f"a {route.kind} uses a pool and a router", route.name, "uses")
-    for role, kind in (("pool", PoolNode), ("router", RouterNode)):
-        ask(isinstance(graph[uses[role]], kind), f"{uses[role]} is no {role}", route.name, "uses")
-
-
-def _signature(graph: Graph, node: OpNode | RouteNode) -> None:
+def _signature(graph: Graph, node: OpNode | RouteNode, declared: Op | Router) -> None:
     """What flows into an op or a route fits its declaration, and its types follow."""
-    if isinstance(node, RouteNode):
-        ask(isinstance(graph.router_of(node).router, Router), "its router is a text", node.name, "uses")
-    declaration: Op | Router = node.op if isinstance(node, OpNode) else graph.declaration_of(node)
     slots = tuple(graph.inputs(node.name))
-    known = declaration.slots_of(len(slots))
+    known = declared.slots_of(len(slots))
     ask(slots == known, f"it takes {', '.join(known)}, in this order", node.name, "inputs")
     try:
         signature = graph.signature(node)
@@ -166,41 +146,30 @@ def _signature(graph: Graph, node: OpNode | RouteNode) -> None:
     verify_lengths(graph, node, signature.padded())
 
 
-def _start(node: OpNode) -> None:
-    weighty = bool(node.op.all_weights())
-    ask(node.initial is None or weighty, f"{node.op.name} has no weight that could start so", node.name, "initial")
+def _decision(graph: Graph, node: DecisionNode) -> None:
+    """A decision takes what is routed, the value and the records of each round, which are float and of each example."""
+    ask(isinstance(graph.router_of(node).router, RouterText), "its router has no text", node.name, "uses")
+    ask(not graph.lengths(node.name), "it is told the lengths of nothing", node.name, "lengths")
+    ask(len({each.name for each in node.records}) == len(node.records), "a record has a name", node.name, "records")
+    inputs = graph.inputs(node.name)
+    ask((*inputs,) == node.slots, f"it takes {', '.join(node.slots)}, in this order", node.name, "inputs")
+    made = [graph.type_of(result) for slot, result in inputs.items() if slot != "tokens"]
+    of_each = all(type_.dtype == "float" and type_.per == "example" for type_ in made)
+    ask(of_each, "its value and its records are float, of each example", node.name, "inputs")
 
 
-def _moves(part: Part, node: OpNode) -> None:
-    """The rule of a state is told the state, outside of any step of a scan."""
-    if isinstance(node.op, NextState):
-        ask(part.scan is None, "a state moves outside of scans", node.name, "kind")
-        state = part.graph[part.graph.inputs(node.name)["state"].node]
-        ask(isinstance(state, OpNode) and isinstance(state.op, State), f"{state.name} is no state", node.name, "inputs")
-
-
-def _lowering(part: Part, route: RouteNode) -> None:
-    """The form of a route, if it has one yet, is one that its router offers for its pool."""
-    offered = _forms(part, route)
-    known = ", ".join(offered)
-    ask(route.lowering is None or route.lowering in offered, f"its forms are {known}", route.name, "lowering")
-
-
-def _forms(part: Part, route: RouteNode) -> list[str]:
-    forms: Iterable[str] = (each.form for each in part.graph.declaration_of(route).lowerings(part.facts_of(route)))
-    return list(dict.fromkeys(forms))
-
-
-def _verify_growths(graph: Graph) -> None:
+def _growths(graph: Graph) -> None:
     """What decides is one number for the batch, the router is one that the modules are used by, and modules along one
-    axis grow by one condition. Raises `InvalidGraph`."""
+    axis grow by one condition."""
     growths = graph.growths()
-    used = _used(graph) if growths else set()
+    used = {(each.pool.axis.name, each.router.name) for each in graph.decisions()} if growths else set()
     unlike = {pool.axis for pool in graph.pools().values() if not pool.alike} if growths else set()
     first: dict[str, str] = {}
     for node in growths:
         pool, router = graph.pool_of(node), graph.router_of(node)
-        _condition(graph, node)
+        type_ = graph.type_of(graph.inputs(node.name)["when"])
+        one = type_ == TensorType("float", per="batch")
+        ask(one, f"it is decided by a number for the batch, not {type_}", node.name, "inputs")
         ask(pool.axis not in unlike, "only a pool of modules of one kind grows", node.name, "uses")
         by = (pool.axis.name, router.name) in used
         ask(by, f"{router.name} routes nothing through {pool.name}", node.name, "uses")
@@ -208,15 +177,32 @@ def _verify_growths(graph: Graph) -> None:
         ask(other == node.name, f"{other} is of the same modules", node.name, "uses")
 
 
-def _used(graph: Graph) -> set[tuple[str, str]]:
-    """The axes of modules that routers send along, in scans too, by their names."""
-    return {(each.pool.axis.name, each.router.name) for each in graph.decisions()}
+def _names(graph: Graph) -> None:
+    """What has one name is one thing, in the regions of scans too."""
+    known: dict[str, Node] = {}
+    for node in (node for part in graph.parts() for node in part.graph):
+        shared = isinstance(node, PoolNode | RouterNode)
+        same = known.setdefault(node.name, node) is node or (shared and known[node.name] == node)
+        ask(same, f"{node.name} is two things", node.name, "name")
+    for pool in graph.pools().values():
+        ask(not pool.inside, "it stands in no other pool", pool.name, "inside")
+    labels: dict[str, str] = {}
+    for end in graph.of_kind(OutputNode):
+        first = labels.setdefault(end.label, end.name)
+        ask(first == end.name, f"another output is called {end.label}", end.name, "label")
+    _axes(graph)
+    verify_owners(owner for part in graph.parts() for owner in owners_of(part))
 
 
-def _condition(graph: Graph, node: GrowthNode) -> None:
-    inputs = graph.inputs(node.name)
-    ask([*inputs] == ["when"], "one value flows into it, in the slot when", node.name, "inputs")
-    ask(not node.types, "nothing comes out of it", node.name, "types")
-    type_ = graph.type_of(inputs["when"])
-    one = type_ == TensorType("float", per="batch")
-    ask(one, f"it is decided by a number for the batch, not {type_}", node.name, "inputs")
+def _axes(graph: Graph) -> None:
+    """An axis that has a name and a size is as long wherever it is given: by a pool, an input or a target."""
+    known: dict[str, int] = {}
+    for node in graph:
+        axes: tuple[Axis | None, ...] = (node.axis,) if isinstance(node, PoolNode) else ()
+        if isinstance(node, InputNode | TargetNode):
+            axes = (*node.types[0].shape, node.types[0].classes)
+        for axis in axes:
+            if axis is not None and axis.name and axis.size is not None:
+                size = known.setdefault(axis.name, axis.size)
+                field = "size" if isinstance(node, PoolNode) else "types"
+                ask(size == axis.size, f"{axis.name} is {size} elsewhere, not {axis.size}", node.name, field)
