@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from modgraph.diagnostics import listed
-from modgraph.inspect.calls import ranges
 from modgraph.inspect.cost import Cost
 from modgraph.ir import Graph, PoolNode, RouterNode
 from modgraph.ir.program.outline import definitions_of
@@ -70,3 +69,21 @@ def _folded(parts: list[Part]) -> Part:
     if len(part.parts) != 1 or part.parts[0].count > 1 or part.parts[0].cost != part.cost:
         return part
     return replace(part.parts[0], label=f"{part.label}.{part.parts[0].label}", count=part.count)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Rising numbers in few words: `0-7, 9, 11`, and `1, 3 … 11` for every second one."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        run = runs[-1] if runs else []
+        if run and (len(run) == 1 or number - run[-1] == run[1] - run[0]):
+            run.append(number)
+        else:
+            runs.append([number])
+    texts = []
+    for run in runs:
+        if len(run) > 2 and run[1] == run[0] + 1:
+            texts.append(f"{run[0]}-{run[-1]}")
+        else:
+            texts += [f"{run[0]}, {run[1]} … {run[-1]}"] if len(run) > 3 else map(str, run)
+    return ", ".join(texts)

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modgraph.diagnostics import ModgraphError
-from modgraph.inspect.calls import ranges
 from modgraph.inspect.cost import Cost, cost_of
-from modgraph.inspect.cost_parts import Part, parts_of
+from modgraph.inspect.cost_parts import Part, parts_of, ranges
 from modgraph.inspect.cost_text import aligned, readable
 from modgraph.ir import Graph, RouterNode
 from modgraph.program import load, loads
