@@ -18,7 +18,7 @@ from typing import Any
 from options import parse_options
 from runs import add_settings, percent, settings_of, train
 
-from modgraph.data.rotated_digits import ANGLES
+from modgraph.data.digits import ANGLES
 
 SPEC = Path("specs/gmoe_digits.mod")
 MODELS: dict[str, dict[str, Any]] = {"mixture of experts": {}, "plain transformer": {"sparse": ()}}

@@ -1,16 +1,14 @@
 """Data sets, one file each."""
 
 from modgraph.data.cifar import Cifar10, Cifar100
-from modgraph.data.class_folders import ClassFolders
 from modgraph.data.conll import Conll
 from modgraph.data.daily_weather import DailyWeather
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, OnDisk
-from modgraph.data.digits import Digits
+from modgraph.data.digits import Digits, RotatedDigits
 from modgraph.data.fashion_mnist import FashionMnist
-from modgraph.data.image_folders import ImageFolders
+from modgraph.data.image_folders import ClassFolders, ImageFolders
 from modgraph.data.min_max_digits import MinMaxDigits
 from modgraph.data.npz import Npz
-from modgraph.data.rotated_digits import RotatedDigits
 from modgraph.data.task_sequence import TaskSequence
 from modgraph.data.text import Text
 from modgraph.data.two_gaussians import TwoGaussians

@@ -10,89 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check
-from modgraph.data.image_arrays import StoredImages, shape_of_images
-from modgraph.data.preprocessing import of_images
+from modgraph.data.images import StoredImages, shape_of_images
+from modgraph.data.preprocessing import describe_images
 from modgraph.data.reading import reading
 from modgraph.declare import setting
 from modgraph.files import read_file
 from modgraph.ir import Graph
 
 SHAPE = (3, 32, 32)  # the channels red, green, blue, each row by row
-PIXELS = 3 * 32 * 32
-
-
-@dataclass(frozen=True)
-class Records:
-    """What a record is in the files of one of the two: `classes` has a name for each value of each of its labels."""
-
-    title: str
-    archive: str
-    folder: str
-    classes: tuple[tuple[str, ...], ...]
-
-    @property
-    def size(self) -> int:
-        return len(self.classes) + PIXELS
-
-    def read(self, path: str) -> NDArray[np.uint8]:
-        """The records of one file, [images, labels and pixels]. Raises `ModgraphError`."""
-        with reading(path, f"data.folder is the folder {self.folder} of {self.archive}"):
-            content = read_file(path)
-            if (reason := self._problem(content)) is not None:
-                raise ValueError(reason)
-        return np.frombuffer(content, np.uint8).reshape(-1, self.size)
-
-    def _problem(self, content: bytes) -> str | None:
-        labels = "label" if len(self.classes) == 1 else "labels"
-        if not content or len(content) % self.size:
-            return f"it has {len(content)} bytes; images of {self.title} have {self.size} each, their {labels} included"
-        records = np.frombuffer(content, np.uint8).reshape(-1, self.size)
-        for at, names in enumerate(self.classes):
-            wrong = np.flatnonzero(records[:, at] >= len(names))
-            if len(wrong):
-                label = records[wrong[0], at]
-                return f"image {wrong[0]} has the label {label}, and {self.title} has 0 to {len(names) - 1}"
-        return None
-
-
-CIFAR10_CLASSES = tuple("airplane automobile bird cat deer dog frog horse ship truck".split())
-CIFAR10 = Records("CIFAR-10", "cifar-10-binary.tar.gz", "cifar-10-batches-bin", (CIFAR10_CLASSES,))
-TRAIN_FILES = tuple(f"data_batch_{batch}.bin" for batch in range(1, 6))
-TEST_FILES = ("test_batch.bin",)
-SCALE = Scale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))  # of the training images' channels
-
-
-class Cifar10(DataSet):
-    """`image`: float[3, 32, 32], each channel less its mean and divided by its deviation; `label`: class[10]."""
-
-    name = "cifar10"
-
-    folder: str = setting(path=True, doc="where data_batch_1.bin to data_batch_5.bin and test_batch.bin are")
-    limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
-
-    def splits(self, graph: Graph) -> dict[str, Arrays]:
-        records = {TRAIN: self._records(TRAIN_FILES)[: self.limit], "test": self._records(TEST_FILES)}
-        return {split: check(_arrays(found), graph, split) for split, found in records.items()}
-
-    def scale(self) -> Scale:
-        return SCALE
-
-    def description(self) -> dict[str, Any]:
-        words = "red, green and blue from 0 to 1, less the mean, divided by the deviation"
-        made = of_images(words, "red, green, blue", SCALE)
-        return {"classes": {"label": list(CIFAR10_CLASSES)}, "preprocessing": {"image": made}}
-
-    def _records(self, names: tuple[str, ...]) -> NDArray[np.uint8]:
-        return np.concatenate([CIFAR10.read(str(Path(self.folder) / name)) for name in names])
-
-
-def _arrays(records: NDArray[np.uint8]) -> Arrays:
-    image = records[:, 1:].reshape(-1, *SHAPE).astype(np.float32) / 255
-    image -= np.array(SCALE.mean, np.float32)[:, None, None]
-    image /= np.array(SCALE.deviation, np.float32)[:, None, None]
-    return Arrays({"image": image, "label": records[:, 0]})
-
-
+PREPARED = "red, green and blue from 0 to 1, less the mean, divided by the deviation"
+TEN = tuple("airplane automobile bird cat deer dog frog horse ship truck".split())
 COARSE = tuple(
     "aquatic_mammals fish flowers food_containers fruit_and_vegetables household_electrical_devices "
     "household_furniture insects large_carnivores large_man-made_outdoor_things large_natural_outdoor_scenes "
@@ -108,8 +35,62 @@ FINE = tuple(
     "skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television tiger "
     "tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm".split()
 )
-CIFAR100 = Records("CIFAR-100", "cifar-100-binary.tar.gz", "cifar-100-binary", (COARSE, FINE))
-LABELS = {"coarse": COARSE, "fine": FINE}
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a record is in the files of one of the two: `classes` has a name for each value of each of its labels."""
+
+    title: str
+    source: str
+    classes: tuple[tuple[str, ...], ...]
+
+    def read(self, path: str) -> NDArray[np.uint8]:
+        """The records of one file, [images, labels and pixels]. Raises `ModgraphError`."""
+        size, labels = len(self.classes) + 3 * 32 * 32, "label" if len(self.classes) == 1 else "labels"
+        with reading(path, f"data.folder is {self.source}"):
+            content = read_file(path)
+            if not content or len(content) % size:
+                expected = f"images of {self.title} have {size} each, their {labels} included"
+                raise ValueError(f"it has {len(content)} bytes; {expected}")
+            records = np.frombuffer(content, np.uint8).reshape(-1, size)
+            for label, names in zip(records.T, self.classes, strict=False):
+                for image in np.flatnonzero(label >= len(names))[:1]:
+                    allowed = f"and {self.title} has 0 to {len(names) - 1}"
+                    raise ValueError(f"image {image} has the label {label[image]}, {allowed}")
+        return records
+
+    def read_all(self, folder: str, *names: str) -> NDArray[np.uint8]:
+        """The records of some files. Raises `ModgraphError`."""
+        return np.concatenate([self.read(str(Path(folder) / name)) for name in names])
+
+
+CIFAR10 = Records("CIFAR-10", "the folder cifar-10-batches-bin of cifar-10-binary.tar.gz", (TEN,))
+CIFAR100 = Records("CIFAR-100", "the folder cifar-100-binary of cifar-100-binary.tar.gz", (COARSE, FINE))
+
+
+class Cifar10(DataSet):
+    """`image`: float[3, 32, 32], each channel less its mean and divided by its deviation; `label`: class[10]."""
+
+    name = "cifar10"
+
+    folder: str = setting(path=True, doc="where data_batch_1.bin to data_batch_5.bin and test_batch.bin are")
+    limit: int | None = setting(None, min=1, doc="learn from so many images only, the first")
+
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        train = CIFAR10.read_all(self.folder, *(f"data_batch_{batch}.bin" for batch in range(1, 6)))
+        records = {TRAIN: train[: self.limit], "test": CIFAR10.read_all(self.folder, "test_batch.bin")}
+        return {split: check(self._arrays(found), graph, split) for split, found in records.items()}
+
+    def scale(self) -> Scale:
+        return Scale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))  # of the training images' channels
+
+    def description(self) -> dict[str, Any]:
+        return describe_images(TEN, PREPARED, self.scale())
+
+    def _arrays(self, records: NDArray[np.uint8]) -> Arrays:
+        light = records[:, 1:].reshape(-1, *SHAPE).astype(np.float32) / np.float32(255)
+        return Arrays({"image": self.scale().scaled(light), "label": records[:, 0]})
 
 
 class Cifar100(DataSet):
@@ -131,22 +112,18 @@ class Cifar100(DataSet):
         return self.scale().not_of_colours()
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        shape = shape_of_images(graph, channels=3)
-        records = {TRAIN: self._records("train.bin", self.limit), "test": self._records("test.bin", self.test_limit)}
-        return {split: check(self._arrays(found, shape), graph, split) for split, found in records.items()}
+        shape, at = shape_of_images(graph, channels=3), ("coarse", "fine").index(self.labels)
+        splits = {}
+        for split, limit in ((TRAIN, self.limit), ("test", self.test_limit)):
+            records = CIFAR100.read_all(self.folder, f"{split}.bin")[:limit]
+            images = StoredImages(records[:, 2:].reshape(-1, *SHAPE), shape, self.scale())
+            superclasses = np.array(COARSE)[records[:, 0]]
+            arrays = Arrays({"label": records[:, at]}, {"superclass": superclasses}, {"image": images})
+            splits[split] = check(arrays, graph, split)
+        return splits
 
     def scale(self) -> Scale:
         return Scale(self.mean, self.deviation)
 
     def description(self) -> dict[str, Any]:
-        words = "red, green and blue from 0 to 1, less the mean, divided by the deviation"
-        made = of_images(words, "red, green, blue", self.scale())
-        return {"classes": {"label": list(LABELS[self.labels])}, "preprocessing": {"image": made}}
-
-    def _records(self, file: str, limit: int | None) -> NDArray[np.uint8]:
-        return CIFAR100.read(str(Path(self.folder) / file))[:limit]
-
-    def _arrays(self, records: NDArray[np.uint8], shape: tuple[int, ...]) -> Arrays:
-        label = records[:, list(LABELS).index(self.labels)]
-        images = StoredImages(records[:, len(LABELS) :].reshape(-1, *SHAPE), shape, self.scale())
-        return Arrays({"label": label}, {"superclass": np.array(COARSE)[records[:, 0]]}, {"image": images})
+        return describe_images(FINE if self.labels == "fine" else COARSE, PREPARED, self.scale())

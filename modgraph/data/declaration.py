@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.errors import DataDoesNotFit
-from modgraph.data.padding import cut, padding_in, without_rubbish
+from modgraph.data.padding import clear_padding, padding_in
 from modgraph.declare import Registry
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, Padding, comparisons, ignored_labels, length_name, with_missing_labels
 from modgraph.recipes.schema import Named
 from modgraph.types import TensorType
 
-TRAIN, VALIDATION = "train", "validation"
+TRAIN, VALIDATION, HELD_OUT = "train", "validation", "held_out"  # splits
 
 
 class OnDisk(ABC):
@@ -80,13 +80,13 @@ class Arrays:
         Raises `ModgraphError` where a file cannot be read.
         """
         stored = {name: column.read(indices) for name, column in self.on_disk.items()}
-        longest = self._longest(indices if among is None else among)
-        found = {name: cut(array, self.padded.get(name, ()), longest) for name, array in self.values.items()}
+        rows = indices if among is None else among
+        longest = {name: max(1, int(self.values[name][rows].max(initial=1))) for name in self._lengths}
+        found = {}
+        for name, array in self.values.items():
+            stops = {at: longest[length] for at, length in self.padded.get(name, ())}
+            found[name] = array[tuple(slice(stops.get(at)) for at in range(array.ndim))] if stops else array
         return {name: np.ascontiguousarray(array[indices]) for name, array in found.items()} | stored
-
-    def _longest(self, indices: NDArray[Any] | slice) -> dict[str, int]:
-        """How long the longest of some examples is, at least 1, by the array that tells the lengths."""
-        return {name: max(1, int(self.values[name][indices].max(initial=1))) for name in self._lengths}
 
     @property
     def _lengths(self) -> list[str]:
@@ -95,8 +95,8 @@ class Arrays:
 
     def lengths(self) -> NDArray[np.int64] | None:
         """How long each example is, along all its padded axes together; None where none is padded."""
-        told = [self.values[name] for name in self._lengths]
-        return np.sum(told, axis=0) if told else None
+        lengths = [self.values[name] for name in self._lengths]
+        return np.sum(lengths, axis=0) if lengths else None
 
     def names_of_groups(self, by: str | None) -> list[str]:
         """The groups that the examples belong to, in their order; none if there is no such grouping."""
@@ -167,67 +167,67 @@ class DataSet(Named):
         return {}
 
 
-def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
-    """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
-    wanted = {**graph.input_types, **graph.target_types}
-    arrays = replace(arrays, values=without_rubbish(arrays.values, graph, ignored_labels(graph)))
-    found: list[DataDoesNotFit] = []
-    checked: dict[str, NDArray[Any]] = {}
-    lengths: dict[int | str, tuple[str, int]] = {}
-    ignored, missing = ignored_labels(graph), with_missing_labels(graph)
-    for name, type_ in wanted.items():
-        if name in arrays.on_disk and arrays.on_disk[name].shape == type_.dimensions:
-            continue
-        if name not in arrays.values:
-            if type_.dtype != "length":
-                known = ", ".join(sorted(arrays.values)) or "none"
-                found.append(DataDoesNotFit(reason=f'{split} has no array "{name}" for {type_}; it has: {known}'))
-            continue
-        problem = _problem(arrays.values[name], type_, name, lengths, ignored.get(name), name in missing)
-        if problem is not None:
-            reason = f'array "{name}" of {split} {problem}'
-            found.append(_told(reason, name, arrays.values[name], graph))
-        else:
-            checked[name] = _cast(arrays.values[name], type_)
-    wrong = _wrong_lengths(checked, wanted, lengths)
-    found += [DataDoesNotFit(reason=f'array "{name}" of {split} {problem}') for name, problem in wrong]
-    if found:
-        raise ModgraphError(found)
-    return replace(arrays, values=checked, padded=padding_in(graph, checked))
-
-
-def _told(reason: str, name: str, array: NDArray[Any], graph: Graph) -> DataDoesNotFit:
-    """A message; where labels of a target seem to be missing, with the key of the recipe that says they may be, where
-    values do behind the end of an example, with the array that tells the ends."""
-    missing = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
-    may_miss = {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph)
-    ends = [length_name(graph, axis) for axis in {**graph.input_types, **graph.target_types}[name].padded]
-    if not missing.any() or not (name in may_miss or ends):
-        return DataDoesNotFit(reason=reason)
-    way_out = f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
-    if name not in may_miss:
-        way_out = f"if that is behind the end of an example, give its length: the array {' and the array '.join(ends)}"
-    return DataDoesNotFit(reason=reason, way_out=way_out)
-
-
 def mixed(arrays: Arrays, seed: int = 0) -> Arrays:
     """The examples in a random order, so that the first of them tell of all."""
     return arrays.take(np.random.default_rng((seed, 5)).permutation(len(arrays)))
 
 
-def _problem(
-    array: NDArray[Any],
-    type_: TensorType,
-    name: str,
-    lengths: dict[int | str, tuple[str, int]],
-    ignored: int | None,
-    missing: bool,
-) -> str | None:
-    """What is wrong with one array; an axis of any length must have one length everywhere. Labels that are `missing`
-    are negative, or not a number.
+# ------------------------------------------------------------ whether data fit
 
-    Labels of an axis of classes that has a name are not bounded from above: a training may add classes.
-    """
+
+def check(arrays: Arrays, graph: Graph, split: str) -> Arrays:
+    """Arrays that fit the spec's inputs and targets, in the types torch wants. Raises `ModgraphError`."""
+    wanted, ignored, missing = _types(graph), ignored_labels(graph), with_missing_labels(graph)
+    given = clear_padding(arrays.values, graph, ignored)
+    found: list[DataDoesNotFit] = []
+    checked: dict[str, NDArray[Any]] = {}
+    lengths: dict[int | str, tuple[str, int]] = {}
+    for name, type_ in wanted.items():
+        if name in arrays.on_disk and arrays.on_disk[name].shape == type_.dimensions:
+            continue
+        if name in given:
+            array = given[name]
+            problem = _wrong_shape(array, type_, name, lengths)
+            problem = problem or _wrong_values(array, type_, ignored.get(name), name in missing)
+            if problem is None:
+                checked[name] = _cast(array, type_)
+            else:
+                way_out = _way_out(name, array, graph)
+                found.append(DataDoesNotFit(reason=f'array "{name}" of {split} {problem}', way_out=way_out))
+        elif type_.dtype != "length":
+            known = ", ".join(sorted(given)) or "none"
+            found.append(DataDoesNotFit(reason=f'{split} has no array "{name}" for {type_}; it has: {known}'))
+    for name, array in checked.items():
+        _, longest = lengths.get(wanted[name].of, (name, None))
+        if wanted[name].dtype == "length" and longest is not None and (array.min() < 0 or array.max() > longest):
+            problem = f"holds {array.min()} to {array.max()}; lengths along it are 0 to {longest}"
+            found.append(DataDoesNotFit(reason=f'array "{name}" of {split} {problem}'))
+    if found:
+        raise ModgraphError(found)
+    return replace(arrays, values=checked, padded=padding_in(graph, checked))
+
+
+def _types(graph: Graph) -> dict[str, TensorType]:
+    return {**graph.input_types, **graph.target_types}
+
+
+def _way_out(name: str, array: NDArray[Any], graph: Graph) -> str:
+    """What can be done about an array that does not fit: where labels of a target seem to be missing, the key of the
+    recipe that says they may be, where values do behind the end of an example, the array that tells the ends."""
+    absent = np.isnan(array) if array.dtype.kind == "f" else array < 0 if array.dtype.kind == "i" else np.zeros(1)
+    may_miss = {each.target for each in comparisons(graph) if each.may_miss} - with_missing_labels(graph)
+    ends = [length_name(graph, axis) for axis in _types(graph)[name].padded]
+    if absent.any() and name in may_miss:
+        return f"where labels are missing, say that they may be: train.labels: {{{name}: {{missing: true}}}}"
+    if absent.any() and ends:
+        return f"if that is behind the end of an example, give its length: the array {' and the array '.join(ends)}"
+    return DataDoesNotFit.way_out
+
+
+def _wrong_shape(
+    array: NDArray[Any], type_: TensorType, name: str, lengths: dict[int | str, tuple[str, int]]
+) -> str | None:
+    """What is wrong with the shape of an array; an axis of any length must have one length everywhere."""
     if array.ndim != len(type_.shape) + 1:
         return f"has the shape {array.shape}; {type_} needs {len(type_.shape) + 1} axes, examples first"
     for axis, length in zip(("examples", *type_.dimensions), array.shape, strict=True):
@@ -239,39 +239,35 @@ def _problem(
             return f'has {length} {axis}, but "{other}" has {expected}'
     if len(array) == 0:
         return "has no examples"
-    if array.size == 0:
-        return f"has the shape {array.shape}, and so no values"
+    return f"has the shape {array.shape}, and so no values" if array.size == 0 else None
+
+
+def _wrong_values(array: NDArray[Any], type_: TensorType, ignored: int | None, missing: bool) -> str | None:
+    """What is wrong with the values of an array. Labels that are `missing` are negative, or not a number.
+
+    Labels of an axis of classes that has a name are not bounded from above: a training may add classes.
+    """
     if type_.dtype == "float":
         if array.dtype.kind not in "fiub":
             return f"holds {array.dtype}, not numbers"
         numbers = _cast(array, type_)
-        wrong = np.isinf(numbers) if missing else ~np.isfinite(numbers)
-        place = ", ".join(map(str, np.argwhere(wrong)[0])) if wrong.any() else None
+        wrong = np.argwhere(np.isinf(numbers) if missing else ~np.isfinite(numbers))
+        place = ", ".join(map(str, wrong[0])) if len(wrong) else ""
         what = "holds values that are infinite, not a number or too large for float32"
-        return None if place is None else f"{what}, first at [{place}]"
+        return f"{what}, first at [{place}]" if len(wrong) else None
     if array.dtype.kind not in "iu":
         return f"holds {array.dtype}, not whole numbers"
     array = array[array >= 0] if missing else array
     array = array if ignored is None else array[array != ignored]
     if not array.size:
         return None if missing else f"holds nothing but {ignored}, which is ignored"
-    if type_.size is not None and array.min() < 0 and type_.of:
+    if type_.size is None or (array.min() >= 0 and (type_.of or array.max() < type_.size)):
+        return None
+    if type_.of:
         return f"holds values from {array.min()}; {type_} allows 0 and more"
-    if type_.size is not None and not type_.of and (array.min() < 0 or array.max() >= type_.size):
-        return f"holds values from {array.min()} to {array.max()}; {type_} allows 0 to {type_.size - 1}"
-    return None
+    return f"holds values from {array.min()} to {array.max()}; {type_} allows 0 to {type_.size - 1}"
 
 
-def _wrong_lengths(
-    arrays: Mapping[str, NDArray[Any]], types: Mapping[str, TensorType], axes: Mapping[int | str, tuple[str, int]]
-) -> Iterator[tuple[str, str]]:
-    """The arrays that tell how long examples are along an axis and go beyond it, each with what is wrong."""
-    for name, array in arrays.items():
-        _, longest = axes.get(types[name].of, (name, None))
-        if types[name].dtype == "length" and longest is not None and (array.min() < 0 or array.max() > longest):
-            yield name, f"holds {array.min()} to {array.max()}; lengths along it are 0 to {longest}"
-
-
-@np.errstate(over="ignore")
+@np.errstate(over="ignore")  # larger numbers become infinite in float32
 def _cast(array: NDArray[Any], type_: TensorType) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype=np.float32 if type_.dtype == "float" else np.int64)

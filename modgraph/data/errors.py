@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modgraph.diagnostics import Diagnostic
+from modgraph.diagnostics import Diagnostic, ModgraphError
 
 
 class BadDataFile(Diagnostic):
@@ -21,6 +21,16 @@ class DataDoesNotFit(Diagnostic):
     message = "the data does not fit the spec: {reason}"
     help = "{way_out}"
     way_out = "arrays are named after the spec's inputs and targets and have their types, examples first"
+
+
+def bad_file(path: str, reason: str, way_out: str = BadDataFile.way_out) -> ModgraphError:
+    """A file of data cannot be read."""
+    return ModgraphError([BadDataFile(path=path, reason=reason, way_out=way_out)])
+
+
+def does_not_fit(reason: str, way_out: str = DataDoesNotFit.way_out) -> ModgraphError:
+    """The arrays of a data set do not fit the spec."""
+    return ModgraphError([DataDoesNotFit(reason=reason, way_out=way_out)])
 
 
 class UnknownArray(Diagnostic):

@@ -14,64 +14,15 @@ from modgraph_runtime.memory import refuse_beyond_memory
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
-from modgraph.data.errors import BadDataFile
-from modgraph.data.image_arrays import StoredImages, shape_of_grey_images
-from modgraph.data.preprocessing import of_images
+from modgraph.data.errors import bad_file
+from modgraph.data.images import StoredImages, shape_of_images
+from modgraph.data.preprocessing import describe_images
 from modgraph.data.reading import reading
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError
 from modgraph.files import exists, open_file
 from modgraph.ir import Graph
 
-UNSIGNED_BYTE = 0x08
-GZIP = b"\x1f\x8b"
 MOST_UNPACKED = 1032  # bytes that one byte of gzip can stand for
-
-
-def read_idx(path: str, axes: int) -> NDArray[Any]:
-    """An array of bytes with the given number of axes; what is packed by gzip is unpacked. Raises `ModgraphError`."""
-    with reading(path), open_file(path) as file:
-        held = os.fstat(file.fileno()).st_size
-        packed = file.read(2) == GZIP  # and not by its name, which may be a link's
-        file.seek(0)
-        if not packed:
-            return _read(file, axes, held)
-        with gzip.GzipFile(fileobj=file) as unpacked:
-            return _read(unpacked, axes, held * MOST_UNPACKED)
-
-
-def read_images(images: str, labels: str, classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Images [count, height, width] and the class of each, bytes both. Raises `ModgraphError`."""
-    found, told = read_idx(images, 3), read_idx(labels, 1)
-    if len(found) != len(told) or not len(told) or told.max() >= classes:
-        reason = f"{len(found)} images and {len(told)} labels from 0 to {classes - 1} do not go together"
-        raise ModgraphError([BadDataFile(path=images, reason=reason)])
-    return found, told
-
-
-def _read(file: IO[bytes] | gzip.GzipFile, axes: int, most: int) -> NDArray[Any]:
-    """An array whose file cannot have more than so many bytes, read no further than its header says.
-
-    Raises `ValueError` and what the file raises.
-    """
-    start = file.read(4)
-    if len(start) < 4 or start[:3] != bytes((0, 0, UNSIGNED_BYTE)):
-        raise ValueError("it is not an IDX file of bytes")
-    if start[3] != axes:
-        raise ValueError(f"it has {start[3]} axes, not {axes}")
-    header = 4 + 4 * axes
-    sizes = struct.unpack(f">{axes}I", file.read(4 * axes))
-    count = math.prod(sizes)
-    if header + count > most:
-        raise ValueError(f"it has no more than {most:,} bytes where its header means {header + count:,}")
-    refuse_beyond_memory(count)
-    content = file.read(count + 1)  # one byte more: at its end gzip compares its checksum
-    if len(content) != count:
-        found = "fewer" if len(content) < count else "more"
-        raise ValueError(f"it has {found} bytes than the {header + count:,} that its header means")
-    return np.frombuffer(content, np.uint8).reshape(sizes)
-
-
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 DEBIAN = "/usr/share/datasets/fashion-mnist"
 WAY_OUT = "install the package dataset-fashion-mnist of Debian, or name the folder of its files: -s data.folder=DIR"
@@ -87,28 +38,68 @@ class FashionMnist(DataSet):
     test_limit: int | None = setting(None, min=1, doc="test on so many images only, the first")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        shape = shape_of_grey_images(graph)
-        parts = {TRAIN: ("train", self.limit), "test": ("t10k", self.test_limit)}
-        return {split: check(self._arrays(shape, *part), graph, split) for split, part in parts.items()}
+        shape, splits = shape_of_images(graph, channels=None), {}
+        for split, part, limit in ((TRAIN, "train", self.limit), ("test", "t10k", self.test_limit)):
+            files = self._file(f"{part}-images-idx3-ubyte"), self._file(f"{part}-labels-idx1-ubyte")
+            pixels, label = read_images(*files, len(CLASSES))
+            images = StoredImages(pixels[:limit, None], shape, self.scale())
+            splits[split] = check(Arrays({"label": label[:limit]}, on_disk={"image": images}), graph, split)
+        return splits
 
     def description(self) -> dict[str, Any]:
-        words = "clothes 1, what is behind them 0, the same in every channel"
-        made = of_images(words, "grey", ground="dark")
-        return {"classes": {"label": list(CLASSES)}, "preprocessing": {"image": made}}
-
-    def _arrays(self, shape: tuple[int, ...], part: str, limit: int | None) -> Arrays:
-        images, labels = self._file(f"{part}-images-idx3-ubyte"), self._file(f"{part}-labels-idx1-ubyte")
-        pixels, label = read_images(images, labels, len(CLASSES))
-        return Arrays(
-            {"label": label[:limit]}, on_disk={"image": StoredImages(pixels[:limit, None], shape, self.scale())}
-        )
+        return describe_images(CLASSES, "clothes 1, what is behind them 0, the same in every channel")
 
     def _file(self, name: str) -> str:
         """One of the four files, as it is or packed. Raises `ModgraphError`."""
         path = Path(self.folder) / name
-        found = next((each for each in (path, path.with_name(f"{name}.gz")) if exists(each)), None)
-        if found is None:
-            raise ModgraphError(
-                [BadDataFile(path=str(path), reason="there is no such file, nor its .gz", way_out=WAY_OUT)]
-            )
-        return str(found)
+        for each in (path, path.with_name(f"{name}.gz")):
+            if exists(each):
+                return str(each)
+        raise bad_file(str(path), "there is no such file, nor its .gz", WAY_OUT)
+
+
+# ------------------------------------------------------------ IDX files
+
+
+def read_idx(path: str, axes: int) -> NDArray[Any]:
+    """An array of bytes with the given number of axes; what is packed by gzip is unpacked. Raises `ModgraphError`."""
+    with reading(path), open_file(path) as file:
+        held = os.fstat(file.fileno()).st_size
+        packed = file.read(2) == b"\x1f\x8b"  # and not by its name, which may be a link's
+        file.seek(0)
+        if not packed:
+            return _read(file, axes, held)
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            return _read(unpacked, axes, held * MOST_UNPACKED)
+
+
+def read_images(images: str, labels: str, classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Images [count, height, width] and the class of each, bytes both. Raises `ModgraphError`."""
+    found, told = read_idx(images, 3), read_idx(labels, 1)
+    if len(found) != len(told) or not len(told) or told.max() >= classes:
+        reason = f"{len(found)} images and {len(told)} labels from 0 to {classes - 1} do not go together"
+        raise bad_file(images, reason)
+    return found, told
+
+
+def _read(file: IO[bytes] | gzip.GzipFile, axes: int, most: int) -> NDArray[Any]:
+    """An array whose file cannot have more than so many bytes, read no further than its header says.
+
+    Raises `ValueError` and what the file raises.
+    """
+    start = file.read(4)
+    if len(start) < 4 or start[:3] != b"\0\0\x08":
+        raise ValueError("it is not an IDX file of bytes")
+    if start[3] != axes:
+        raise ValueError(f"it has {start[3]} axes, not {axes}")
+    header = 4 + 4 * axes
+    sizes = struct.unpack(f">{axes}I", file.read(4 * axes))
+    count = math.prod(sizes)
+    if header + count > most:
+        raise ValueError(f"it has no more than {most:,} bytes where its header means {header + count:,}")
+    refuse_beyond_memory(count)
+    content = file.read(count + 1)  # one byte more: at its end gzip compares its checksum
+    if len(content) != count:
+        found = "fewer" if len(content) < count else "more"
+        raise ValueError(f"it has {found} bytes than the {header + count:,} that its header means")
+    return np.frombuffer(content, np.uint8).reshape(sizes)

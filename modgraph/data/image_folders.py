@@ -1,29 +1,66 @@
-"""Images in folders, `root/domain/class/*.jpg`: the layout of DomainBed's data sets (PACS, VLCS, OfficeHome, …)."""
+"""Images in folders: `folder/class/*.jpg`, or `root/domain/class/*.jpg`, the layout of DomainBed's data sets (PACS,
+VLCS, OfficeHome, …).
+"""
 
 from __future__ import annotations
 
+import unicodedata
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check, mixed
-from modgraph.data.errors import DataDoesNotFit
-from modgraph.data.folders import Layout, folders_in, images_in
-from modgraph.data.image_arrays import shape_of_images
-from modgraph.data.image_files import ImageFiles
-from modgraph.data.preprocessing import of_images
-from modgraph.data.rotated_digits import HELD_OUT
+from modgraph.data.declaration import HELD_OUT, TRAIN, Arrays, DataSet, Scale, check, mixed
+from modgraph.data.errors import BadImageFolder, does_not_fit
+from modgraph.data.images import ImageFiles, shape_of_images
+from modgraph.data.preprocessing import describe_images
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError, did_you_mean
+from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
+from modgraph.files import is_not_utf8, reason_of
 from modgraph.ir import Graph
 
-LAYOUT = Layout("root/domain/class/image", "name the folder that holds the domains as root")
-Folders = Mapping[str, Mapping[str, list[Path]]]  # images by domain and class
+SUFFIXES = (".jpg", ".jpeg", ".png")
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's channels
+Layout = tuple[str, str]  # how folders are to lie, and what someone can do whose folders lie otherwise
+Files = Mapping[str, list[Path]]  # images by class
+CLASSES: Layout = "folder/class/image", "name the folder that holds a folder for each class"
+DOMAINS: Layout = BadImageFolder.layout, BadImageFolder.way_out
 
 
-class ImageFolders(DataSet):
+class ImagesInFolders(DataSet):
+    """Images in colour by their files."""
+
+    def contradiction(self) -> str | None:
+        return self.scale().not_of_colours()
+
+    @abstractmethod
+    def _classes(self) -> list[str]:
+        """The names of the classes. Raises `ModgraphError`."""
+
+    def description(self) -> dict[str, Any]:
+        scale = self.scale()
+        words = f"RGB from 0 to 1, resized (bilinear), minus {list(scale.mean)}, divided by {list(scale.deviation)}"
+        return describe_images(self._classes(), words, scale)
+
+    def _checked(self, graph: Graph, parts: Mapping[str, Mapping[str, Files]], domains: bool) -> dict[str, Arrays]:
+        """The arrays of each split from its images by domain. Raises `ModgraphError`."""
+        shape, made = shape_of_images(graph, channels=3), {}
+        for split, part in parts.items():
+            rows = [
+                (str(path), label, domain)
+                for domain, files in part.items()
+                for label, paths in enumerate(files.values())
+                for path in paths
+            ]
+            paths, labels, words = (np.array(column) for column in zip(*rows, strict=True))
+            groups, images = {"domain": words} if domains else {}, ImageFiles(paths, shape, self.scale())
+            made[split] = Arrays({"label": labels}, groups, {"image": images})
+        return {split: check(mixed(arrays), graph, split) for split, arrays in made.items()}
+
+
+class ImageFolders(ImagesInFolders):
     """Images in colour from `root/domain/class/*.jpg` or `.png`, in the size of the spec's input.
 
     Domains that are held out are what is tested on. Images are read when a step needs them.
@@ -33,86 +70,157 @@ class ImageFolders(DataSet):
 
     root: str = setting(path=True, doc="the folder whose folders are the domains")
     held_out: str | tuple[str, ...] = setting((), doc="the domain, or the domains, that nothing is learnt from")
-    mean: tuple[float, ...] = setting((0.485, 0.456, 0.406), doc="subtracted from red, green and blue")
-    deviation: tuple[float, ...] = setting((0.229, 0.224, 0.225), min=1e-6, doc="by which they are divided then")
-
-    def contradiction(self) -> str | None:
-        return self.scale().not_of_colours()
+    mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue")
+    deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="by which they are divided then")
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        shape = shape_of_images(graph, channels=3)
+        shape_of_images(graph, channels=3)
         domains = folders_of(Path(self.root))
-        check_classes(graph, len(classes_of(domains)))
-        held = self._held_out(domains)
-        names = {TRAIN: [name for name in domains if name not in held], HELD_OUT: held}
-        return {
-            split: check(mixed(self._arrays({name: domains[name] for name in each}, shape)), graph, split)
-            for split, each in names.items()
-            if each
-        }
-
-    def scale(self) -> Scale:
-        return Scale(self.mean, self.deviation)
-
-    def description(self) -> dict[str, Any]:
-        classes = classes_of(folders_of(Path(self.root)))
-        return {"classes": {"label": classes}, "preprocessing": {"image": made_of_files(self.scale())}}
-
-    def _held_out(self, domains: Folders) -> list[str]:
+        _check_classes(graph, next(iter(domains.values())))
         held = {self.held_out} if isinstance(self.held_out, str) else set(self.held_out)
         unknown = sorted(held - domains.keys())
         if unknown:
             way_out = did_you_mean(unknown[0], domains, "its domains are: {known}")
-            raise LAYOUT.fault(Path(self.root), f'there is no domain "{unknown[0]}" to hold out', way_out)
+            raise _fault(DOMAINS, Path(self.root), f'there is no domain "{unknown[0]}" to hold out', way_out)
         if len(held) == len(domains):
-            raise LAYOUT.fault(Path(self.root), "every domain is held out", "leave one to learn from")
-        return sorted(held)
+            raise _fault(DOMAINS, Path(self.root), "every domain is held out", "leave one to learn from")
+        learnt = {name: files for name, files in domains.items() if name not in held}
+        parts = {TRAIN: learnt, HELD_OUT: {name: domains[name] for name in sorted(held)}}
+        return self._checked(graph, {split: part for split, part in parts.items() if part}, domains=True)
 
-    def _arrays(self, domains: Folders, shape: tuple[int, ...]) -> Arrays:
-        """The images of some domains in the order of their names."""
-        classes = classes_of(domains)
-        rows = [
-            (str(path), classes.index(kind), domain)
-            for domain, kinds in domains.items()
-            for kind, paths in kinds.items()
-            for path in paths
-        ]
-        paths, labels, words = (np.array(column) for column in zip(*rows, strict=True))
-        files = ImageFiles(paths, shape, self.mean, self.deviation)
-        return Arrays({"label": labels}, {"domain": words}, {"image": files})
+    def scale(self) -> Scale:
+        return Scale(self.mean, self.deviation)
+
+    def _classes(self) -> list[str]:
+        return list(next(iter(folders_of(Path(self.root)).values())))
 
 
-def made_of_files(scale: Scale) -> dict[str, Any]:
-    """How numbers are made of an image file, for those who deploy a model."""
-    words = f"RGB from 0 to 1, resized (bilinear), minus {list(scale.mean)}, divided by {list(scale.deviation)}"
-    return of_images(words, "red, green, blue", scale)
+class ClassFolders(ImagesInFolders):
+    """Images in colour from `train/class/*.jpg` or `.png`, in the size of the spec's input, and `label`.
+
+    A share of each class is kept for the test, unless that has a folder of its own, with the same classes. Images are
+    read when a step needs them.
+    """
+
+    name = "class_folders"
+
+    train: str = setting(path=True, doc="the folder whose folders are the classes")
+    test: str | None = setting(None, path=True, doc="the same to test on; part of the other if not given")
+    test_fraction: float = setting(0.2, min=0.01, max=0.9, doc="share of each class kept where there is no folder")
+    seed: int = setting(0, min=0, doc="of the split")
+    mean: tuple[float, ...] = setting(MEAN, doc="subtracted from red, green and blue")
+    deviation: tuple[float, ...] = setting(DEVIATION, min=1e-6, doc="by which they are divided then")
+
+    def splits(self, graph: Graph) -> dict[str, Arrays]:
+        shape_of_images(graph, channels=3)
+        files = _files_in(Path(self.train), CLASSES)
+        _check_classes(graph, files)
+        parts = self._parted(files) if self.test is None else {TRAIN: files, "test": self._others(files)}
+        return self._checked(graph, {split: {"": part} for split, part in parts.items()}, domains=False)
+
+    def scale(self) -> Scale:
+        return Scale(self.mean, self.deviation)
+
+    def _classes(self) -> list[str]:
+        return list(_files_in(Path(self.train), CLASSES))
+
+    def _parted(self, files: Files) -> dict[str, Files]:
+        """The images of each class, a share of them kept for the test. Raises `ModgraphError`."""
+        train, test = {}, {}
+        for at, (name, paths) in enumerate(files.items()):
+            kept = max(1, round(self.test_fraction * len(paths)))
+            if kept >= len(paths):
+                reason = "it has too few images to keep some for the test"
+                raise _fault(CLASSES, Path(self.train) / name, reason)
+            order = np.random.default_rng((self.seed, at)).permutation(len(paths))
+            test[name] = [paths[index] for index in sorted(order[:kept])]
+            train[name] = [paths[index] for index in sorted(order[kept:])]
+        return {TRAIN: train, "test": test}
+
+    def _others(self, files: Files) -> Files:
+        """The images to test on of the same classes. Raises `ModgraphError`."""
+        folder = Path(str(self.test))
+        found = _files_in(folder, CLASSES)
+        different = sorted(found.keys() ^ files.keys())
+        if different:
+            lacking = folder if different[0] in files else Path(self.train)
+            reason = f'it has no class "{different[0]}", but the other folder has'
+            raise _fault(CLASSES, lacking, reason, "add it, or take it out")
+        return found
 
 
-def folders_of(root: Path) -> dict[str, dict[str, list[Path]]]:
+# ------------------------------------------------------------ folders
+
+
+def folders_of(root: Path) -> dict[str, Files]:
     """The images of each class of each domain, in the order of their names. Raises `ModgraphError`."""
-    domains = {
-        domain.name: {kind.name: images_in(kind, LAYOUT) for kind in folders_in(domain, "class", LAYOUT)}
-        for domain in folders_in(root, "domain", LAYOUT)
-    }
+    domains = {each.name: _files_in(each, DOMAINS) for each in _folders_in(root, "domain", DOMAINS)}
     first, classes = next(iter(domains.items()))
     for name, found in domains.items():
         different = sorted(found.keys() ^ classes.keys())
         if different:
             lacking, having = (first, name) if different[0] in found else (name, first)
             reason = f'"{lacking}" has no class "{different[0]}", but "{having}" has'
-            raise LAYOUT.fault(root, reason, "give every domain the same classes")
+            raise _fault(DOMAINS, root, reason, "give every domain the same classes")
     return domains
 
 
-def classes_of(domains: Folders) -> list[str]:
-    """The classes, which are the same in every domain."""
-    return list(next(iter(domains.values())))
+def _files_in(folder: Path, layout: Layout) -> Files:
+    """The images of each class, at least one, in the order of their names. Raises `ModgraphError`."""
+    files = {}
+    for kind in _folders_in(folder, "class", layout):
+        files[kind.name] = [each for each in _entries(kind, layout) if each.suffix.lower() in SUFFIXES]
+        if not files[kind.name]:
+            reason = f"there is no image in it ({', '.join(SUFFIXES)})"
+            raise _fault(layout, kind, reason, "add images or take the class out")
+    return files
 
 
-def check_classes(graph: Graph, count: int) -> None:
+def _folders_in(path: Path, what: str, layout: Layout) -> list[Path]:
+    """The folders in one, or links to them, at least one; hidden ones do not count. Raises `ModgraphError`, also where
+    a name cannot be shown: names go into metrics, bundles and pages."""
+    found: list[Path] = []
+    faults: list[Diagnostic] = []
+    for each in _entries(path, layout):
+        try:
+            is_folder = each.is_dir()
+        except OSError as error:
+            raise _fault(layout, each, reason_of(error)) from error
+        if is_folder and not each.name.startswith("."):
+            found.append(each)
+            if (reason := _wrong_name(each.name)) is not None:
+                faults += _fault(layout, each, reason, f"rename the folder of the {what}").diagnostics
+    if faults:
+        raise ModgraphError(faults)
+    if not found:
+        raise _fault(layout, path, f"there is no folder in it, one for each {what}")
+    return found
+
+
+def _entries(path: Path, layout: Layout) -> list[Path]:
+    try:
+        return sorted(path.iterdir())
+    except (OSError, ValueError) as error:
+        raise _fault(layout, path, reason_of(error)) from error
+
+
+def _wrong_name(name: str) -> str | None:
+    """Why the name of a folder cannot be that of a class or a group, or None."""
+    if is_not_utf8(name):
+        return "its name is not UTF-8"
+    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in name):
+        return "its name has characters that end a line or control a terminal"
+    return None
+
+
+def _fault(layout: Layout, path: Path, reason: str, way_out: str | None = None) -> ModgraphError:
+    """The message that a folder is not laid out so."""
+    words, usual = layout
+    return ModgraphError([BadImageFolder(path=str(path), reason=reason, way_out=way_out or usual, layout=words)])
+
+
+def _check_classes(graph: Graph, classes: Files) -> None:
     target = graph.target_types.get("label")
-    if target is not None and target.size not in (None, count) and not target.of:
-        reason = f'there are {count} folders of classes, and the target "label" has {target.size} classes'
-        raise ModgraphError(
-            [DataDoesNotFit(reason=reason, way_out=f"if it is a parameter of the spec: -s classes={count}")]
-        )
+    if target is not None and target.size not in (None, len(classes)) and not target.of:
+        reason = f'there are {len(classes)} folders of classes, and the target "label" has {target.size} classes'
+        raise does_not_fit(reason, f"if it is a parameter of the spec: -s classes={len(classes)}")

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
-from modgraph.data.errors import BadDataFile
+from modgraph.data.errors import bad_file
 from modgraph.data.fashion_mnist import read_images
-from modgraph.data.image_arrays import resized
-from modgraph.data.preprocessing import of_images
+from modgraph.data.images import resized
+from modgraph.data.preprocessing import describe_images
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph
@@ -88,9 +88,7 @@ class MinMaxDigits(DataSet):
 
     def description(self) -> dict[str, Any]:
         digits = "two 14 × 14 digits, top left and bottom right of a black 28 × 28 canvas, ink 1, paper 0"
-        made = of_images(digits, "grey", ground="dark", places=CORNERS)
-        classes = ["even", "odd"] if self.task == "parity" else [str(digit) for digit in range(10)]
-        return {"classes": {"label": classes}, "preprocessing": {"image": made}}
+        return describe_images(("even", "odd") if self.task == "parity" else "0123456789", digits, places=CORNERS)
 
     def _compose(self, digits: Digits, pairs: NDArray[np.int64], count: int, stream: int) -> Arrays:
         """Compositions of pairs in turn, each with digit images, order and label: image [count, 1, 28, 28]."""
@@ -98,15 +96,13 @@ class MinMaxDigits(DataSet):
         images, labels = digits
         chosen = rng.permuted(pairs[np.arange(count) % len(pairs)], axis=1)
         canvas = np.zeros((count, 1, 2 * SIDE, 2 * SIDE), np.float32)
-        corners = (slice(0, SIDE), slice(SIDE, 2 * SIDE))
-        for index, corner in enumerate(corners):
-            for digit in range(10):
-                here = np.flatnonzero(chosen[:, index] == digit)
-                pool = np.flatnonzero(labels == digit)
-                if len(here) and not len(pool):
-                    raise self._fault(f"there is no image of a {digit} in it")
-                if len(here):
-                    canvas[here, 0, corner, corner] = images[rng.choice(pool, len(here))]
+        for index, digit in np.ndindex(2, 10):
+            corner = slice(index * SIDE, (index + 1) * SIDE)
+            here, pool = np.flatnonzero(chosen[:, index] == digit), np.flatnonzero(labels == digit)
+            if len(here):
+                if not len(pool):
+                    raise bad_file(self.images or self.source, f"there is no image of a {digit} in it")
+                canvas[here, 0, corner, corner] = images[rng.choice(pool, len(here))]
         asked = label_of(chosen[:, 0], chosen[:, 1])
         label = parity_of(asked) if self.task == "parity" else asked
         names = np.array([f"{a},{b}" for a, b in np.sort(chosen, axis=1)])
@@ -124,6 +120,3 @@ class MinMaxDigits(DataSet):
             raise ModgraphError([MissingKey(section="data", key="images and labels", meaning=meaning)])
         images, labels = read_images(self.images, self.labels, classes=10)
         return resized(images / 255, (SIDE, SIDE)), labels.astype(np.int64)
-
-    def _fault(self, reason: str) -> ModgraphError:
-        return ModgraphError([BadDataFile(path=self.images or self.source, reason=reason)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from modgraph.data.declaration import Scale
@@ -10,20 +11,15 @@ from modgraph.data.vocabulary import UNKNOWN
 Place = tuple[float, float, float, float]  # left, top, width, height, as shares of an image
 
 
-def of_images(
-    words: str,
-    channels: Literal["grey", "red, green, blue"],
-    scale: Scale | None = None,
-    ground: Literal["dark"] | None = None,
-    places: tuple[Place, ...] = (),
+def describe_images(
+    classes: Iterable[str], words: str, scale: Scale | None = None, places: tuple[Place, ...] = ()
 ) -> dict[str, Any]:
-    """Of images, whose numbers are light from 0 for black to 1 for white unless there is a `scale`.
-
-    `ground` is what they show things on, where that is always so, `places` where each of several things stands.
-    """
-    numbers = {} if scale is None else {"mean": list(scale.mean), "deviation": list(scale.deviation)}
-    more = {**({"ground": ground} if ground else {}), **({"places": [list(each) for each in places]} if places else {})}
-    return {"words": words, "channels": channels, **numbers, **more}
+    """Of a data set of images in colour on a `scale`; without, of grey light from 0 for black to 1 for white on a dark
+    ground. `places` are where each of several things stands."""
+    how: dict[str, Any] = {"words": words, "channels": "grey" if scale is None else "red, green, blue"}
+    how |= {"ground": "dark"} if scale is None else {"mean": list(scale.mean), "deviation": list(scale.deviation)}
+    how |= {"places": [list(each) for each in places]} if places else {}
+    return {"classes": {"label": list(classes)}, "preprocessing": {"image": how}}
 
 
 def of_words(

@@ -33,7 +33,7 @@ from modgraph.data.cifar import CIFAR10
 from modgraph.data.conll_file import read_tokens
 from modgraph.data.declaration import check
 from modgraph.data.fashion_mnist import read_idx
-from modgraph.data.image_files import read_image
+from modgraph.data.images import read_image
 from modgraph.data.npz import read_npz
 from modgraph.data.tagging import Tagging
 from modgraph.data.text_files import words_of_file

@@ -14,8 +14,9 @@ from PIL import Image
 
 from modgraph.cli import main
 from modgraph.data import Arrays, Digits, ImageFolders, MinMaxDigits, Npz
+from modgraph.data.declaration import Scale
 from modgraph.data.fingerprint import Fingerprint
-from modgraph.data.image_files import ImageFiles
+from modgraph.data.images import ImageFiles
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from modgraph.training.run import finish, started
@@ -217,7 +218,7 @@ def painted(root: Path) -> Path:
 
 def print_of_folders(root: Path) -> Fingerprint:
     paths = np.array(sorted(map(str, root.glob("*/*/*"))))
-    files = ImageFiles(paths, (3, 4, 4), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    files = ImageFiles(paths, (3, 4, 4), Scale((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
     return Fingerprint.of(ImageFolders(root=str(root)), Arrays({"label": np.zeros(len(paths))}, {}, {"image": files}))
 
 

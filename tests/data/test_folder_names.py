@@ -11,9 +11,8 @@ import pytest
 from PIL import Image
 
 import modgraph
-from modgraph.data.class_folders import ClassFolders
 from modgraph.data.fingerprint import Fingerprint
-from modgraph.data.image_folders import ImageFolders
+from modgraph.data.image_folders import ClassFolders, ImageFolders
 from modgraph.diagnostics import ModgraphError
 from modgraph.store.run_directory import RunDirectory
 

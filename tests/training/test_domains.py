@@ -19,8 +19,8 @@ from modgraph.backends.torch import generator_for
 from modgraph.cli import main
 from modgraph.data import Arrays, ImageFolders, RotatedDigits
 from modgraph.data.batches import RandomOrder
-from modgraph.data.image_files import ImageFiles, read_image
-from modgraph.data.rotated_digits import ANGLES, rotated
+from modgraph.data.digits import ANGLES, rotated
+from modgraph.data.images import ImageFiles, read_image
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from modgraph.training.augment import augmented

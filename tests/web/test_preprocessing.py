@@ -16,7 +16,7 @@ from modgraph.data.conll import Conll
 from modgraph.data.declaration import DataSet, Scale
 from modgraph.data.digits import Digits
 from modgraph.data.fashion_mnist import FashionMnist
-from modgraph.data.image_arrays import resized
+from modgraph.data.images import resized
 from modgraph.data.min_max_digits import MinMaxDigits
 from modgraph.data.tagging import Tagging, endings_of
 from modgraph.data.text import Text

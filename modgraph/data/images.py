@@ -1,4 +1,4 @@
-"""Images on disk, read when they are asked for."""
+"""Images in the size and the channels that a spec wants: in memory, or in files that are read when needed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.declaration import OnDisk
-from modgraph.data.errors import BadDataFile
+from modgraph.data.declaration import OnDisk, Scale
+from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.reading import read_data, reading
-from modgraph.diagnostics import ModgraphError
 from modgraph.files import open_file, reason_of
+from modgraph.ir import Graph
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -29,27 +29,74 @@ MOST_UNPACKED = 8 * 1032  # pixels of one bit that one byte of PNG can stand for
 WAY_OUT = "repair the image or take it out of its folder"
 
 
+def shape_of_images(graph: Graph, channels: int | None) -> tuple[int, int, int]:
+    """Channels, height and width of the input `image`; without a number of channels, of grey images: one channel, or
+    three alike. Raises `ModgraphError` if it cannot hold these images."""
+    type_ = graph.input_types.get("image")
+    if channels is None:
+        channels = 3 if type_ is not None and type_.dimensions[:1] == (3,) else 1
+    if type_ is not None and type_.dtype == "float":
+        match type_.dimensions:
+            case (int(found), int(height), int(width)) if found == channels:
+                return found, height, width
+    given = "no such input" if type_ is None else str(type_)
+    reason = f'the input "image" is to be float[{channels}, height, width]; the spec has {given}'
+    raise does_not_fit(reason, f"declare: input image: float[{channels}, HEIGHT, WIDTH]")
+
+
+def resized(images: NDArray[Any], size: tuple[int, ...]) -> NDArray[np.float32]:
+    """Images [count, height, width] from 0 to 1, smoothly in another height and width."""
+    import torch  # at use: a recipe is read without
+    from torch.nn.functional import interpolate
+
+    batch = torch.from_numpy(np.asarray(images, np.float32)).unsqueeze(1)
+    smooth = interpolate(batch, size=size, mode="bilinear", antialias=True)
+    result: NDArray[np.float32] = smooth.squeeze(1).clamp(0, 1).numpy()
+    return result
+
+
+@dataclass(frozen=True)
+class StoredImages(OnDisk):
+    """Images by their bytes [count, channels, height, width], smoothly in the size of `shape` where they have another;
+    grey ones are the same in every channel of it."""
+
+    pixels: NDArray[np.uint8]
+    shape: tuple[int, ...]
+    scale: Scale
+
+    def take(self, indices: NDArray[Any]) -> StoredImages:
+        return replace(self, pixels=self.pixels[indices])
+
+    def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
+        light = self.pixels[indices].astype(np.float32) / np.float32(255)
+        count, channels, *size = light.shape
+        if size != [*self.shape[1:]]:
+            planes = resized(light.reshape(-1, *size), self.shape[1:])
+            light = planes.reshape(count, channels, *self.shape[1:])
+        whole = np.broadcast_to(light, (count, *self.shape))
+        return np.ascontiguousarray(self.scale.scaled(whole))
+
+    def digest(self) -> bytes:
+        return sha256(np.ascontiguousarray(self.pixels).data).digest()
+
+
 @dataclass(frozen=True)
 class ImageFiles(OnDisk):
     """Images in colour by their files, all in one size [C, H, W], normalised by channel."""
 
     paths: NDArray[np.str_]
     shape: tuple[int, ...]
-    mean: tuple[float, ...]
-    deviation: tuple[float, ...]
+    scale: Scale
 
     def take(self, indices: NDArray[Any]) -> ImageFiles:
-        return ImageFiles(self.paths[indices], self.shape, self.mean, self.deviation)
+        return replace(self, paths=self.paths[indices])
 
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
         paths = self.paths[indices]
         images = np.empty((len(paths), *self.shape), np.float32)
         for image, path in zip(images, paths, strict=True):
             image[:] = read_image(str(path), self.shape[1], self.shape[2])
-        mean, deviation = (np.array(each, np.float32)[:, None, None] for each in (self.mean, self.deviation))
-        images -= mean
-        images /= deviation
-        return images
+        return self.scale.scaled(images)
 
     def digest(self) -> bytes:
         whole = sha256()
@@ -66,12 +113,11 @@ def read_image(path: str, height: int, width: int) -> NDArray[np.float32]:
 
     try:
         with reading(path, WAY_OUT), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is wrong is told, what is odd is read
+            warnings.simplefilter("ignore")  # what is wrong is reported, what is odd is read
             with _opened(path) as image:
                 resized = _in_colour(image).resize((width, height), Image.Resampling.BILINEAR)
     except (SyntaxError, Image.DecompressionBombError) as error:  # what Pillow raises besides
-        reason = reason_of(error)
-        raise ModgraphError([BadDataFile(path=path, reason=reason, way_out=WAY_OUT)]) from error
+        raise bad_file(path, reason_of(error), WAY_OUT) from error
     colours: NDArray[np.float32] = np.asarray(resized, np.float32).transpose(2, 0, 1) / np.float32(255)
     return colours
 
@@ -96,11 +142,11 @@ def _opened(path: str) -> Iterator[Image.Image]:
 
 def _in_colour(image: Image.Image) -> Image.Image:
     """An image in RGB. Raises `ValueError` and what Pillow raises."""
+    from PIL import Image
+
     image.load()
     if image.mode == "P" and image.palette is None:
         raise ValueError("it has no palette for its colours")
     if image.mode.startswith("I"):  # grey of 16 bits, which Pillow would cut off at 255
-        from PIL import Image
-
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     return image if image.mode == "RGB" else image.convert("RGB")
