@@ -163,9 +163,7 @@ def samples() -> dict[str, tuple[Sample, ...]]:
         parts = {name: archive.read(name) for name in archive.namelist()}
     pickled = next(name for name in parts if name.endswith("data.pkl"))
     pixels = rng.integers(0, 255, 24, dtype=np.uint8).tobytes()
-    records = b"".join(
-        bytes([label]) + rng.integers(0, 255, CIFAR10.size - 1, dtype=np.uint8).tobytes() for label in (0, 9)
-    )
+    records = b"".join(bytes([label]) + rng.integers(0, 255, 3 * 32 * 32, dtype=np.uint8).tobytes() for label in (0, 9))
     pngs = (image("PNG"), image("PNG", mode="P", transparency=3), image("PNG", mode="I;16"), image("PNG", mode="LA"))
     text = "in the beginning\nwas the word — and ünïcode\n".encode()
     record = {"format": 1, "splits": {"train": {"examples": 5, "sha256": "ab" * 32}}}
