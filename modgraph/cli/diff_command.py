@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Mapping
@@ -20,13 +21,13 @@ from modgraph.cli.common import (
     read_overrides,
     warn,
 )
-from modgraph.cli.diff_git import Versions
 from modgraph.cli.diff_values import as_in_bundle, left_out_of, values_of
-from modgraph.diagnostics import Diagnostic, ModgraphError
+from modgraph.diagnostics import Diagnostic, ModgraphError, Report, render_all
 from modgraph.files import refuse_foreign, write_output
 from modgraph.inspect.diff import Comparison, Side, as_json, compared, text_of
 from modgraph.store.opened import Kind, Opened, kind_of, opened
 from modgraph.store.records import json_text
+from modgraph.syntax import read
 
 SAME, DIFFERENT = 0, 2
 
@@ -39,20 +40,23 @@ class TooFew(Diagnostic):
     help = "for example: modgraph diff net.mod net.mod --set-after k=2"
 
 
+class NotFromGit(Diagnostic):
+    """`diff --git` is for git, which calls it with the words of an external diff: the path of the file, then a file, a
+    hash and a mode for each of two versions."""
+
+    code = "MG821"
+    message = "--git takes the words that git gives an external diff, and these are {count}"
+    help = "let git call it: git config diff.modgraph.command 'modgraph diff --git'"
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "before", metavar="A", nargs="?", help="a spec, a run's folder, a checkpoint, a graph (.json) or a bundle"
-    )
+    what = "a spec, a run's folder, a checkpoint, a graph (.json) or a bundle"
+    parser.add_argument("before", metavar="A", nargs="?", help=what)
     parser.add_argument("after", metavar="B", nargs="?", help="the same")
     add_overrides(parser)
     for side, which in (("before", "A"), ("after", "B")):
-        parser.add_argument(
-            f"--set-{side}",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help=f"set a parameter of {which} alone, after those of -s",
-        )
+        what = f"set a parameter of {which} alone, after those of -s"
+        parser.add_argument(f"--set-{side}", action="append", default=[], metavar="NAME=VALUE", help=what)
     add_lengths(parser)
     add_json(parser)
     parser.add_argument("--html", metavar="FILE", help="write a page with both graphs side by side")
@@ -62,12 +66,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.git:
-        return _run_for_git(options.git)
+        print(_text_for_git(options.git))
+        return SAME  # git stops at a difference that is told by the exit code
     if options.after is None:
         raise ModgraphError([TooFew()])
     if options.html:
         refuse_foreign(options.html, force=options.force)
-    before, after = _both(options)
+    common, paths = overrides(options), (options.before, options.after)
+    specs = [kind_of(path) is Kind.SPEC for path in paths]
+    own = [read_overrides(options.set_before), read_overrides(options.set_after)]
+    own = [{**(common if spec or not any(specs) else {}), **given} for spec, given in zip(specs, own, strict=True)]
+    before, after = (opened(path, given) for path, given in zip(paths, own, strict=True))
+    for each in {each.warnings: each for each in (before, after)}.values():
+        warn(each)
     found = comparison(before, after, read_lengths(options.length))
     if options.html:
         from modgraph.inspect.diff.html import html_of
@@ -77,64 +88,46 @@ def run(options: argparse.Namespace) -> int:
     return DIFFERENT if found.is_different else SAME
 
 
-def _both(options: argparse.Namespace) -> tuple[Opened, Opened]:
-    """What stands at both paths; their warnings are printed. Raises `ModgraphError`."""
-    common = overrides(options)
-    specs = [kind_of(path) is Kind.SPEC for path in (options.before, options.after)]
-    own = [read_overrides(options.set_before), read_overrides(options.set_after)]
-    own = [{**(common if spec or not any(specs) else {}), **given} for spec, given in zip(specs, own, strict=True)]
-    before, after = opened(options.before, own[0]), opened(options.after, own[1])
-    for each in {each.warnings: each for each in (before, after)}.values():
-        warn(each)
-    return before, after
-
-
 def comparison(before: Opened, after: Opened, lengths: Mapping[str, int]) -> Comparison:
     """Two architectures beside each other. Raises `ModgraphError`.
 
     A bundle holds the graph of inference: what is compared with one is brought there first.
     """
-    for_inference = before.kind is not after.kind and Kind.BUNDLE in (before.kind, after.kind)
-    sides = [_side(each, other if for_inference else None) for each, other in ((before, after), (after, before))]
-    pairs = ((before, after), (after, before))
-    notes = [_brought(each, other) for each, other in pairs if for_inference and each.kind is not Kind.BUNDLE]
-    found = compared(sides[0], sides[1], after.moved, lengths, notes=tuple(notes))
+    sides, notes = [], []
+    for each, other in ((before, after), (after, before)):
+        graph = each.graph
+        if other.kind is Kind.BUNDLE and each.kind is not Kind.BUNDLE:
+            graph = as_in_bundle(each.graph, other)
+            also = "".join(f", nor {name}" for name in left_out_of(other) if name in each.graph.outputs)
+            lacks = f"{also}, which the bundle leaves out" if also else ""
+            notes.append(f"the {each.kind} is compared as it is exported, without what only training needs{lacks}")
+        sides.append(Side(str(each.path), each.kind, graph))
+    found = compared(sides[0], sides[1], after.moved, lengths, tuple(notes))
     return replace(found, values=values_of(before, after, found.weights))
 
 
-def _side(found: Opened, bundle: Opened | None) -> Side:
-    """One of the two; what stands beside a bundle's graph is brought to what a bundle of it would tell."""
-    if bundle is None or found.kind is Kind.BUNDLE:
-        return Side(str(found.path), found.kind, found.graph)
-    return Side(str(found.path), found.kind, as_in_bundle(found.graph, bundle))
-
-
-def _brought(found: Opened, bundle: Opened) -> str:
-    also = "".join(f", nor {name}" for name in left_out_of(bundle) if name in found.graph.outputs)
-    lacks = f"{also}, which the bundle leaves out" if also else ""
-    return f"the {found.kind} is compared as it is exported, without what only training needs{lacks}"
-
-
-def _run_for_git(words: list[str]) -> int:
-    """What `git diff` shows of a spec. Git stops at a difference that is told by the exit code: it is always 0."""
-    versions = Versions.of(words)
-    if versions is None:
-        print(f"{words[0]} (not merged)")
-    elif not versions.are_two:
-        print(versions.only())
-        print(versions.as_text(None))
+def _text_for_git(words: list[str]) -> str:
+    """What `git diff` shows of a spec: of a file that is not merged nothing, of one that has one version or no
+    architecture its text. What both versions import is read from the working tree."""
+    if len(words) == 1:
+        return f"{words[0]} (not merged)"
+    if len(words) < 7:
+        raise ModgraphError([NotFromGit(count=len(words))])
+    path, before, _, _, after, _, _, *renamed = words
+    files, paths = (before, after), (path, renamed[0] if renamed else path)
+    if after == os.devnull:
+        heading = f"{paths[0]} (deleted)"
+    elif before == os.devnull:
+        heading = f"{paths[1]} (new)"
     else:
-        print(_told_to_git(versions))
-    return SAME
-
-
-def _told_to_git(versions: Versions) -> str:
-    try:
-        return (
-            text_of(comparison(*versions.opened(), {}), _has_colours(in_pager="GIT_PAGER_IN_USE" in os.environ)) + "\n"
-        )
-    except ModgraphError as error:
-        return versions.as_text(error)
+        try:
+            old, new = (opened(file, known_as=name) for file, name in zip(files, paths, strict=True))
+            return text_of(comparison(old, new, {}), _has_colours("GIT_PAGER_IN_USE" in os.environ)) + "\n"
+        except ModgraphError as error:
+            heading = "no architectures to compare, so here are the texts:\n" + render_all(error.diagnostics)
+    sources = [None if file == os.devnull else read(file, Report()) for file in files]
+    old_text, new_text = ([] if source is None else source.text.splitlines() for source in sources)
+    return "\n".join([heading, *difflib.unified_diff(old_text, new_text, *paths, lineterm="")])
 
 
 def _has_colours(in_pager: bool = False) -> bool:

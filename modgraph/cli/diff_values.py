@@ -13,29 +13,36 @@ from modgraph.store.opened import Kind, Opened
 if TYPE_CHECKING:
     from numpy import ndarray
 
-    Arrays = Mapping[str, ndarray]
-
-SAME = (Fate.KEPT, Fate.MOVED)
 NONE_YET = Values(reason="a run has no checkpoint yet")
 
 
 def values_of(before: Opened, after: Opened, weights: tuple[Weight, ...]) -> Values:
-    """Of runs and checkpoints name by name; where one is a bundle, which has a hash of its weights, as a whole.
-
-    Specs and graphs have none. Raises `ModgraphError`.
-    """
+    """Of runs and checkpoints name by name, of those that have grown the old part; where one is a bundle, which has a
+    hash of its weights, as a whole. Specs and graphs have none. Raises `ModgraphError`."""
     kinds = {before.kind, after.kind}
     if kinds & {Kind.SPEC, Kind.GRAPH}:
         return Values()
-    if Kind.BUNDLE not in kinds:
-        return _by_name(_weights_of(before), _weights_of(after), weights)
-    hashes = [_hash_of(each, other) for each, other in ((before, after), (after, before))]
-    if None in hashes:
+    if Kind.BUNDLE in kinds:
+        hashes = [_hash_of(each, other) for each, other in ((before, after), (after, before))]
+        if None in hashes:
+            return NONE_YET
+        return Values(Trained.EQUAL if hashes[0] == hashes[1] else Trained.DIFFERENT)
+    old, new = _weights_of(before), _weights_of(after)
+    if old is None or new is None:
         return NONE_YET
-    return Values(Trained.EQUAL if hashes[0] == hashes[1] else Trained.DIFFERENT)
+    both = [(each.fate, each.before.name, each.after.name) for each in weights if each.before and each.after]
+    kept = [(name, other) for fate, name, other in both if fate is not Fate.RESHAPED]
+    different = tuple(other for name, other in kept if not _are_equal(old[name], new[other]))
+    longer = []
+    for name, other in ((name, other) for fate, name, other in both if fate is Fate.RESHAPED):
+        first = new[other][tuple(map(slice, old[name].shape))]
+        if _are_equal(old[name], first.copy()):
+            longer.append(other)
+    trained = Trained.DIFFERENT if different or len(kept) < len(weights) else Trained.EQUAL
+    return Values(trained, len(kept) - len(different), different, tuple(longer))
 
 
-def _weights_of(found: Opened) -> Arrays | None:
+def _weights_of(found: Opened) -> Mapping[str, ndarray] | None:
     """The weights of a checkpoint, or of that which a run ends with, None where it has none. Raises `ModgraphError`."""
     from modgraph.store.weight_values import weights_of_checkpoint, weights_of_run
 
@@ -45,27 +52,9 @@ def _weights_of(found: Opened) -> Arrays | None:
     return weights_of_run(found.run)
 
 
-def _by_name(old: Arrays | None, new: Arrays | None, weights: tuple[Weight, ...]) -> Values:
-    """Of those that have grown, the old part is compared."""
-    if old is None or new is None:
-        return NONE_YET
-    pairs = [(each.before.name, each.after.name) for each in weights if each.fate in SAME if each.before and each.after]
-    longer = [(each.before, each.after) for each in weights if each.fate is Fate.RESHAPED if each.before and each.after]
-    different = tuple(name for first, name in pairs if not _equal(old[first], new[name]))
-    kept = tuple(after.name for before, after in longer if _goes_on(old[before.name], new[after.name]))
-    others = len(pairs) < len(weights)
-    trained = Trained.DIFFERENT if different or others else Trained.EQUAL
-    return Values(trained, len(pairs) - len(different), different, kept)
-
-
-def _equal(old: ndarray, new: ndarray) -> bool:
+def _are_equal(old: ndarray, new: ndarray) -> bool:
     """Bit for bit, so that what is no number equals itself."""
     return old.dtype == new.dtype and old.shape == new.shape and old.tobytes() == new.tobytes()
-
-
-def _goes_on(old: ndarray, new: ndarray) -> bool:
-    """Whether the first places along every axis are those of the old one."""
-    return _equal(old, new[tuple(map(slice, old.shape))].copy())
 
 
 def _hash_of(found: Opened, bundle: Opened) -> str | None:
@@ -74,12 +63,8 @@ def _hash_of(found: Opened, bundle: Opened) -> str | None:
         return str(found.manifest["weights"])
     from modgraph.store.weight_values import hash_of_values
 
-    weights = _weights_of(found)
-    return None if weights is None else hash_of_values({name: weights[name] for name in _needed(found.graph, bundle)})
-
-
-def _needed(graph: Graph, bundle: Opened) -> list[str]:
-    return [weight.name for weight in weights_of(as_in_bundle(graph, bundle))]
+    weights, needed = _weights_of(found), [weight.name for weight in weights_of(as_in_bundle(found.graph, bundle))]
+    return None if weights is None else hash_of_values({name: weights[name] for name in needed})
 
 
 def as_in_bundle(graph: Graph, bundle: Opened) -> Graph:

@@ -50,6 +50,7 @@ def parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code: 0 done, 1 the user's fault, 2 different (`diff` alone), 3 ours."""
+    diagnostics: Sequence[Diagnostic]
     with lasting_streams(), warnings_that_only_warn():
         try:
             check_folder()
@@ -58,25 +59,22 @@ def main(argv: Sequence[str] | None = None) -> int:
                 options = parser(words).parse_args(words)
             code: int = options.run(options)
             sys.stdout.flush()
+            return code
         except ModgraphError as error:
-            return _told(error.diagnostics)
+            diagnostics = error.diagnostics
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             return INTERRUPTED
         except Exception as error:
             message = message_of(error)
-            return _told([message]) if message is not None else _our_fault()
-        return code
+            if message is None:
+                import traceback
 
-
-def _told(diagnostics: Sequence[Diagnostic]) -> int:
-    print(render_all(diagnostics), file=sys.stderr)
-    return OUR_FAULT if any(each.ours for each in diagnostics) else USER_FAULT
-
-
-def _our_fault() -> int:
-    import traceback
-
-    traceback.print_exc()
-    print("\nThis is a fault of modgraph, not yours. Please report it with the text above.", file=sys.stderr)
-    return OUR_FAULT
+                traceback.print_exc()
+                print(
+                    "\nThis is a fault of modgraph, not yours. Please report it with the text above.", file=sys.stderr
+                )
+                return OUR_FAULT
+            diagnostics = [message]
+        print(render_all(diagnostics), file=sys.stderr)
+        return OUR_FAULT if any(each.ours for each in diagnostics) else USER_FAULT

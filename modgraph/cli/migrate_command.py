@@ -10,11 +10,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modgraph.cli.common import add_overrides, overrides, warn
+from modgraph.cli.common import add_json, add_overrides, overrides, warn
 from modgraph.cli.diff_command import comparison
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, did_you_mean
 from modgraph.files import exists
-from modgraph.inspect.diff import Comparison, Weight, as_json, text_of
+from modgraph.inspect.diff import Weight, as_json, text_of
 from modgraph.program import load
 from modgraph.store.opened import Kind, Opened, kind_of, opened
 from modgraph.store.records import json_text
@@ -22,7 +22,6 @@ from modgraph.store.run_directory import RunDirectory
 from modgraph.syntax import parse, read
 
 if TYPE_CHECKING:
-    from modgraph.training.carried import Edit
     from modgraph.training.recipe import Recipe
 
 
@@ -58,23 +57,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="SPEC", required=True, help="the spec to go on with")
     parser.add_argument("--out", metavar="DIR", required=True, help="folder for the new run")
     parser.add_argument("--recipe", metavar="FILE", help="another recipe than the run's")
-    parser.add_argument(
-        "--fresh",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME",
-        help="weights that are not carried over, or what they are of; * stands for anything",
-    )
+    what = "weights that are not carried over, or what they are of; * stands for anything"
+    parser.add_argument("--fresh", nargs="+", action="extend", default=[], metavar="NAME", help=what)
     parser.add_argument("--restart", action="store_true", help="begin at epoch 0, with the weights alone")
     add_overrides(parser)
-    parser.add_argument("--json", action="store_true", help="the plan as one JSON object on stdout")
+    add_json(parser, "the plan as one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
-    _refuse(options.run_folder, Kind.RUN)
-    _refuse(options.to, Kind.SPEC)
+    for path, wanted in ((options.run_folder, Kind.RUN), (options.to, Kind.SPEC)):
+        if exists(path) and kind_of(path) is not wanted:
+            raise ModgraphError([NotToMigrate(path=path, found=kind_of(path), wanted=f"a {wanted}")])
     given = overrides(options)
+    from modgraph.training.carried import Edit
     from modgraph.training.run import migrated
     from modgraph.training.stored_run import load_run
 
@@ -84,12 +79,14 @@ def run(options: argparse.Namespace) -> int:
     before = replace(opened(options.run_folder), graph=checkpoint.graph)
     program = load(options.to, **recipe.model)
     after = Opened(Path(options.to), Kind.SPEC, program.ir, program.source, moved=program.moved)
-    plan = _with_fresh(comparison(before, after, {}), options.fresh, options.to)
+    plan = comparison(before, after, {})
+    plan = replace(plan, weights=_renewed(plan.weights, options.fresh, options.to))
     if not any(each.before and each.after for each in plan.weights):
         raise ModgraphError([NothingToCarry(run=options.run_folder, spec=options.to)])
     warn(program)
     print(json_text(as_json(plan), indent=2) if options.json else text_of(plan), flush=True)
-    with migrated(old, checkpoint, recipe, program, _edit(plan), options.out, options.restart) as engine:
+    edit = Edit(plan.weights, {each.before: each.after for each in plan.diff.moved})
+    with migrated(old, checkpoint, recipe, program, edit, options.out, options.restart) as engine:
         at = f"epoch {engine.progress.epoch}, step {engine.progress.step}"
         engine.say(f"{options.out} stands at {at}; go on: modgraph train --resume {options.out}")
         if recipe.train.algorithm.one_phase and engine.progress.epoch_of_phase >= engine.phase.epochs:
@@ -97,34 +94,25 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _with_fresh(plan: Comparison, patterns: Sequence[str], spec: str) -> Comparison:
-    """A plan in which some weights are new, and those of their names left behind. Raises `ModgraphError`."""
-    names = [each.after.name for each in plan.weights if each.after]
-    unknown = [each for each in patterns if not any(_is_of(name, each) for name in names)]
+def _renewed(weights: Sequence[Weight], patterns: Sequence[str], spec: str) -> tuple[Weight, ...]:
+    """The weights, where those that a pattern means are dropped and begin anew. Raises `ModgraphError`."""
+
+    def is_fresh(name: str, *patterns: str) -> bool:
+        return any(fnmatchcase(name, each) or fnmatchcase(name, f"{each}.*") for each in patterns)
+
+    names = [each.after.name for each in weights if each.after]
+    unknown = [each for each in patterns if not any(is_fresh(name, each) for name in names)]
     if unknown:
         words = (name.split(".") for name in names)
         owners = dict.fromkeys(".".join(each[:at]) for each in words for at in range(1, len(each)))
         raise ModgraphError(
             NoSuchWeight(spec=spec, name=each, suggestion=did_you_mean(each, [*owners, *names])) for each in unknown
         )
-    return replace(plan, weights=tuple(part for each in plan.weights for part in _parted(each, patterns)))
-
-
-def _parted(weight: Weight, patterns: Sequence[str]) -> tuple[Weight, ...]:
-    """One that goes on as one that is gone and one that is new, where a pattern means it."""
-    if weight.before is None or weight.after is None or not any(_is_of(weight.after.name, each) for each in patterns):
-        return (weight,)
-    return replace(weight, after=None), replace(weight, before=None)
-
-
-def _is_of(weight: str, pattern: str) -> bool:
-    return fnmatchcase(weight, pattern) or fnmatchcase(weight, f"{pattern}.*")
-
-
-def _refuse(path: str, wanted: Kind) -> None:
-    """Raises `ModgraphError` where something else stands at a path."""
-    if exists(path) and kind_of(path) is not wanted:
-        raise ModgraphError([NotToMigrate(path=path, found=kind_of(path), wanted=f"a {wanted}")])
+    found: list[Weight] = []
+    for each in weights:
+        is_renewed = each.before and each.after and is_fresh(each.after.name, *patterns)
+        found += [Weight(each.before, None), Weight(None, each.after)] if is_renewed else [each]
+    return tuple(found)
 
 
 def _recipe(path: str | Path, spec: str, given: Mapping[str, Any]) -> Recipe:
@@ -133,24 +121,11 @@ def _recipe(path: str | Path, spec: str, given: Mapping[str, Any]) -> Recipe:
 
     keys = keyed(given)
     recipe = read_recipe(path, keys)
-    known = _parameters(spec)
-    lost = [name for name in recipe.model if name not in known and f"model.{name}" not in keys]
-    for name in lost:
-        print(
-            f"note: {name}={recipe.model[name]} of the recipe is left out: {spec} has no such parameter",
-            file=sys.stderr,
-        )
-    return replace(recipe, model={name: value for name, value in recipe.model.items() if name not in lost}, start=None)
-
-
-def _parameters(spec: str) -> list[str]:
-    """The names of a spec's parameters, none where it cannot be read: whoever loads it tells why."""
     source = read(spec, Report())
     file = None if source is None else parse(source, Report())
-    return [] if file is None else [each.name for model in file.models for each in model.parameters]
-
-
-def _edit(plan: Comparison) -> Edit:
-    from modgraph.training.carried import Edit
-
-    return Edit(plan.weights, {each.before: each.after for each in plan.diff.moved})
+    known = set() if file is None else {each.name for model in file.models for each in model.parameters}
+    lost = [name for name in recipe.model if name not in known and f"model.{name}" not in keys]
+    for name in lost:
+        left_out = f"{name}={recipe.model[name]} of the recipe is left out"
+        print(f"note: {left_out}: {spec} has no such parameter", file=sys.stderr)
+    return replace(recipe, model={name: value for name, value in recipe.model.items() if name not in lost}, start=None)

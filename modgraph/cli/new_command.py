@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report, Source
@@ -55,12 +54,8 @@ class FileExists(Diagnostic):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the model's name; its spec becomes NAME.mod here")
-    parser.add_argument(
-        "--from",
-        dest="source",
-        metavar="SPEC",
-        help="a spec to copy, with what it imports and its recipe if it has one",
-    )
+    what = "a spec to copy, with what it imports and its recipe if it has one"
+    parser.add_argument("--from", dest="source", metavar="SPEC", help=what)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,8 +65,18 @@ def run(options: argparse.Namespace) -> int:
     files, imports = {f"{name}.mod": STARTER.replace("NAME", name)}, dict[str, str]()
     if options.source is not None:
         files, imports = _copied(name, options.source)
-    there = [path for path in imports if _has_text(path, imports[path])]
-    _refuse_existing(files, [path for path in imports if path not in there])
+    there, faults = [], [FileExists(path=path) for path in files if os.path.lexists(path)]
+    for path, text in imports.items():
+        found = read(path, Report()) if exists(path) else None
+        if found is not None and found.text == text:
+            there.append(path)
+        elif path in files:
+            faults.append(FileExists(path=path, way_out="choose another name: the spec imports a file with this one"))
+        elif os.path.lexists(path):
+            elsewhere = "run it in an empty folder: the spec imports a file with this name"
+            faults.append(FileExists(path=path, way_out=elsewhere))
+    if faults:
+        raise ModgraphError(faults)
     for path, text in {**files, **{path: text for path, text in imports.items() if path not in there}}.items():
         with writing(path):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -80,25 +85,6 @@ def run(options: argparse.Namespace) -> int:
     for path in there:
         print(f"{path} is there already, with the same text", file=sys.stderr)
     return 0
-
-
-def _has_text(path: str, text: str) -> bool:
-    """Whether a file exists with this text."""
-    found = read(path, Report()) if exists(path) else None
-    return found is not None and found.text == text
-
-
-def _refuse_existing(files: Mapping[str, str], imports: Sequence[str]) -> None:
-    """Raises `ModgraphError` for files that exist, and for imported ones that have the copy's name."""
-    faults = [FileExists(path=path) for path in files if os.path.lexists(path)]
-    elsewhere = "run it in an empty folder: the spec imports a file with this name"
-    for path in imports:
-        if path in files:
-            faults.append(FileExists(path=path, way_out="choose another name: the spec imports a file with this one"))
-        elif os.path.lexists(path):
-            faults.append(FileExists(path=path, way_out=elsewhere))
-    if faults:
-        raise ModgraphError(faults)
 
 
 def _copied(name: str, spec: str) -> tuple[dict[str, str], dict[str, str]]:

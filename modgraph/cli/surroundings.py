@@ -44,26 +44,21 @@ class NoCurrentFolder(Diagnostic):
 
 def message_of(error: Exception) -> Diagnostic | None:
     """The message of a failure that the surroundings of a command caused; None for any other."""
+    from modgraph_runtime.memory import free_memory, in_words
+
     from modgraph.files import reason_of
 
     allocator = isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OF_ALLOCATORS)
     if isinstance(error, MemoryError) or allocator:
-        return OutOfMemory(reason=_describe_request(str(error)))
+        asked, free = BYTES.search(str(error)), free_memory()
+        if asked is None or free is None:
+            return OutOfMemory()
+        return OutOfMemory(reason=f": {in_words(int(asked[1]))} are needed at once, and {in_words(free)} are free")
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return OutOfMemory(reason=f": {reason_of(error)}")
     if isinstance(error, OSError):
         return SystemRefuses(what="" if error.filename is None else f' "{error.filename}"', reason=reason_of(error))
     return None
-
-
-def _describe_request(words: str) -> str:
-    """How much memory was requested and is free, where the allocator's message has it."""
-    from modgraph_runtime.memory import free_memory, in_words
-
-    asked, free = BYTES.search(words), free_memory()
-    if asked is None or free is None:
-        return ""
-    return f": {in_words(int(asked[1]))} are needed at once, and {in_words(free)} are free"
 
 
 def check_folder() -> None:
