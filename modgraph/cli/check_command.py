@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
 
-from modgraph.cli.common import add_overrides, overrides
+from modgraph.cli.common import add_json, add_overrides, overrides
 from modgraph.declare.words import shown_count
 from modgraph.diagnostics import Diagnostic, Report, render_all
 from modgraph.elaboration import diagnose, elaborate_blocks
-from modgraph.syntax import ast, parse, read
+from modgraph.syntax import parse, read
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("specs", nargs="+", metavar="SPEC")
     add_overrides(parser)
-    parser.add_argument("--json", action="store_true", help="messages as JSON on stdout")
+    add_json(parser, "messages as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,26 +24,19 @@ def run(options: argparse.Namespace) -> int:
     found: list[Diagnostic] = []
     for path in options.specs:
         report = Report()
-        file = _diagnose(path, values, report)
+        source = read(path, report)
+        file = parse(source, report) if source is not None else None
+        if file is not None and (file.models or values):
+            diagnose(file, values, report)
+        elif file is not None:
+            elaborate_blocks(file, report)
         found += report.in_order()
         if file is not None and not file.models and not report.errors and not options.json:
             defined = shown_count(len(file.blocks), "block")
             defined += f" and {shown_count(len(file.routers), 'router')}" if file.routers else ""
             print(f"{path}: ok: the names and arguments of {defined}; a use decides their shapes")
-    failed = any(diagnostic.severity == "error" for diagnostic in found)
     if options.json:
         print(json.dumps([diagnostic.as_json() for diagnostic in found], indent=2))
     elif found:
         print(render_all(found), file=sys.stderr)
-    return 1 if failed else 0
-
-
-def _diagnose(path: str, values: dict[str, Any], report: Report) -> ast.File | None:
-    """Tell every mistake of a spec, or of the blocks of a file that holds no model."""
-    source = read(path, report)
-    file = parse(source, report) if source is not None else None
-    if file is not None and (file.models or values):
-        diagnose(file, values, report)
-    elif file is not None:
-        elaborate_blocks(file, report)
-    return file
+    return 1 if any(diagnostic.severity == "error" for diagnostic in found) else 0

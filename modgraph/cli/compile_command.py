@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from modgraph_runtime.integrity import MANIFEST_KEYS
 from modgraph_runtime.provenance import GRAPH_KEYS, sealed
 
-from modgraph.cli.common import add_force, add_overrides, load_spec
-from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, listed, render_all
+from modgraph.cli.common import add_force, add_overrides, load_spec, warn
+from modgraph.diagnostics import Diagnostic, ModgraphError, Note, did_you_mean, listed
 from modgraph.files import files_of_bundle, refuse_foreign, write_output
 from modgraph.ir import stored_form
 from modgraph.passes import NoSuchLowering
@@ -34,26 +33,14 @@ class UnknownLowering(Diagnostic):
     message = 'no route of this model has the form "{form}"'
     help = "{suggestion}"
 
-    @classmethod
-    def of(cls, error: NoSuchLowering) -> UnknownLowering:
-        notes = [
-            Note(text=f"{', '.join(forms)}: route{'s' if len(routes) > 1 else ''} {listed(routes)}")
-            for forms, routes in error.offered.items()
-        ]
-        known = [MASKED, *(each for forms in error.offered for each in forms)]
-        suggestion = did_you_mean(error.form, known, "leave --lowering out to have the best form chosen")
-        return cls(form=error.form, suggestion=suggestion, notes=tuple(notes))
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", metavar="SPEC")
     add_overrides(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write a bundle (.onnx), the graph (.json) or PyTorch source (.py)"
-    )
-    parser.add_argument(
-        "--lowering", metavar="FORM", help="how to compute routes that can be, instead of the best form"
-    )
+    what = "write a bundle (.onnx), the graph (.json) or PyTorch source (.py)"
+    parser.add_argument("-o", "--output", metavar="FILE", help=what)
+    what = "how to compute routes that can be, instead of the best form"
+    parser.add_argument("--lowering", metavar="FORM", help=what)
     parser.add_argument("--seed", type=int, default=0, help="seed of the fresh weights (0)")
     add_force(parser)
 
@@ -73,7 +60,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         model = program.build(options.seed, options.lowering)
     except NoSuchLowering as error:
-        raise ModgraphError([UnknownLowering.of(error)]) from error
+        offered = error.offered.items()
+        routes = [(", ".join(forms), "s" * (len(names) > 1), listed(names)) for forms, names in offered]
+        notes = tuple(Note(text=f"{forms}: route{plural} {names}") for forms, plural, names in routes)
+        known = [MASKED, *(each for forms in error.offered for each in forms)]
+        suggestion = did_you_mean(error.form, known, "leave --lowering out to have the best form chosen")
+        raise ModgraphError([UnknownLowering(form=error.form, suggestion=suggestion, notes=notes)]) from error
     print(compile_report(program.ir, model))
     if suffix == ".json":
         write_output(options.output, json.dumps(graph, indent=2).encode(), options.force, GRAPH_KEYS)
@@ -87,7 +79,6 @@ def run(options: argparse.Namespace) -> int:
         from modgraph.backends.onnx import export
 
         report = export(model, options.output, force=options.force)
-        if report.warnings:
-            print(render_all(report.warnings), file=sys.stderr)
+        warn(report)
         print(report)
     return 0

@@ -51,16 +51,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def load_all() -> None:
-    """Import all that declares something to explain, of installed packages too. None of ours needs torch."""
-    load_messages()
+    """Import all that declares something to explain, of installed packages too: the vocabulary, commands, and all that
+    is called `errors`. None of ours needs torch."""
+    home = Path(modgraph.__file__).parent
+    messages = [*home.rglob("errors.py"), *home.rglob("errors/[a-z]*.py"), *(home / "cli").glob("[a-z]*.py")]
+    for path in sorted(messages):
+        import_module(".".join(("modgraph", *path.relative_to(home).with_suffix("").parts)))
     for room in (*VOCABULARY, "modgraph.data"):
         import_module(room)
     load_extensions()
-
-
-def load_messages() -> None:
-    """Import every module that declares messages: those of commands, and all called `errors`. None needs torch."""
-    home = Path(modgraph.__file__).parent
-    messages = [*home.rglob("errors.py"), *home.rglob("errors/[a-z]*.py")]
-    for path in sorted([*messages, *(home / "cli").glob("[a-z]*.py")]):
-        import_module(".".join(("modgraph", *path.relative_to(home).with_suffix("").parts)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from modgraph.diagnostics import Diagnostic, ModgraphError, Report
@@ -28,29 +27,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Every file is read before the first is written, so that a mistake in one leaves all as they are."""
-    report = Report()
-    changed = {path: text for path in options.specs if (text := _reformatted(path, report)) is not None}
+    report, changed = Report(), dict[str, str]()
+    for path in options.specs:
+        source = read(path, report)
+        text = format_source(source, report) if source is not None else None
+        if source is not None and text is not None and text != source.text:
+            changed[path] = text
     if report.errors:
         raise ModgraphError(report.diagnostics)
     if options.check:
         for path in changed:
             print(f"{path} is not in the layout: modgraph fmt {path}", file=sys.stderr)
         return 1 if changed else 0
-    _refuse_hard_links(changed)
+    # a file is replaced whole, which would part its names
+    if shared := [path for path in changed if Path(path).stat().st_nlink > 1]:
+        raise ModgraphError(HasSeveralNames(path=path) for path in shared)
     for path, text in changed.items():
         write_atomically(path, text.encode())
     return 0
-
-
-def _refuse_hard_links(paths: Iterable[str]) -> None:
-    """A file is replaced whole, which would part its names. Raises `ModgraphError`."""
-    shared = [path for path in paths if Path(path).stat().st_nlink > 1]
-    if shared:
-        raise ModgraphError(HasSeveralNames(path=path) for path in shared)
-
-
-def _reformatted(path: str, report: Report) -> str | None:
-    """The text a file should have, or None if it has it (or cannot be read, which is reported)."""
-    source = read(path, report)
-    text = format_source(source, report) if source is not None else None
-    return text if source is not None and text != source.text else None

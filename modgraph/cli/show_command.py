@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 
-from modgraph.cli.common import add_overrides, overrides, warn
+from modgraph.cli.common import add_overrides, open_architecture
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import to_json
-from modgraph.passes import PIPELINES, Pass, apply_passes, up_to
-from modgraph.store.opened import opened
+from modgraph.passes import PIPELINES, apply_passes, up_to
 
 
 class UnknownPass(Diagnostic):
@@ -26,30 +25,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("architecture", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
     add_overrides(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text")
-    parser.add_argument("--after", metavar="PASS", help=f"after the passes up to one: {_known()}")
+    parser.add_argument("--after", metavar="PASS", help=f"after the passes up to one: {', '.join(_names())}")
 
 
 def run(options: argparse.Namespace) -> int:
-    passes = () if options.after is None else _passes(options.after)
-    found = opened(options.architecture, overrides(options))
-    warn(found)
-    graph = apply_passes(found.graph, passes)
+    try:
+        passes = () if options.after is None else up_to(options.after)
+    except KeyError as error:
+        suggestion = did_you_mean(options.after, _names(), "the passes are: {known}")
+        raise ModgraphError([UnknownPass(name=options.after, suggestion=suggestion)]) from error
+    graph = apply_passes(open_architecture(options.architecture, options).graph, passes)
     print(json.dumps(to_json(graph), indent=2) if options.format == "json" else graph)
     return 0
 
 
-def _passes(name: str) -> tuple[Pass, ...]:
-    """The passes of a pipeline up to one. Raises `ModgraphError`."""
-    try:
-        return up_to(name)
-    except KeyError as error:
-        suggestion = did_you_mean(name, _names(), "the passes are: {known}")
-        raise ModgraphError([UnknownPass(name=name, suggestion=suggestion)]) from error
-
-
 def _names() -> list[str]:
     return [f"{pipeline}.{each.name}" for pipeline, passes in PIPELINES.items() for each in passes]
-
-
-def _known() -> str:
-    return ", ".join(_names())

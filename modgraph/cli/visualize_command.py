@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from modgraph.cli.common import add_force, add_overrides, overrides, warn
+from modgraph.cli.common import add_force, add_overrides, open_architecture
 from modgraph.diagnostics import Diagnostic, ModgraphError
 from modgraph.files import refuse_foreign, write_output
-from modgraph.store.opened import Opened, opened
 
 
 class UnknownDrawingSuffix(Diagnostic):
@@ -26,35 +25,28 @@ SUFFIXES = (".html", ".svg", ".dot", ".mmd")
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("architecture", metavar="SPEC|RUN|CHECKPOINT|BUNDLE")
     add_overrides(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="a page (.html), a picture (.svg), graphviz (.dot), Mermaid (.mmd)"
-    )
+    what = "a page (.html), a picture (.svg), graphviz (.dot), Mermaid (.mmd)"
+    parser.add_argument("-o", "--output", metavar="FILE", help=what)
     add_force(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    path = Path(options.output) if options.output else _default(options.architecture)
-    if path.suffix.lower() not in SUFFIXES:
+    # without a path, a page in the current folder, called as the architecture
+    path = Path(options.output or f"{Path(options.architecture).resolve().stem or 'model'}.html")
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
         raise ModgraphError([UnknownDrawingSuffix(path=options.output)])
     refuse_foreign(path, force=options.force)
-    shown = opened(options.architecture, overrides(options))
-    warn(shown)
-    write_output(path, _content(shown, path.suffix.lower()).encode(), options.force)
-    print(f"wrote {path}")
-    return 0
-
-
-def _default(architecture: str) -> Path:
-    """A page in the current folder, called as the architecture."""
-    return Path(f"{Path(architecture).resolve().stem or 'model'}.html")
-
-
-def _content(shown: Opened, suffix: str) -> str:
+    shown = open_architecture(options.architecture, options)
     if suffix == ".html":
         from modgraph.pages import page_of_opened
 
-        return page_of_opened(shown)
-    from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
-    from modgraph.inspect.scene import scene_of
+        content = page_of_opened(shown)
+    else:
+        from modgraph.inspect.drawing import dot_of, mermaid_of, svg_of
+        from modgraph.inspect.scene import scene_of
 
-    return {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}[suffix](scene_of(shown.graph))
+        content = {".svg": svg_of, ".dot": dot_of, ".mmd": mermaid_of}[suffix](scene_of(shown.graph))
+    write_output(path, content.encode(), options.force)
+    print(f"wrote {path}")
+    return 0
