@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         passes = () if options.after is None else up_to(options.after)
     except KeyError as error:
-        suggestion = did_you_mean(options.after, _names(), "the passes are: {known}")
+        suggestion = did_you_mean(options.after, _names(), f"the passes are: {', '.join(_names())}")
         raise ModgraphError([UnknownPass(name=options.after, suggestion=suggestion)]) from error
     graph = apply_passes(open_architecture(options.architecture, options).graph, passes)
     print(json.dumps(to_json(graph), indent=2) if options.format == "json" else graph)

@@ -18,6 +18,7 @@ from modgraph.declare import product
 from modgraph.diagnostics import Diagnostic, ModgraphError, did_you_mean
 from modgraph.ir import Graph, GrowthNode, Node, OpNode, PoolNode, Result, RouteNode, ScanNode, weights_of
 from modgraph.routers import PoolTypes
+from modgraph.routers.weighted import Weighted
 from modgraph.types import Axis, Misfit, TensorType
 
 
@@ -158,7 +159,7 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
         signature = router.bind_pool(types, *(fixed(each, lengths) for each in graph.signature(route).operands))
     decisions = product(signature.axes.lead or ())
     messages = decisions * router.senders_in(signature)
-    messages *= graph.same_messages(route)[0] == route  # the others take them from the first
+    messages *= _messages_of(graph, route) == route
     modules = [
         sum((cost for _, cost in _macs_of(region.graph, lengths, region.results)), Cost()) for region in pool.regions
     ]
@@ -167,6 +168,17 @@ def _route_macs(graph: Graph, route: RouteNode, lengths: Mapping[str, int]) -> I
     yield pool.name, Cost(macs=every.macs, active_macs=min(every.active_macs, chosen))
     routing = decisions * signature.axes.call(router.macs)
     yield graph.router_of(route).name, Cost(macs=routing, active_macs=routing)
+
+
+def _messages_of(graph: Graph, route: RouteNode) -> RouteNode:
+    """The route whose messages a route takes: of those by weights, the first that sends one value through one pool."""
+
+    def sent(each: RouteNode) -> tuple[bool, Result, str]:
+        by_weights = isinstance(graph.declaration_of(each), Weighted)
+        return by_weights, graph.inputs(each.name)["tokens"], graph.uses(each.name)["pool"]
+
+    found = sent(route)
+    return next(each for each in graph.of_kind(RouteNode) if sent(each) == found) if found[0] else route
 
 
 @contextmanager

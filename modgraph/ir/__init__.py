@@ -1,6 +1,6 @@
 """The one typed graph that every stage after the parser reads."""
 
-from modgraph.ir.analysis.batch_invariant import alike
+from modgraph.ir.analysis.batch_invariant import batch_invariant, computed_once, is_function
 from modgraph.ir.analysis.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
 from modgraph.ir.analysis.draws import drawn_by, free_draws, is_free_draw, told
 from modgraph.ir.analysis.learnt import learnt_weights, moved_states, weights_behind, with_losses
@@ -89,13 +89,14 @@ __all__ = [
     "Shrink",
     "TargetNode",
     "UnreadableGraph",
-    "alike",
+    "batch_invariant",
     "below",
     "bind_route",
     "body_of",
     "class_axes",
     "compared_in",
     "comparisons",
+    "computed_once",
     "decisions_by_result",
     "drawn_by",
     "edit_from_json",
@@ -110,6 +111,7 @@ __all__ = [
     "ignored_labels",
     "in_order",
     "is_free_draw",
+    "is_function",
     "learnt_weights",
     "length_name",
     "longest",

@@ -177,22 +177,6 @@ class Graph:
         """Where and when pools are to grow, in the order of the graph."""
         return self.of_kind(GrowthNode)
 
-    def same_messages(self, route: RouteNode) -> list[RouteNode]:
-        """The routes that take every message of one value through one pool, this one among them, in their order."""
-        tokens, pool = self.inputs(route.name)["tokens"], self.uses(route.name)["pool"]
-        users = [self[name] for name in self._users[tokens.node]]
-        found = [
-            each
-            for each in users
-            if isinstance(each, RouteNode)
-            and self.uses(each.name).keys() == {"pool", "router"}  # another, that is still to be verified, may lie
-            and (self.inputs(each.name).get("tokens"), self.uses(each.name)["pool"]) == (tokens, pool)
-            and isinstance(router := self[self.uses(each.name)["router"]], RouterNode)
-            and isinstance(router.router, Router)
-            and router.router.every_message
-        ]
-        return found if route in found else [route]
-
     def parts(self) -> list[Part]:
         """This graph, and the regions of its scans: all that holds nodes with names of the whole model."""
         return [Part(self), *(Part(scan.region.graph, scan) for scan in self.of_kind(ScanNode))]

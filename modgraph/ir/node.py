@@ -51,7 +51,8 @@ class TargetNode(Node):
 class OpNode(Node):
     """One op. `owner` names whose weights it uses: its own name, or a module's that is used here.
 
-    `initial` replaces the start of its first weight; `frozen` weights are not trained.
+    `initial` replaces the start of its first weight; `frozen` weights are not trained. A value that no example changes
+    may be computed `once` for a batch.
     """
 
     kind = "op"
@@ -59,6 +60,7 @@ class OpNode(Node):
     owner: str
     initial: Initial | None = None
     frozen: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,10 +147,12 @@ class RouterNode(Node):
 @dataclass(frozen=True, kw_only=True)
 class RouteNode(Node):
     """A place where a router sends messages through a pool. `lowering` is the form that is chosen to compute it,
-    `label` what users know it by, if that is not its name."""
+    `label` what users know it by, if that is not its name. `once` for a batch its value is computed, where no example
+    changes it, or for all steps of a scan the stacked weights of its modules."""
 
     kind = "route"
     lowering: str | None = None
+    once: bool = False
     label: str = ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modgraph.declare import Signature
@@ -39,10 +39,7 @@ class Part:
 
     def facts_of(self, route: RouteNode) -> PoolFacts:
         """What a router may know of the pool of a route."""
-        facts = facts_of(self.graph.pool_of(route), in_scan=self.scan is not None)
-        best = [self.graph.declaration_of(each).lowerings(facts)[0] for each in self.graph.same_messages(route)]
-        own = self.graph.declaration_of(route).lowerings(facts)[0]
-        return replace(facts, routes=sum(each.form == own.form for each in best))
+        return facts_of(self.graph.pool_of(route), in_scan=self.scan is not None)
 
 
 def bind_route(router: Router, pool: PoolNode, tokens: TensorType, *others: TensorType) -> Signature:

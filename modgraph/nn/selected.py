@@ -68,11 +68,6 @@ class SelectedGathered(nn.Module):
     """The weights of the chosen modules taken by index: only what is chosen is computed, by operations whose sizes do
     not depend on the choice. For modules of one kind that can be stacked."""
 
-    @staticmethod
-    def prepared(pool: Pool) -> Gathered:
-        """What all steps of a scan have in common: the stacked weights."""
-        return pool.gathered()
-
     def forward(
         self, tokens: Tensor, pool: Pool | Gathered, router: nn.Module, *others: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, ...]:

@@ -12,7 +12,7 @@ from modgraph.nn.padding import cleared
 from modgraph.nn.pool import Pool
 
 EXAMPLES, MODULE = "z", "m"
-Masks = tuple[Tensor | None, Tensor | None]
+Masks = tuple[Tensor | None, ...]
 
 
 class Weighted(nn.Module):
@@ -35,23 +35,19 @@ class Weighted(nn.Module):
 class WeightedDense(nn.Module):
     """Every module on every sender, and one sum of products."""
 
-    @staticmethod
-    def common(tokens: Tensor, pool: Pool, router: Weighted, real: Masks | None = None) -> Tensor:
-        """All messages: what routes that send the same tokens have in common."""
-        tokens = tokens if real is None else cleared(tokens, real[0])
-        return pool.rows(tokens) if router.rows else pool.all(tokens)
-
     def forward(
         self,
         tokens: Tensor,
         pool: Pool,
         router: Weighted,
         weights: Tensor,
+        messages: Tensor | None = None,
         real: Masks | None = None,
-        common: Tensor | None = None,
     ) -> Tensor:
         """Tokens [..., message] and weights give [..., result], as the letters say."""
-        messages = self.common(tokens, pool, router, real) if common is None else common
+        if messages is None:
+            tokens = tokens if real is None else cleared(tokens, real[0])
+            messages = pool.rows(tokens) if router.rows else pool.all(tokens)
         weights = weights if real is None else cleared(weights, real[1])
         own = messages.shape[messages.dim() - pool.result_rank :]
         flat = messages.reshape(*messages.shape[: len(router.pairs)], own.numel())
@@ -62,22 +58,19 @@ class WeightedDense(nn.Module):
 class WeightedFactorised(nn.Module):
     """For affine modules and sums over senders: f(Σ w x) + (Σ w − 1) f(0) = Σ w f(x), so these are summed first."""
 
-    @staticmethod
-    def common(tokens: Tensor, pool: Pool, router: Weighted, real: Masks | None = None) -> Tensor:
-        """f(0) of every module: what all routes through a pool have in common."""
-        return pool.rows(tokens.new_zeros(len(pool), *tokens.shape[tokens.dim() - pool.rank :]))
-
     def forward(
         self,
         tokens: Tensor,
         pool: Pool,
         router: Weighted,
         weights: Tensor,
+        of_zero: Tensor | None = None,
         real: Masks | None = None,
-        common: Tensor | None = None,
     ) -> Tensor:
-        """Tokens [..., message] and weights give [..., result], as the letters say."""
-        offset = self.common(tokens, pool, router) if common is None else common
+        """Tokens [..., message] and weights give [..., result], as the letters say; f(0) of every module may be given,
+        [1, M, result]."""
+        if of_zero is None:
+            of_zero = pool.rows(tokens.new_zeros(1, len(pool), *tokens.shape[tokens.dim() - pool.rank :]))
         tokens, weights = without_padding(tokens, weights, real)
         message = tokens.shape[tokens.dim() - pool.rank :]
         rows = "".join(each for each in router.senders + router.own if each != router.over)
@@ -89,7 +82,7 @@ class WeightedFactorised(nn.Module):
         total = weights.sum(router.weights.index(router.over))
         total = laid(total, router.weights.replace(router.over, ""), rows.replace(MODULE, "") + MODULE)
         total = total.reshape(*total.shape, *[1] * pool.result_rank)
-        found = in_order(values + (total - 1) * offset, rows.replace(MODULE, "") + MODULE, router.result)
+        found = in_order(values + (total - 1) * of_zero.squeeze(0), rows.replace(MODULE, "") + MODULE, router.result)
         return emptied(found, router, real)
 
 

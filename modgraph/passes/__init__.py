@@ -2,6 +2,7 @@
 
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
+from modgraph.passes.hoist import ComputeOnce, Hoist
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Moved, Pass, apply_passes, optimised
 from modgraph.passes.lower import Lower, NoSuchLowering, choices, routes_by_path
@@ -23,6 +24,7 @@ from modgraph.passes.pipelines import (
 )
 from modgraph.passes.prune import Prune
 from modgraph.passes.reassociate import Reassociate, images
+from modgraph.passes.split import Split, split_routes
 
 __all__ = [
     "BUNDLE",
@@ -32,8 +34,10 @@ __all__ = [
     "TRAINING",
     "WITHOUT_NOVELTY",
     "WITH_NOVELTY",
+    "ComputeOnce",
     "Determinize",
     "Fold",
+    "Hoist",
     "InferenceOnly",
     "Lower",
     "Merge",
@@ -43,6 +47,7 @@ __all__ = [
     "Pass",
     "Prune",
     "Reassociate",
+    "Split",
     "WithoutNovelty",
     "WithoutOutputs",
     "apply_passes",
@@ -53,6 +58,7 @@ __all__ = [
     "optimised",
     "pipeline_behind",
     "routes_by_path",
+    "split_routes",
     "training_passes",
     "up_to",
     "without_outputs",

@@ -9,6 +9,7 @@ from typing import ClassVar
 from modgraph.diagnostics import listed
 from modgraph.ir import Graph, Node, Part, RouteNode, rewritten
 from modgraph.passes.infrastructure import Pass
+from modgraph.passes.split import split_routes
 from modgraph.routers import DEFINITION, MASKED, Lowering
 
 
@@ -73,18 +74,19 @@ class Lower(Pass):
 
 
 def routes_by_path(graph: Graph) -> dict[str, tuple[Part, RouteNode]]:
-    """Every route by its name; one in the modules of a pool by its name below their path."""
+    """Every route by its name; one in a pool's modules by its name below their path. Those of `Split` are left out."""
     parts = [("", part) for part in graph.parts()]
     parts += [(f"{path}.", Part(region.graph)) for path, region in graph.modules()]
-    return {path + route.name: (part, route) for path, part in parts for route in part.graph.of_kind(RouteNode)}
+    routes = ((path, part, route) for path, part in parts for route in part.graph.of_kind(RouteNode))
+    return {path + route.name: (part, route) for path, part, route in routes if "~" not in route.name}
 
 
 def choices(graph: Graph) -> dict[str, Lowering]:
     """The form that each route of a lowered graph has, by its path."""
-    routes = routes_by_path(graph).items()
-    return {path: Lower(_form_of(route)).choice(part, route) for path, (part, route) in routes}
-
-
-def _form_of(route: RouteNode) -> str:
-    assert route.lowering is not None, f"{route.name} is not lowered"
-    return route.lowering
+    found = dict[str, Lowering]()
+    for path, (part, route) in routes_by_path(graph).items():
+        assert route.lowering is not None, f"{route.name} is not lowered"
+        form, shared = Lower(route.lowering).choice(part, route), len(split_routes(route, part.graph))
+        reason = f"; the messages are computed once for {shared} routes" if shared > 1 and form.form == "dense" else ""
+        found[path] = replace(form, reason=form.reason + reason)
+    return found

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import ClassVar
 
-from modgraph.ir import Call, Graph, Node, OpNode, Result
-from modgraph.ops.array import NextState, State
+from modgraph.ir import Call, Graph, Node, OpNode, PoolNode, Result, RouteNode, is_function
 from modgraph.passes.infrastructure import Moved, Pass
 
 
 @dataclass(frozen=True)
 class Merge(Pass):
-    """Keep one of the ops that compute the same of the same values.
+    """Keep one of the ops, and of the routes to every module of a pool, that compute the same of the same values.
 
     It moves before the calls that do not all hold it, where its operands are there too: what all rounds compute alike
     stands before the first. What happens by chance, reads the batch or has buffers stays.
@@ -44,24 +43,23 @@ class Merge(Pass):
 def _equal(graph: Graph) -> tuple[dict[Result, Result], dict[str, list[Node]]]:
     """The results that others stand for, and the nodes that compute alike by the name of the first."""
     first, moved, equal = dict[Hashable, str](), dict[Result, Result](), dict[str, list[Node]]()
-    for node in graph.of_kind(OpNode):
-        if not _is_function(node):
+    for node in graph:
+        if not isinstance(node, OpNode | RouteNode) or not is_function(node, graph):
             continue
         edges = (graph.inputs(node.name), graph.lengths(node.name))
         read = tuple(tuple((slot, moved.get(each, each)) for slot, each in by_slot.items()) for by_slot in edges)
-        name = first.setdefault((node.op, node.owner if node.op.all_weights() else "", node.types, read), node.name)
+        name = first.setdefault((*_what(node, graph), node.types, read), node.name)
         equal.setdefault(name, []).append(node)
         if name != node.name:
             moved[Result(node.name)] = Result(name)
     return moved, {name: nodes for name, nodes in equal.items() if len(nodes) > 1}
 
 
-def _is_function(node: OpNode) -> bool:
-    """Whether an op is a function of its operands and of weights that are learned."""
-    op = node.op
-    by_chance = op.without_chance() != op or op.zero_outside_training or op.outside_training or op.draws
-    moves = isinstance(op, State | NextState) or any(weight.buffer for weight in op.all_weights())
-    return len(node.types) == 1 and not (by_chance or moves or op.over_batch)
+def _what(node: OpNode | RouteNode, graph: Graph) -> tuple[Hashable, Hashable]:
+    """What a node computes, and whose weights it uses."""
+    if isinstance(node, OpNode):
+        return node.op, node.owner if node.op.all_weights() else ""
+    return graph.declaration_of(node), graph.uses(node.name)["pool"]
 
 
 def _places(
@@ -81,8 +79,9 @@ def _places(
         read = [at[moved.get(each, each).node][0] for each in edges]
         for left in chains[0][len(common) :]:
             if all(place < starts[left] for place in read):
-                within[name] = left.outer
-                at[name] = (starts[left] - 1, at[name][1])  # behind what stands there, in the old order
+                for each in (name, *graph.uses(name).values()):
+                    at[each] = (min(starts[left] - 1, at[each][0]), at[each][1])  # behind what stands there, in order
+                    within |= {} if isinstance(graph[each], PoolNode) else {each: left.outer}
                 break
     return sorted(at, key=lambda name: at[name]), within
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from modgraph.ir import Graph, Result
 from modgraph.passes.determinize import Determinize
 from modgraph.passes.fold import Fold
+from modgraph.passes.hoist import ComputeOnce, Hoist
 from modgraph.passes.inference import InferenceOnly
 from modgraph.passes.infrastructure import Pass
 from modgraph.passes.lower import Lower
@@ -19,8 +20,9 @@ from modgraph.passes.novelty import NoveltyAsOutputs, WithoutNovelty, novelties
 from modgraph.passes.outputs import without_outputs
 from modgraph.passes.prune import Prune
 from modgraph.passes.reassociate import Reassociate
+from modgraph.passes.split import Split
 
-OPTIMISE: tuple[Pass, ...] = (Fold(), Merge(), Reassociate(), Prune())
+OPTIMISE: tuple[Pass, ...] = (Split(), Fold(), Merge(), Reassociate(), Hoist(), Prune(), ComputeOnce())
 BUNDLE: tuple[Pass, ...] = (InferenceOnly(), Determinize(), Lower(exportable=True))
 TRAINING: tuple[Pass, ...] = (Lower(), *OPTIMISE)
 INFERENCE: tuple[Pass, ...] = (*BUNDLE, *OPTIMISE)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, alike, rewritten
+from modgraph.ir import Built, Change, Graph, Node, OpNode, Part, Result, batch_invariant, rewritten
 from modgraph.ops import Op
 from modgraph.ops.along_axis import Sum, Unit
 from modgraph.ops.arithmetic import Add, Divide, Multiply
@@ -77,7 +77,7 @@ class Reassociate(Pass):
 
 def images(graph: Graph) -> list[Image]:
     """The images that need not be made. Those in scans stay, where the square of a map would be made at each step."""
-    once = alike(graph)
+    once = batch_invariant(graph)
     found = (_image(node, graph, once) for node in graph.of_kind(OpNode) if isinstance(node.op, Contract))
     return [image for image in found if image is not None and image.macs[1] < image.macs[0]]
 

@@ -5,12 +5,13 @@ from modgraph.routers import (
     every_module,
     weighted,
 )
-from modgraph.routers.choice_forms import MASKED
+from modgraph.routers.choice_forms import GATHERED, MASKED
 from modgraph.routers.router import DEFINITION, Lowering, PoolFacts, PoolTypes, Router
 from modgraph.routers.text import RouterFacts, RouterText
 
 __all__ = [
     "DEFINITION",
+    "GATHERED",
     "MASKED",
     "Lowering",
     "PoolFacts",

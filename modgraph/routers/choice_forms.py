@@ -10,6 +10,7 @@ from modgraph.routers.router import Lowering, PoolFacts, definition
 FEW_WEIGHTS = 2**14
 FEW_IN_BUNDLE = 2**12  # ONNX Runtime sorts in less time
 
+GATHERED = "gathered"  # the form of a choice in which weights are taken by index
 MASKED = "masked"  # the form of a choice in which every module runs
 SELECTED = "modgraph.nn.message_passing.SelectedMessagePassing"
 
@@ -31,5 +32,5 @@ def choice_forms(pool: PoolFacts) -> tuple[Lowering, ...]:
         return (grouped, *rest)
     by_index = "the weights of the chosen modules are taken by index, at each step of the scan"
     few = pool.weights <= FEW_IN_BUNDLE
-    gathered = Lowering("gathered", "modgraph.nn.SelectedGathered", by_index, exportable=few)
+    gathered = Lowering(GATHERED, "modgraph.nn.SelectedGathered", by_index, exportable=few)
     return (gathered, grouped, *rest) if pool.weights <= FEW_WEIGHTS else (grouped, gathered, *rest)

@@ -25,7 +25,6 @@ class PoolFacts:
     axis: str = ""  # of its modules, by name
     gathers: bool = False  # modules of one kind, whose weights can be taken by index
     weights: int = 0  # of one module
-    routes: int = 1  # that send one value through all of its modules, the one that asks among them
     in_scan: bool = False  # used once for each step of a sequence, where nothing may depend on how many chose a module
     over_batch: bool = False  # a module's result for a message depends on its other messages
 
@@ -58,16 +57,13 @@ def check_padding(pool: PoolTypes, outer: Shape) -> None:
 class Lowering:
     """One way to compute a route. `form` is its name, `route` the import path of the torch module.
 
-    One that is not `exportable` serves training alone: a bundle has a faster one, or cannot compute it. `shares` says
-    what it has in common with routes of its form, computed once: with those that send the same value through the
-    same pool, or with all through that pool.
+    One that is not `exportable` serves training alone: a bundle has a faster one, or cannot compute it.
     """
 
     form: str
     route: str
     reason: str
     exportable: bool = True
-    shares: Literal["", "messages", "pool"] = ""
 
 
 class RecordsOf:
@@ -100,7 +96,6 @@ class Router(Declaration):
     balanced: ClassVar[bool] = False  # left alone it may come to use few modules: it wants a balance loss
     draws: ClassVar[bool] = False  # it chooses by chance in training, and no gradient passes the choice
     masks_each: ClassVar[bool] = False  # its torch forms take a mask for each operand, where others take the first's
-    every_message: ClassVar[bool] = False  # it takes the message of every pair, which routes may have in common
     senders: ClassVar[bool] = True  # the axis before a message is that of the senders; size 1 if absent
     takes_one: ClassVar[bool] = False  # its torch forms take a single sender without that axis, all else without it too
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from modgraph.declare import Operand, Signature, TorchModule, axis_setting, position_of, sizes
 from modgraph.routers.router import Lowering, PoolFacts, PoolTypes, Router, check_padding
-from modgraph.types import Axes, Axis, Misfit, TensorType, may_meet, met, once_each, shown
+from modgraph.types import Axes, Axis, Misfit, Shape, TensorType, may_meet, met, once_each, shown
 
 MODULE = "m"  # the letter of the axis of modules; others have those behind it
 
@@ -39,27 +39,27 @@ class Weighted(Router):
     each module gets one of its messages. Axes of the weights that the value has too are aligned, by name, or plain ones
     by their order from the last; others stay, behind those of the value. An axis that the weights lack weighs alike. A
     value that has the pool's axis last of its own is dealt row by row: module j takes row j. Padding counts as zero.
-    What the weights themselves multiply is counted in MACs only where senders are summed.
+    What the weights themselves multiply is counted in MACs only where senders are summed. The `messages` f_j(x) may be
+    given too, as passes do that compute them once for several routes.
     """
 
     name = "weighted"
     synonyms = ("weighted_sum", "soft_routing")
     example = "input x: float[5, 6] pool p[3] = linear(4) w = x -> linear(p) -> softmax y = x -> p by w output y"
-    operands = (Operand("tokens", "..."), Operand("weights", "..."))
+    operands = (Operand("tokens", "..."), Operand("weights", "..."), Operand("messages", "...", optional=True))
     module = TorchModule("modgraph.nn.Weighted", "senders_", "weights_", "over_", "result_", "rows_")
     reference = "modgraph.nn.message_passing.WeightedMessagePassing"
     one_for_each = "pair"
     chooses_along = None
     senders = False
     masks_each = True
-    every_message = True
 
     over: int | str = axis_setting(-1)
 
     def bind_pool(self, pool: PoolTypes, tokens: TensorType, *others: TensorType) -> Signature:
-        if len(others) != 1 or any(each.dtype != "float" or each.per == "batch" for each in (tokens, *others)):
+        if len(others) not in (1, 2) or any(each.dtype != "float" or each.per == "batch" for each in (tokens, *others)):
             raise Misfit("it takes two float values, what is routed and its weights", "write x -> pool by w")
-        (weights,) = others
+        weights, *messages = others
         axes, outer = Axes(self), self.outer(pool, tokens)
         check_padding(pool, outer)
         rows = outer[-1:] == (pool.axis,)
@@ -71,7 +71,14 @@ class Weighted(Router):
         axes.bound["message"] = pool.result.shape
         kept = tuple(letters.axes[letter] for letter in letters.result)
         value = pool.result.with_shape(once_each((*kept, *pool.result.shape)))
-        return Signature(self, (tokens, weights), axes, (value,))
+        self._check_messages(pool, (*axes.lead, pool.axis), messages)
+        return Signature(self, (tokens, *others), axes, (value,))
+
+    def _check_messages(self, pool: PoolTypes, outer: Shape, messages: list[TensorType]) -> None:
+        """Raises `Misfit` where messages that are given are neither those of all senders nor those of zero."""
+        fits = [once_each((*axes, *pool.result.shape)) for axes in (outer, (pool.axis,))]
+        if messages and messages[0].shape not in fits[: 1 + (self.over != pool.axis.name)]:
+            raise Misfit(f"it takes what the modules make of the value, {shown(fits[0])}, not {messages[0]}", "", 2)
 
     def _letters(self, pool: PoolTypes, senders: tuple[Axis, ...], weights: TensorType) -> Letters:
         """A letter for each axis, the same for those that are aligned. Raises `Misfit`."""
@@ -121,11 +128,9 @@ class Weighted(Router):
 
     def lowerings(self, pool: PoolFacts) -> tuple[Lowering, ...]:
         reason = "every module runs on every sender, and their results are summed"
-        if pool.routes > 1:
-            reason += f"; the messages are computed once for {pool.routes} routes"
-        dense = Lowering("dense", "modgraph.nn.WeightedDense", reason, shares="messages")
+        dense = Lowering("dense", "modgraph.nn.WeightedDense", reason)
         if not pool.affine or self.over == pool.axis:
             return (dense, self.reference_form)
         reason = "the modules are affine, so senders are summed before the modules run"
-        factorised = Lowering("factorised", "modgraph.nn.WeightedFactorised", reason, shares="pool")
+        factorised = Lowering("factorised", "modgraph.nn.WeightedFactorised", reason)
         return (factorised, dense, self.reference_form)

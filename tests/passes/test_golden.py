@@ -24,7 +24,13 @@ AGREEMENT = "model m() { input x: float[5, 6] pool p[3] = linear(4) router a = a
 SOURCES = {"gru": GRU, "two_scans": TWO_SCANS, "transformer": TRANSFORMER, "dropped": BODY, "products": PRODUCTS}
 ROUNDS = """model m() { input x: float[5, 6] weight w: float[6] = normal(1) y = x
   repeat layer[i] in 0..3 { y = y * (w -> exp) + (x -> tanh -> mean) } output y }"""
-SOURCES |= {"agreement": AGREEMENT, "rounds": ROUNDS}
+SHARED = """model m() { input x: float[time, 4] pool p[2] = linear(4) -> tanh pool q[2] = linear(4) -> dropout(0.5)
+  y = x repeat layer[i] in 0..2 { a = x -> p by (y -> linear(p) -> softmax) b = x -> q by (y -> linear(q))
+    y = y + a + b } output y }"""
+STEPS = """model m() { input x: float[time, 4] input memory: float[4] weight w: float[4] = normal(1)
+  pool p[3] = linear(4) scan x as v with h: float[4] { k = memory -> linear(4) -> tanh g = v -> linear(p) -> softmax
+    h = h * (w -> exp) + (v -> p by (g * (g -> top_k(1)))) yield h + k } as s output s }"""
+SOURCES |= {"agreement": AGREEMENT, "rounds": ROUNDS, "shared": SHARED, "steps": STEPS}
 STAGES = [
     (f"{pipeline}.{each.name}", f"{pipeline}.{passes[at - 1].name}" if at else "source", each)
     for pipeline, passes in PIPELINES.items()

@@ -20,6 +20,7 @@ from modgraph.backends.torch.steps import Step, steps_of
 from modgraph.ir import Graph, Node, OpNode, Part, PoolNode, RouteNode, ScanNode
 from modgraph.ir.tree import Body, body_of
 from modgraph.nn import Parameter
+from modgraph.routers import GATHERED
 
 Compute = Callable[..., Any]
 
@@ -166,8 +167,7 @@ class Nodes:
             records=len(node.types) - 1,
             result_rank=len(pool.result.shape),
             one_for_each_sender=router.one_for_each == "sender",
-            shares=form.shares,
-            through=pool.name,
+            once=node.once and node.lowering == GATHERED,
         )
 
     def _router(self, graph: Graph, node: RouteNode) -> Any:

@@ -160,7 +160,6 @@ def _action(chosen: _Chosen, numbers: Mapping[Result, int]) -> Action:
         masks=tuple(_mask(each, numbers) for each in step.padding),
         each=step.each,
         length=None if step.length is None else numbers[step.length],
-        common=step.common,
         told=step.told,
         told_inside=step.told_inside,
         active=step.takes_active,

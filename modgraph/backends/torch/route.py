@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
-
-from modgraph.ir import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,24 +22,14 @@ class CompiledRoute:
     one_for_each_sender: bool
     alone: bool = False
     records: int = 0
-    shares: Literal["", "messages", "pool"] = ""
-    through: str = ""
+    once: bool = False
 
-    def common_name(self, tokens: Result) -> str:
-        """What is kept under this name routes of one form have in common; "" for nothing."""
-        return f"{tokens if self.shares == 'messages' else 0} through {self.through}" if self.shares else ""
-
-    def common(self, tokens: Tensor, *others: Tensor, real: Any = None) -> Tensor:
-        """That value."""
-        found: Tensor = self.form.common(tokens, self.pool, self.router, real=real)
-        return found
-
-    def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None, **common: Tensor) -> Any:
+    def __call__(self, tokens: Tensor, *others: Tensor, real: Tensor | None = None) -> Any:
         if self.alone:
             value, *records = self.form(tokens, self.pool, self.router, *others)
             return (value, *(each.unsqueeze(-2) for each in records[: self.records]))
         if not self.single:
-            return self.form(tokens, self.pool, self.router, *others, real=real, **common)
+            return self.form(tokens, self.pool, self.router, *others, real=real)
         results = self.form(tokens.unsqueeze(-self.pool.rank - 1), self.pool, self.router, *others)
         if not self.one_for_each_sender:
             return results
@@ -49,6 +37,5 @@ class CompiledRoute:
         return (value.squeeze(-self.result_rank - 1), *records)
 
     def begun(self) -> CompiledRoute:
-        """The same for all steps of a scan: what depends on weights alone is made here, once."""
-        prepared = getattr(self.form, "prepared", None)
-        return self if prepared is None else replace(self, pool=prepared(self.pool))
+        """The same for all steps of a scan: weights that are stacked `once` are stacked here."""
+        return replace(self, pool=self.pool.gathered()) if self.once else self

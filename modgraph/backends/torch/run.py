@@ -20,14 +20,13 @@ Values = list[Any]  # tensors, and None for lengths that are not given
 class Context:
     """What the bodies of one call of a model have in common.
 
-    `told` has forced choices of draws by name. `active` says which examples [B] reach a step of a scan. `masks` and
-    what routes have in `common` are kept by the first that needs them.
+    `told` has forced choices of draws by name. `active` says which examples [B] reach a step of a scan. `masks` are
+    kept by the first that needs them.
     """
 
     told: Mapping[str, Tensor] = field(default_factory=dict)
     active: Tensor | None = None
     masks: dict[tuple[str, int], Tensor] = field(default_factory=dict)
-    common: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,25 +51,19 @@ class Mask:
 @dataclass(frozen=True)
 class Takes:
     """What an action takes beside its operands: `masks` of these, `each` or that of the first alone; the `length` of a
-    scan; what it has in `common` with others, by name; what a draw is `told`, or those within a scan; which examples
+    scan; what a draw is `told`, or those within a scan; which examples
     are `active`."""
 
     masks: tuple[Mask, ...] = ()
     each: bool = False
     length: int | None = None
-    common: str = ""
     told: str = ""
     told_inside: tuple[str, ...] = ()
     active: bool = False
 
-    def given(self, compute: Any, operands: Sequence[Tensor], values: Values, context: Context) -> dict[str, Any]:
+    def given(self, operands: Sequence[Tensor], values: Values, context: Context) -> dict[str, Any]:
         """The arguments by name."""
-        found = self._masks(operands, values, context) | self._told(context.told)
-        if self.common:
-            if self.common not in context.common:
-                context.common[self.common] = compute.common(*operands, **found)
-            found["common"] = context.common[self.common]
-        return found
+        return self._masks(operands, values, context) | self._told(context.told)
 
     def _masks(self, operands: Sequence[Tensor], values: Values, context: Context) -> dict[str, Any]:
         if self.length is not None:
@@ -118,7 +111,7 @@ class Action:
             return self.compute(*operands, plan=self.inner, context=context)
         if self.takes is None:
             return self.compute(*operands)
-        return self.compute(*operands, **self.takes.given(self.compute, operands, values, context))
+        return self.compute(*operands, **self.takes.given(operands, values, context))
 
     def begun(self) -> Action:
         """The same, to be run many times with the same weights."""

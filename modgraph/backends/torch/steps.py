@@ -9,8 +9,18 @@ from typing import Any
 from torch import Tensor
 
 from modgraph.backends.torch.padding import Padding
-from modgraph.backends.torch.route import CompiledRoute
-from modgraph.ir import Graph, Node, OpNode, Result, RouteNode, ScanNode, alike, free_draws, is_free_draw, told
+from modgraph.ir import (
+    Graph,
+    Node,
+    OpNode,
+    Result,
+    RouteNode,
+    ScanNode,
+    computed_once,
+    free_draws,
+    is_free_draw,
+    told,
+)
 from modgraph.nn.parameter import for_each
 from modgraph.ops import Op
 from modgraph.ops.padding import MaskPadding
@@ -21,11 +31,10 @@ from modgraph.ops.shape import Flatten, Rename
 class Step:
     """One node's work. `padding` is that of each operand whose mask it takes; a scan takes the `length` itself.
 
-    `each` says that it takes a mask for every operand, not that of the first alone. What a route has in `common` with
-    others is kept under this name by the first of them that runs. `told` is under what name the values may hold what a
-    draw is to take, `told_inside` of the draws within a scan. `takes_active` says that it leaves out examples that have
-    ended before a step of a scan. What computes nothing is the `same` as its operand; `evaluated` is the one of
-    several that it is outside training.
+    `each` says that it takes a mask for every operand, not that of the first alone. `told` is under what name the
+    values may hold what a draw is to take, `told_inside` of the draws within a scan. `takes_active` says that it leaves
+    out examples that have ended before a step of a scan. What computes nothing is the `same` as its operand;
+    `evaluated` is the one of several that it is outside training.
     """
 
     node: str
@@ -34,7 +43,6 @@ class Step:
     padding: tuple[Padding, ...] = ()
     each: bool = False
     length: Result | None = None
-    common: str = ""
     told: str = ""
     told_inside: tuple[str, ...] = ()
     takes_active: bool = False
@@ -64,7 +72,7 @@ class Once:
 
 def steps_of(graph: Graph, computes: Mapping[str, Callable[..., Any]], alone: bool = True) -> list[Step]:
     """The steps of a graph in order; values that are the same for every example are computed `alone`, once."""
-    once = alike(graph) if alone else frozenset[str]()
+    once = computed_once(graph) if alone else frozenset[str]()
     nodes = [node for node in graph if isinstance(node, OpNode | RouteNode | ScanNode)]
     return [_step(graph, node, computes[node.name], once) for node in nodes]
 
@@ -75,13 +83,12 @@ def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[.
         inside = tuple(told(draw.name) for draw in free_draws(node.region.graph))
         length = next(iter(lengths.values()), None)
         return Step(node.name, operands, compute, length=length, told_inside=inside)
-    if isinstance(node, OpNode) and node.name in once:
+    if isinstance(node, OpNode | RouteNode) and node.name in once:
         return _step_once(graph, node, compute, operands)
     step = Step(
         node.name,
         operands,
         compute,
-        common=compute.common_name(operands[0]) if isinstance(compute, CompiledRoute) else "",
         told=told(node.name) if is_free_draw(node, graph) else "",
         evaluated=_evaluated(graph, node, operands),
     )
@@ -93,9 +100,11 @@ def _step(graph: Graph, node: OpNode | RouteNode | ScanNode, compute: Callable[.
     return replace(step, padding=_padding(graph, node, lengths), each=each)
 
 
-def _step_once(graph: Graph, node: OpNode, compute: Callable[..., Any], operands: tuple[Result, ...]) -> Step:
+def _step_once(
+    graph: Graph, node: OpNode | RouteNode, compute: Callable[..., Any], operands: tuple[Result, ...]
+) -> Step:
     """That of a value which is the same for every example, and so has no padding."""
-    if node.op.is_array:
+    if isinstance(node, OpNode) and node.op.is_array:
         return Step(node.name, operands, compute)
     first = next(iter(graph.inputs(node.name).values()))
     return Step(node.name, (first, *operands), Once(compute, len(graph.type_of(first).shape)))
@@ -116,9 +125,10 @@ def _evaluated(graph: Graph, node: OpNode | RouteNode, operands: tuple[Result, .
 def _operands(graph: Graph, node: Node, once: Set[str]) -> tuple[Result, ...]:
     """What flows into a node: of what is the same for every example that for one alone, where this is enough."""
     found = tuple(graph.inputs(node.name).values())
-    if not isinstance(node, OpNode) or node.op.is_array:  # an array's operand tells how many examples there are
+    if isinstance(node, OpNode) and node.op.is_array:  # its operand tells how many examples there are
         return found
-    if node.name in once or (node.op.broadcasts and _has_examples(graph, found, once)):
+    broadcasts = node.op.broadcasts if isinstance(node, OpNode) else getattr(node, "lowering", "") == "factorised"
+    if node.name in once or (broadcasts and _has_examples(graph, found, once)):
         return tuple(
             Result(each.node, each.index + len(graph[each.node].types)) if each.node in once else each for each in found
         )

@@ -17,7 +17,7 @@ from modgraph.routers import RouterFacts, RouterText
 
 Facts = dict[str, Any]
 
-PLAIN = ("initial", "frozen", "size", "grown", "shares", "inside", "lowering", "carried", "records")
+PLAIN = ("initial", "frozen", "size", "grown", "shares", "inside", "lowering", "once", "carried", "records")
 OUTPUT = "output."  # what the name of an output begins with in a spec; its label follows
 
 

@@ -106,13 +106,14 @@ def facts_to_json(facts: RouterFacts) -> dict[str, Any]:
 
 
 FROZEN = Field("frozen", flag_of, False)
+ONCE = Field("once", flag_of, False)
 GROWN = Field("grown", whole_of(0, MOST_PLACES), 0)
 LABEL = Field("label", relative_name_of, "")
 OWNER = Field("owner", name_or_none_of)  # by default the name of the node
 FIELDS: Mapping[type[Node], tuple[Field, ...]] = {
     InputNode: (),
     TargetNode: (GROWN,),
-    OpNode: (OWNER, Field("initial", initial_of, None, asdict), FROZEN),
+    OpNode: (OWNER, Field("initial", initial_of, None, asdict), FROZEN, ONCE),
     RouterNode: (FROZEN,),
     DecisionNode: (
         Field("rounds", whole_of(1, MOST_ROUNDS), 1),
@@ -126,7 +127,7 @@ FIELDS: Mapping[type[Node], tuple[Field, ...]] = {
         Field("shares", relative_name_of, ""),
         Field("inside", relative_name_of, ""),
     ),
-    RouteNode: (Field("lowering", name_of, None), LABEL),
+    RouteNode: (Field("lowering", name_of, None), ONCE, LABEL),
     ScanNode: (Field("carried", whole_of(0, MOST_PLACES)),),
     GrowthNode: (),
     OutputNode: (Field("label", relative_name_of),),

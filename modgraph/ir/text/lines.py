@@ -38,6 +38,7 @@ FACTS = {
     "shares": " shares {}",
     "inside": " inside {}",
     "lowering": " lowering {}",
+    "once": " once",
     "label": " as {}",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from modgraph.ir.analysis.batch_invariant import is_computed_once, varies_with_sources
 from modgraph.ir.analysis.targets import paths_from_targets
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, ask
@@ -25,7 +26,7 @@ from modgraph.ir.part import Part
 from modgraph.ir.verify.regions import owners_of, verify_lengths, verify_owners, verify_pool, verify_scan
 from modgraph.ops import Op
 from modgraph.ops.array import NextState, State
-from modgraph.routers import Router, RouterText
+from modgraph.routers import GATHERED, Router, RouterText
 from modgraph.types import Axis, Misfit, TensorType
 
 NOT_IN_STEPS: Mapping[type[Node], str] = {
@@ -92,6 +93,7 @@ def verify_node(part: Part, node: Node) -> None:
                 state = graph[inputs["state"].node]
                 moves = isinstance(state, OpNode) and isinstance(state.op, State)
                 ask(moves, f"{state.name} is no state", name, "inputs")
+            _once(part, node)
         case RouteNode():
             ask(isinstance(graph.router_of(node).router, Router), "its router is a text", name, "uses")
             router = graph.declaration_of(node)
@@ -99,6 +101,7 @@ def verify_node(part: Part, node: Node) -> None:
             forms = dict.fromkeys([each.form for each in router.lowerings(part.facts_of(node))])
             known = node.lowering is None or node.lowering in forms
             ask(known, f"its forms are {', '.join(forms)}", name, "lowering")
+            _once(part, node)
         case RouterNode(router=Router() as router):
             _axes_named(router, name)
         case PoolNode():
@@ -111,6 +114,15 @@ def verify_node(part: Part, node: Node) -> None:
             _decision(graph, node)
         case ScanNode():
             verify_scan(graph, node, verify_node)
+
+
+def _once(part: Part, node: OpNode | RouteNode) -> None:
+    """What is computed once is the same for every example, or has weights to stack before the steps of a scan."""
+    if not node.once or (isinstance(node, RouteNode) and node.lowering == GATHERED and part.scan is not None):
+        return
+    sources = [part.graph[each.node] for each in part.graph.inputs(node.name).values()]
+    sound = bool(sources) and all(map(is_computed_once, sources)) and varies_with_sources(node, part.graph)
+    ask(sound, "it is computed once, and examples or steps change it", node.name, "once")
 
 
 def _axes_named(declared: Op | Router, name: str) -> None:

@@ -20,8 +20,8 @@ from modgraph.ir import (
     Result,
     RouteNode,
     ScanNode,
-    alike,
     body_of,
+    computed_once,
 )
 from modgraph.ops.array import Array
 from modgraph.ops.padding import MaskPadding
@@ -41,7 +41,7 @@ class Layout:
         self.definitions: dict[Body, Definition] = {}
         self.programs: dict[str, PoolNode | ScanNode] = {}
         self.nodes: dict[Body, list[Node]] = {}
-        self.alike = alike(graph)
+        self.alike = computed_once(graph)
         self._match(program, self.root)
         self.wanted = tuple(wanted)
         self.live = self.closure(self.wanted)
@@ -69,9 +69,14 @@ class Layout:
         """The lengths of the axes whose padding a node must know."""
         return [*self.graph.lengths(node.name).values()]
 
+    def operands(self, node: Node) -> list[Result]:
+        """What flows into a node, but for f(0) of a route, which is written as the sum that defines it."""
+        of_zero = isinstance(node, RouteNode) and node.lowering == "factorised"
+        return [*self.graph.inputs(node.name).values()][: 2 if of_zero else None]
+
     def reads(self, node: Node) -> list[Result]:
         """The values that a node reads. Of an operand that only tells how many examples there are, none."""
-        operands = [*self.graph.inputs(node.name).values()]
+        operands = self.operands(node)
         if not isinstance(node, OpNode | RouteNode | ScanNode):
             return []
         if isinstance(node, OpNode) and isinstance(node.op, Array):

@@ -6,12 +6,10 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from modgraph.backends.errors import NoSource
 from modgraph.backends.torch.construct import resolve
 from modgraph.backends.torch.source.copied import STANDALONE
 from modgraph.backends.torch.source.formulas import Expression, Masks, called, cleared, name, text
 from modgraph.backends.torch.source.writer import Writer
-from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Part, PoolNode, Result, RouteNode
 from modgraph.nn.weighted import Weighted
 from modgraph.routers.chosen import Chosen
@@ -52,15 +50,13 @@ def _every(modules: str, x: Expression, pool: PoolNode, rows: bool) -> Expressio
 
 def _weighted(writer: Writer, node: RouteNode, modules: str, said: Sequence[Expression], real: Masks) -> Expression:
     pool = writer.graph.pool_of(node)
-    if writer.layout.is_chance(node) and len(writer.graph.same_messages(node)) > 1:
-        reason = "its modules draw messages once for several routes"
-        raise ModgraphError([NoSource(path=f'route "{node.name}"', reason=reason)])
     kind, positional, named = writer.graph.signature(node).constructor()
     router: Weighted = resolve(kind)(*positional, **named)
-    x, weights = (cleared(each, mask) for each, mask in zip(said, real, strict=True))
-    x, own = writer.lines.held(x, "x"), "VWXYZ"[: len(pool.result.shape)]
+    x, weights = (cleared(each, mask) for each, mask in zip(said[:2], real, strict=False))
+    own = "VWXYZ"[: len(pool.result.shape)]
     equation = f"{router.weights},{router.pairs}{own}->{router.result}{own}"
-    found = text(f'torch.einsum("{equation}", _0, _1)', weights, _every(modules, x, pool, router.rows))
+    messages = said[2] if len(said) > 2 else _every(modules, writer.lines.held(x, "x"), pool, router.rows)
+    found = text(f'torch.einsum("{equation}", _0, _1)', weights, messages)
     if real[0] is None:
         return found
     letters, mask = router.given, text("_0" + "[..., 0]" * len(pool.message.shape), real[0])

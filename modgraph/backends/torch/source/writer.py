@@ -121,7 +121,7 @@ class Writer:
     def operands(self, node: OpNode | RouteNode | ScanNode) -> tuple[list[Value], list[Expression | None]]:
         """What a node reads, and the masks of operands with padding. What is the same for all examples is given to as
         many as the others have, unless the node does so."""
-        operands, counts = [*self.graph.inputs(node.name).values()], self.layout.counts(node)
+        operands, counts = self.layout.operands(node), self.layout.counts(node)
         real = self._masks(node, operands)
         same = [each.node in self.layout.alike for each in operands]
         broadcasts = isinstance(node, OpNode) and node.op.broadcasts and not counts

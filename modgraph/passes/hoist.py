@@ -1,0 +1,114 @@
+"""Compute before a scan what no step changes, and once for a batch what no example changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from modgraph.ir import (
+    Change,
+    Expanded,
+    Graph,
+    InputNode,
+    Node,
+    OpNode,
+    Part,
+    Region,
+    Result,
+    RouteNode,
+    ScanNode,
+    batch_invariant,
+    is_function,
+    rewritten,
+)
+from modgraph.passes.infrastructure import Pass
+from modgraph.routers import GATHERED
+
+
+@dataclass(frozen=True)
+class Hoist(Pass):
+    """Move ops out of scans that read nothing but values from outside, and what results from these.
+
+    A scan keeps its arguments, read or not: what computes them draws its noise before others.
+    """
+
+    name: ClassVar[str] = "hoist"
+
+    def __call__(self, graph: Graph) -> Graph:
+        return graph if self.ensures(graph) else rewritten(graph, _hoist)
+
+    def ensures(self, graph: Graph) -> bool:
+        return not any(map(_invariant_ops, graph.of_kind(ScanNode)))
+
+
+def _invariant_ops(scan: ScanNode) -> dict[str, OpNode]:
+    """The ops of a scan's region that no step changes, in order."""
+    graph, found = scan.region.graph, dict[str, OpNode]()
+    for node in graph.of_kind(OpNode):
+        read = {each.node for each in (*graph.inputs(node.name).values(), *graph.lengths(node.name).values())}
+        if read and read <= {*scan.captured, *found} and is_function(node, graph):
+            found[node.name] = node
+    return found
+
+
+def _hoist(node: Node, part: Part) -> Change:
+    if not isinstance(node, ScanNode) or not (hoisted := _invariant_ops(node)):
+        return node
+    old, graph = node.region.graph, Graph(node.region.graph.name, node.region.graph.parameters)
+    arguments: dict[Result, Result] = {}  # inside, of hoisted ops that are read there
+    staying = [each for each in old if each.name not in hoisted]
+    read = {result for each in staying for edges in (old.inputs, old.lengths) for result in edges(each.name).values()}
+    for result in map(Result, hoisted):
+        if result in {*read, *node.region.results}:
+            arguments[result] = Result(f"{result.node}~outside")
+            graph.add(InputNode(name=arguments[result].node, types=(old.type_of(result),)))
+    for each in staying:
+        graph.add(each, _moved(old.inputs(each.name), arguments), old.uses(each.name), old.lengths(each.name))
+    results = tuple(arguments.get(each, each) for each in node.region.results)
+    taken = {inside.node: result for result, inside in arguments.items()}
+    scan = replace(node, region=Region(graph, (*node.region.arguments, *taken), results))
+
+    def put(outer: Graph, inputs: Mapping[str, Result], lengths: Mapping[str, Result]) -> tuple[Result, ...]:
+        now = {Result(slot): result for slot, result in inputs.items()}
+        for name, op in hoisted.items():
+            outer.add(op, _moved(old.inputs(name), now), lengths=_moved(old.lengths(name), now))
+        outer.add(scan, {**inputs, **taken}, lengths=lengths)
+        return tuple(Result(scan.name, index) for index in range(len(scan.types)))
+
+    return Expanded(put)
+
+
+def _moved(edges: Mapping[str, Result], now: Mapping[Result, Result]) -> dict[str, Result]:
+    return {slot: now.get(each, each) for slot, each in edges.items()}
+
+
+@dataclass(frozen=True)
+class ComputeOnce(Pass):
+    """Mark what is computed once: for a batch what results from learned and given arrays alone, and before all steps of
+    a scan the stacked weights of a `gathered` route."""
+
+    name: ClassVar[str] = "once"
+
+    def __call__(self, graph: Graph) -> Graph:
+        return rewritten(graph, _Mark())
+
+    def ensures(self, graph: Graph) -> bool:
+        mark = _Mark()
+        parts = [*graph.parts(), *(Part(region.graph) for _, region in graph.modules())]
+        return all(mark(node, part) == node for part in parts for node in part.graph)
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """The rule that marks nodes; `invariant` has what no example changes of each graph, by identity."""
+
+    invariant: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    def __call__(self, node: Node, part: Part) -> Change:
+        if not isinstance(node, OpNode | RouteNode) or (isinstance(node, OpNode) and node.op.is_array):
+            return node
+        if id(part.graph) not in self.invariant:
+            self.invariant[id(part.graph)] = batch_invariant(part.graph)
+        stacks = isinstance(node, RouteNode) and node.lowering == GATHERED and part.scan is not None
+        return replace(node, once=stacks or node.name in self.invariant[id(part.graph)])
