@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.conll_file import Tokens, is_universal, read_tokens, unknown_column
-from modgraph.data.cuts import cut_off, spread
+from modgraph.data.conll_file import NONE, Tokens, is_universal, read_tokens, unknown_column
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
-from modgraph.data.errors import BadDataFile, DataDoesNotFit
+from modgraph.data.errors import bad_file, does_not_fit
 from modgraph.data.preprocessing import of_words
-from modgraph.data.tagging import LETTERS, MISSING, Tagging, classes_of, endings_of, ids_of
-from modgraph.data.vocabulary import Vocabulary
+from modgraph.data.text_files import cut_off, spread
+from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError
 from modgraph.ir import Graph, length_name
+from modgraph.types.tensor import DType
 
 WORDS, ENDINGS = "words", "endings"
 KEPT = "tagging.json"
+MISSING = -1  # the id of a label that is none
+LETTERS = 3  # of an ending
 MOST = 20  # names in a message
 
 
@@ -70,8 +71,8 @@ class Conll(DataSet):
         sentences = self._sentences(graph)
         tagging = self._tagging(graph, sentences[TRAIN])
         _check_sizes(graph, tagging)
-        length = _length(graph)
-        sentences[TRAIN] = self._limited(sentences[TRAIN])
+        length, train = _length(graph), sentences[TRAIN]
+        sentences[TRAIN] = train.take(spread(len(train.lengths), self.limit))
         made = {split: self._arrays(each, tagging, graph, length) for split, each in sentences.items()}
         return {split: check(arrays, graph, split) for split, arrays in made.items()}
 
@@ -113,83 +114,67 @@ class Conll(DataSet):
         parts = {split: whole.take(part) for split, part in cut_off(count, *shares).items()}
         given = {VALIDATION: self.validation, "test": self.test}
         parts |= {split: read_tokens(path, wanted, self.word) for split, path in given.items() if path is not None}
-        empty = next((split for split in (TRAIN, "test") if not len(parts[split].lengths)), None)
-        if empty is not None:
-            reason, way_out = f"its {count} sentences are too few: {empty} would have none", "name files for the others"
-            raise ModgraphError([BadDataFile(path=self.train, reason=reason, way_out=f"{way_out}: data.test")])
+        for split in (TRAIN, "test"):
+            if not len(parts[split].lengths):
+                reason = f"its {count} sentences are too few: {split} would have none"
+                raise bad_file(self.train, reason, "name files for the others: data.test")
         return {split: each for split, each in parts.items() if len(each.lengths)}
 
     def _tagging(self, graph: Graph, train: Tokens) -> Tagging:
-        """What is known of words and classes. Raises `ModgraphError` where a target has no column."""
-        unknown = [name for name in graph.target_types if name not in self.targets]
-        if unknown:
-            reason, way_out = f'the target "{unknown[0]}" has no column', f"name it: -s data.targets.{unknown[0]}=UPOS"
-            raise ModgraphError([DataDoesNotFit(reason=reason, way_out=way_out)])
+        """What is known of words and classes. Raises `ModgraphError` where a target has no column, or a run has kept
+        nothing of it."""
+        columns, inputs = self._columns(), [name for name in (WORDS, ENDINGS) if name in graph.input_types]
+        for target in graph.target_types:
+            if target not in columns:
+                way_out = f"name it: -s data.targets.{target}=UPOS"
+                raise does_not_fit(f'the target "{target}" has no column', way_out)
         if self.tagging is not None:
-            return _kept(self.tagging, graph)
-        columns, texts = self._columns(), self._texts(train)
-        sizes = {name: graph.input_types[name].size or 1 for name in texts if name in graph.input_types}
-        words = {name: Vocabulary.most_frequent(texts[name], size) for name, size in sizes.items()}
-        named = {target: train.labels[columns[target]] for target in graph.target_types}
-        missing = self.without == "missing"
-        return Tagging(words, {target: classes_of(each, self.least, missing) for target, each in named.items()})
+            kept = Tagging.read(self.tagging)
+            for name in (*(each for each in graph.input_types if each in inputs), *graph.target_types):
+                if name not in kept.words and name not in kept.classes:
+                    raise bad_file(self.tagging, f'it knows nothing of "{name}"')
+            return kept
+        texts = self._texts(train)
+        words = {name: Vocabulary.most_frequent(texts[name], graph.input_types[name].size or 1) for name in inputs}
+        return Tagging(words, {name: self._classes(train.labels[columns[name]]) for name in graph.target_types})
+
+    def _classes(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """The names that occur often enough in a column; for the rest a class of its own, unless that is missing."""
+        names, counts = np.unique(np.array(labels), return_counts=True)
+        kept = {str(name) for name, count in zip(names, counts, strict=True) if count >= self.least and name != NONE}
+        rest = self.without != "missing" and len(kept) < len(names)
+        return tuple(sorted({*kept, NONE} if rest else kept))
 
     def _texts(self, tokens: Tokens) -> dict[str, Sequence[str]]:
         """What stands at each token, by input."""
         words = [word.lower() for word in tokens.words] if self.lower else tokens.words
-        return {WORDS: words, ENDINGS: endings_of(words)}
+        return {WORDS: words, ENDINGS: [word[-LETTERS:] for word in words]}
 
     def _arrays(self, tokens: Tokens, tagging: Tagging, graph: Graph, length: str) -> Arrays:
-        """Sentences in rows, [sentences, longest]. Raises `ModgraphError` for a label that is no class."""
+        """Sentences in rows, [sentences, longest], those that are longer in several; zero behind their ends. Raises
+        `ModgraphError` for a label that is no class."""
         found: dict[str, NDArray[np.int64]] = {}
-        for name, each in self._texts(tokens).items():
+        for name, texts in self._texts(tokens).items():
             if name in tagging.words and name in graph.input_types:
-                found[name] = tagging.words[name].ids_of(each)
+                found[name] = tagging.words[name].ids_of(texts)
         for target in graph.target_types:
-            labels = tokens.labels[self._columns()[target]]
-            found[target] = ids_of(labels, tagging.classes[target])
-            if self.without == "class":
-                self._refuse_unknown(target, found[target], labels, tokens.lines)
-        lengths = _pieces(tokens.lengths, self.longest)
-        return Arrays({**{name: _in_rows(each, lengths) for name, each in found.items()}, length: lengths})
-
-    def _refuse_unknown(self, target: str, ids: NDArray[np.int64], labels: Sequence[str], lines: Sequence[int]) -> None:
-        if (ids != MISSING).all():
-            return
-        at = int((ids == MISSING).argmax())
-        reason = f'"{labels[at]}" of line {lines[at]} is no class of "{target}" in the training sentences'
-        way_out = "leave such labels out: data.without: missing, and train.labels: {TARGET: {missing: true}}"
-        raise ModgraphError([DataDoesNotFit(reason=reason, way_out=way_out.replace("TARGET", target))])
-
-    def _limited(self, train: Tokens) -> Tokens:
-        """So many sentences as are learnt from, spread over all."""
-        chosen = spread(len(train.lengths), self.limit)
-        return train if chosen is None else train.take(chosen)
-
-
-def _pieces(lengths: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
-    """The lengths of examples: sentences that are longer are in several."""
-    counts = -(-lengths // longest)
-    found = np.full(int(counts.sum()), longest)
-    found[np.cumsum(counts) - 1] = lengths - (counts - 1) * longest
-    return found
-
-
-def _in_rows(values: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Values [tokens] as rows of these lengths, zero behind their ends."""
-    rows = np.zeros((len(lengths), int(lengths.max())), np.int64)
-    rows[np.arange(rows.shape[1]) < lengths[:, None]] = values
-    return rows
-
-
-def _kept(path: str, graph: Graph) -> Tagging:
-    """What a run has kept for a graph. Raises `ModgraphError` where something of it is not there."""
-    found = Tagging.read(path)
-    wanted = [*(name for name in graph.input_types if name in (WORDS, ENDINGS)), *graph.target_types]
-    lacking = [name for name in wanted if name not in found.words and name not in found.classes]
-    if lacking:
-        raise ModgraphError([BadDataFile(path=path, reason=f'it knows nothing of "{lacking[0]}"')])
-    return found
+            labels, known = tokens.labels[self._columns()[target]], tagging.classes[target]
+            number = {name: at for at, name in enumerate(known)}
+            rest = number.get(NONE, MISSING)
+            found[target] = np.fromiter((number.get(label, rest) for label in labels), np.int64, len(labels))
+            if self.without == "class" and (found[target] == MISSING).any():
+                at = int((found[target] == MISSING).argmax())
+                where = f'of line {tokens.lines[at]} is no class of "{target}" in the training sentences'
+                way_out = "leave such labels out: data.without: missing, and train.labels: {TARGET: {missing: true}}"
+                raise does_not_fit(f'"{labels[at]}" {where}', way_out.replace("TARGET", target))
+        counts = -(-tokens.lengths // self.longest)
+        lengths = np.full(int(counts.sum()), self.longest)
+        lengths[np.cumsum(counts) - 1] = tokens.lengths - (counts - 1) * self.longest
+        arrays: dict[str, NDArray[np.int64]] = {length: lengths}
+        for name, ids in found.items():
+            arrays[name] = np.zeros((len(lengths), int(lengths.max())), np.int64)
+            arrays[name][np.arange(arrays[name].shape[1]) < lengths[:, None]] = ids
+        return Arrays(arrays)
 
 
 def _length(graph: Graph) -> str:
@@ -197,24 +182,20 @@ def _length(graph: Graph) -> str:
     type_ = graph.input_types.get(WORDS)
     if type_ is None or type_.dtype != "token" or len(type_.padded) != 1 or len(type_.shape) != 1:
         reason = f'sentences give "{WORDS}", token[time, vocabulary]; the spec has {type_ or "nothing of that name"}'
-        way_out = "declare: input words: token[time, 10000], its axis of any length"
-        raise ModgraphError([DataDoesNotFit(reason=reason, way_out=way_out)])
+        raise does_not_fit(reason, "declare: input words: token[time, 10000], its axis of any length")
     return length_name(graph, type_.padded[0])
 
 
 def _check_sizes(graph: Graph, tagging: Tagging) -> None:
     """Raises `ModgraphError` where a spec knows other numbers of words or classes than there are."""
-    known = [(name, len(each), "words, <unk> included") for name, each in tagging.words.items()]
-    known += [(name, len(each), f"classes ({_listed(each)})") for name, each in tagging.classes.items()]
-    types = {**graph.input_types, **graph.target_types}
-    for name, size, what in known:
-        type_ = types.get(name)
+    known: list[tuple[str, DType, int, str]]
+    known = [(name, "token", len(each), "words, <unk> included") for name, each in tagging.words.items()]
+    for name, classes in tagging.classes.items():
+        listed = ", ".join(classes[:MOST]) + (", …" if len(classes) > MOST else "")
+        known.append((name, "class", len(classes), f"classes ({listed})"))
+    for name, dtype, size, what in known:
+        type_ = {**graph.input_types, **graph.target_types}.get(name)
         if type_ is not None and type_.size != size:
             reason = f'"{name}" is {type_}, and the training sentences give {size} {what}'
-            right = type(type_)("token" if name in tagging.words else "class", type_.shape, size, of=type_.of)
-            way_out = f"declare: {'input' if name in tagging.words else 'target'} {name}: {right}"
-            raise ModgraphError([DataDoesNotFit(reason=reason, way_out=way_out)])
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST]) + (", …" if len(names) > MOST else "")
+            right = replace(type_, dtype=dtype, size=size)
+            raise does_not_fit(reason, f"declare: {'input' if dtype == 'token' else 'target'} {name}: {right}")

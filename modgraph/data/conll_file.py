@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.errors import BadDataFile
+from modgraph.data.errors import bad_file
 from modgraph.data.text_files import read_text
 from modgraph.diagnostics import ModgraphError
 
@@ -20,7 +20,6 @@ COLUMNS = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC".split()
 PAIRS = ("FEATS", "MISC")  # columns that hold name=value|name=value
 NO_TOKEN = re.compile(r"[0-9]+[-.][0-9]+")  # IDs of multiword tokens and of empty nodes
 DOCUMENT = "-DOCSTART-"  # of CoNLL-2003, in the place of a word
-Row = tuple[int, list[str]]  # a line's number, from 1, and its cells
 
 
 @dataclass(frozen=True)
@@ -65,82 +64,62 @@ def read_tokens(path: str, columns: Sequence[str], word: int = 1) -> Tokens:
     Raises `ModgraphError` with the first line that is wrong.
     """
     universal = is_universal(path)
-    most = max(word, *map(int, columns), 1) if not universal else len(COLUMNS)
-    sentences = [each for each in _sentences(path, _universal if universal else _columns(most)) if each]
-    if not sentences:
-        raise _bad(path, "it holds no sentences")
-    rows = [row for sentence in sentences for row in sentence]
-    labels = {column: _labels(path, rows, column, universal) for column in columns}
-    words = [cells[1 if universal else word - 1] for _, cells in rows]
-    return Tokens(words, labels, [number for number, _ in rows], np.array([len(each) for each in sentences]))
-
-
-def _sentences(path: str, kept: Callable[[list[Row], str], list[str] | str | None]) -> Iterator[list[Row]]:
-    """The rows of each sentence. Of a line `kept` says its cells, what is wrong with it, or None: it is no token."""
-    rows: list[Row] = []
+    most = len(COLUMNS) if universal else max(word, *map(int, columns), 1)
+    rows: list[list[str]] = []
+    lines, starts = [], [0]
     for number, line in enumerate(read_text(path).split("\n"), start=1):
-        text = line.rstrip("\r")
-        if not text.strip():
-            yield rows
-            rows = []
+        if not line.strip():
+            starts.append(len(rows))
             continue
-        cells = kept(rows, text)
+        cells = _cells(line.rstrip("\r"), universal, len(rows) - starts[-1] + 1, most)
         if isinstance(cells, str):
             raise _bad(path, f"line {number} {cells}")
         if cells is not None:
-            rows.append((number, cells))
-    yield rows
+            rows.append(cells)
+            lines.append(number)
+    if not rows:
+        raise _bad(path, "it holds no sentences")
+    lengths = np.diff([*starts, len(rows)])
+    labels = {column: _labels(path, rows, lines, column, universal) for column in columns}
+    words = [cells[1 if universal else word - 1] for cells in rows]
+    return Tokens(words, labels, lines, lengths[lengths > 0])
 
 
-def _universal(rows: list[Row], line: str) -> list[str] | str | None:
-    """A line of CoNLL-U. Multiword tokens, empty nodes and comments are no tokens."""
-    if line.startswith("#"):
+def _cells(line: str, universal: bool, place: int, most: int) -> list[str] | str | None:
+    """The cells of a line that would be the token at a place of its sentence, what is wrong with it, or None: comments,
+    multiword tokens and empty nodes are no tokens."""
+    cells = line.split("\t") if universal else line.split()
+    if line.startswith("#") if universal else cells[0] == DOCUMENT:
         return None
-    cells = line.split("\t")
-    if len(cells) != len(COLUMNS):
-        return f"has {len(cells)} columns between tabs, not {len(COLUMNS)}"
+    if not universal:
+        return cells if len(cells) >= most else f"has {len(cells)} columns, and column {most} is asked for"
+    if len(cells) != most:
+        return f"has {len(cells)} columns between tabs, not {most}"
     if NO_TOKEN.fullmatch(cells[0]):
         return None
-    return cells if cells[0] == str(len(rows) + 1) else f'has the ID "{cells[0]}", not {len(rows) + 1}'
+    return cells if cells[0] == str(place) else f'has the ID "{cells[0]}", not {place}'
 
 
-def _columns(most: int) -> Callable[[list[Row], str], list[str] | str | None]:
-    """Lines of columns between blanks, at least so many."""
-
-    def kept(rows: list[Row], line: str) -> list[str] | str | None:
-        cells = line.split()
-        if cells[0] == DOCUMENT:
-            return None
-        return cells if len(cells) >= most else f"has {len(cells)} columns, and column {most} is asked for"
-
-    return kept
-
-
-def _labels(path: str, rows: Sequence[Row], column: str, universal: bool) -> list[str]:
+def _labels(path: str, rows: Sequence[Sequence[str]], lines: Sequence[int], column: str, universal: bool) -> list[str]:
     """What a column holds. Raises `ModgraphError`."""
-    if not universal:
-        return [cells[int(column) - 1] for _, cells in rows]
     name, _, inside = column.partition(".")
-    at = COLUMNS.index(name.upper())
-    if not inside:
-        return [cells[at] for _, cells in rows]
-    return [_pairs(path, number, cells[at]).get(inside, NONE) for number, cells in rows]
-
-
-def _pairs(path: str, number: int, cell: str) -> Mapping[str, str]:
-    """What `Gender=Fem|Number=Sing` says. Raises `ModgraphError`."""
-    found = _among(cell)
-    if found is None:
-        raise _bad(path, f'line {number}: "{cell}" is no NAME=VALUE|NAME=VALUE')
-    return found
+    found = [cells[COLUMNS.index(name.upper()) if universal else int(column) - 1] for cells in rows]
+    if not universal or not inside:
+        return found
+    pairs = list(map(_pairs, found))
+    if None in pairs:
+        at = pairs.index(None)
+        raise _bad(path, f'line {lines[at]}: "{found[at]}" is no NAME=VALUE|NAME=VALUE')
+    return [each.get(inside, NONE) for each in pairs if each is not None]
 
 
 @lru_cache(maxsize=10_000)
-def _among(cell: str) -> Mapping[str, str] | None:
+def _pairs(cell: str) -> Mapping[str, str] | None:
+    """What `Gender=Fem|Number=Sing` says, None if it says nothing such."""
     pairs = [] if cell == NONE else [each.partition("=") for each in cell.split("|")]
     return {name: value for name, _, value in pairs} if all(equals for _, equals, _ in pairs) else None
 
 
 def _bad(path: str, reason: str) -> ModgraphError:
     way_out = "it is CoNLL-U if it is called .conllu, and else has a word a line, columns between blanks, and an empty "
-    return ModgraphError([BadDataFile(path=path, reason=reason, way_out=f"{way_out}line after each sentence")])
+    return bad_file(path, reason, f"{way_out}line after each sentence")

@@ -1,21 +1,18 @@
-"""The words that a model knows, each with its id."""
+"""What a model knows by id: words, and of a tagger the classes of each target; a run keeps them in a file."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.errors import BadDataFile
-from modgraph.data.text_files import read_text
-from modgraph.diagnostics import ModgraphError
+from modgraph.data.text_files import read_json
 
 UNKNOWN = "<unk>"
 
@@ -37,15 +34,8 @@ class Vocabulary:
     @classmethod
     def read(cls, path: str) -> Vocabulary:
         """The vocabulary of a JSON file: a list of words. Raises `ModgraphError`."""
-        try:
-            words = json.loads(read_text(path))
-        except (ValueError, RecursionError):
-            words = None
-        reason = problem_of(words)
-        if reason is not None:
-            way_out = "it is a JSON list of words, <unk> among them, as runs keep it in vocabulary.json"
-            raise ModgraphError([BadDataFile(path=path, reason=reason, way_out=way_out)])
-        return cls(tuple(words))
+        way_out = "it is a JSON list of words, <unk> among them, as runs keep it in vocabulary.json"
+        return cls(tuple(read_json(path, _wrong_words, way_out)))
 
     def as_json(self) -> bytes:
         return (json.dumps(self.words, indent=0, ensure_ascii=False) + "\n").encode()
@@ -63,9 +53,30 @@ class Vocabulary:
         return np.fromiter((ids.get(word, unknown) for word in text), np.int64, len(text))
 
 
-def problem_of(words: Any) -> str | None:
+@dataclass(frozen=True)
+class Tagging:
+    """Vocabularies by the input of ids, names of classes by target."""
+
+    words: Mapping[str, Vocabulary]
+    classes: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def read(cls, path: str) -> Tagging:
+        """What a run has kept. Raises `ModgraphError`."""
+        way_out = "it has words by input and classes by target, lists of text, as runs keep it in tagging.json"
+        record = read_json(path, _wrong_tagging, way_out)
+        words = {name: Vocabulary(tuple(each)) for name, each in record["words"].items()}
+        return cls(words, {name: tuple(each) for name, each in record["classes"].items()})
+
+    def as_json(self) -> bytes:
+        words = {name: each.words for name, each in self.words.items()}
+        record = {"words": words, "classes": dict(self.classes)}
+        return (json.dumps(record, indent=0, ensure_ascii=False) + "\n").encode()
+
+
+def _wrong_words(words: Any) -> str | None:
     """What is wrong with a list of words, or None."""
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+    if not _is_list_of_texts(words):
         return "it is no list of words"
     if UNKNOWN not in words:
         return f"{UNKNOWN} is not in it"
@@ -75,6 +86,15 @@ def problem_of(words: Any) -> str | None:
     return None if twice is None else f'it has "{twice}" twice'
 
 
-def file_in(folder: Path) -> Path:
-    """Where a run keeps its vocabulary."""
-    return folder / "vocabulary.json"
+def _wrong_tagging(record: Any) -> str | None:
+    """What is wrong with the content of a file of words and classes, or None."""
+    words, classes = (record.get(key) for key in ("words", "classes")) if isinstance(record, dict) else (None, None)
+    if not isinstance(words, dict) or not isinstance(classes, dict):
+        return "it holds no words and classes"
+    if problem := next(filter(None, map(_wrong_words, words.values())), None):
+        return problem
+    return None if all(map(_is_list_of_texts, classes.values())) else "the classes of a target are no list of names"
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -6,20 +6,17 @@ import csv
 import math
 from dataclasses import dataclass
 from datetime import date, timedelta
-from importlib.metadata import PackageNotFoundError, distribution
 
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.errors import BadDataFile
-from modgraph.data.text_files import read_text
+from modgraph.data.errors import bad_file
+from modgraph.data.text_files import file_of_package, read_text
 from modgraph.diagnostics import ModgraphError
 
-SEATTLE = "vega_datasets/_data/seattle-weather.csv"  # read as it lies: importing the package would import pandas
 SKY = ("drizzle", "fog", "rain", "snow", "sun")
 NUMBERS = {"precipitation": 0.0, "temp_max": -math.inf, "temp_min": -math.inf, "wind": 0.0}  # and the least of each
 COLUMNS = ("date", *NUMBERS, "weather")
-LAYOUT = f"a CSV file with the columns {', '.join(COLUMNS)}, a line a day, dates as 2012-01-31"
 
 
 @dataclass(frozen=True)
@@ -33,21 +30,11 @@ class Weather:
     def __len__(self) -> int:
         return len(self.sky)
 
-    def day(self, at: date) -> int:
-        """The number of a day, those before the first and after the last as if they were there."""
-        return (at - self.first).days
-
 
 def seattle() -> str:
     """Where the weather of Seattle, 2012 to 2015, is. Raises `ModgraphError` if the package with it is missing."""
-    try:
-        return str(distribution("vega_datasets").locate_file(SEATTLE))
-    except PackageNotFoundError as error:
-        reason, way_out = (
-            "there is no package vega_datasets here",
-            "pip install vega_datasets, or name a file: data.file",
-        )
-        raise ModgraphError([BadDataFile(path=SEATTLE, reason=reason, way_out=way_out)]) from error
+    path = "vega_datasets/_data/seattle-weather.csv"  # read as it lies: importing the package would import pandas
+    return file_of_package("vega_datasets", path, "name a file: data.file")
 
 
 def read_weather(path: str) -> Weather:
@@ -57,35 +44,39 @@ def read_weather(path: str) -> Weather:
     missing = [name for name in COLUMNS if name not in head]
     if missing:
         raise _bad(path, f"it has no column {', '.join(missing)}")
-    rows: list[tuple[date, list[float], int]] = []
+    days: list[date] = []
+    rows: list[list[float]] = []
     for number, line in enumerate(lines[1:], start=2):
         cells = _cells(line)
         if len(cells) != len(head):
             raise _bad(path, f"line {number} has {len(cells)} cells, the first {len(head)}")
-        rows.append(_row(path, number, dict(zip(head, cells, strict=True)), rows[-1][0] if rows else None))
+        named = dict(zip(head, cells, strict=True))
+        day = day_of(named["date"])
+        if day is None:
+            raise _bad(path, f'line {number}: "{named["date"]}" is no date')
+        if days and day != days[-1] + timedelta(days=1):
+            raise _bad(path, f"line {number}: {day} does not follow {days[-1]}")
+        days.append(day)
+        rows.append([_number(path, number, name, named[name]) for name in NUMBERS])
+        if named["weather"] not in SKY:
+            raise _bad(path, f'line {number}: weather is "{named["weather"]}", not one of {", ".join(SKY)}')
+        rows[-1].append(SKY.index(named["weather"]))
     if not rows:
         raise _bad(path, "it has no days")
-    numbers = np.array([each for _, each, _ in rows], np.float64).T
-    return Weather(rows[0][0], dict(zip(NUMBERS, numbers, strict=True)), np.array([sky for *_, sky in rows]))
+    *numbers, sky = np.array(rows, np.float64).T
+    return Weather(days[0], dict(zip(NUMBERS, numbers, strict=True)), sky.astype(np.int64))
 
 
-def _row(path: str, number: int, cells: dict[str, str], before: date | None) -> tuple[date, list[float], int]:
-    """A day, which is the next after the one before, its numbers, its sky. Raises `ModgraphError`."""
-    day = day_of(cells["date"])
-    if day is None:
-        raise _bad(path, f'line {number}: "{cells["date"]}" is no date')
-    if before is not None and day != before + timedelta(days=1):
-        raise _bad(path, f"line {number}: {day} does not follow {before}")
-    found = []
-    for name, least in NUMBERS.items():
-        value = _number(cells[name])
-        if value is None or value < least:
-            least_told = "" if math.isinf(least) else f" from {least:g}"
-            raise _bad(path, f'line {number}: {name} is "{cells[name]}", not a number{least_told}')
-        found.append(value)
-    if cells["weather"] not in SKY:
-        raise _bad(path, f'line {number}: weather is "{cells["weather"]}", not one of {", ".join(SKY)}')
-    return day, found, SKY.index(cells["weather"])
+def _number(path: str, line: int, name: str, text: str) -> float:
+    """Raises `ModgraphError` where it is none, or too small."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= NUMBERS[name]):
+        least = "" if math.isinf(NUMBERS[name]) else f" from {NUMBERS[name]:g}"
+        raise _bad(path, f'line {line}: {name} is "{text}", not a number{least}')
+    return value
 
 
 def day_of(text: str) -> date | None:
@@ -104,13 +95,6 @@ def _cells(line: str) -> list[str]:
         return []
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
 def _bad(path: str, reason: str) -> ModgraphError:
-    return ModgraphError([BadDataFile(path=path, reason=reason, way_out=f"it is {LAYOUT}")])
+    layout = f"a CSV file with the columns {', '.join(COLUMNS)}, a line a day, dates as 2012-01-31"
+    return bad_file(path, reason, f"it is {layout}")

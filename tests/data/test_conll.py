@@ -17,7 +17,7 @@ import modgraph
 from modgraph.cli import main
 from modgraph.data import Conll
 from modgraph.data.conll_file import read_tokens
-from modgraph.data.tagging import Tagging
+from modgraph.data.vocabulary import Tagging
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from tests.small_runs import begin, final_weights, go_on

@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from modgraph.data.cifar import Cifar100
-from modgraph.data.conll import Conll
+from modgraph.data.conll import LETTERS, Conll
 from modgraph.data.declaration import DataSet, Scale
 from modgraph.data.digits import Digits
 from modgraph.data.fashion_mnist import FashionMnist
 from modgraph.data.images import resized
 from modgraph.data.min_max_digits import MinMaxDigits
-from modgraph.data.tagging import Tagging, endings_of
 from modgraph.data.text import Text
 from modgraph.data.text_files import END, WORD_OR_SIGN, king_james, words_of_file
-from modgraph.data.vocabulary import Vocabulary
+from modgraph.data.vocabulary import Tagging, Vocabulary
 from tests.web.test_module import all_pass, needs_node
 
 SIZES = ((8, 8), (28, 28), (5, 40))
@@ -85,7 +84,7 @@ def picture_cases() -> list[dict[str, Any]]:
 
 def text_case(data: DataSet, name: str, vocabulary: Vocabulary, text: str, words: list[str]) -> dict[str, Any]:
     """A text, the words that it is to fall into, and their ids."""
-    looked_up = endings_of(words) if name == "endings" else words
+    looked_up = [word[-LETTERS:] for word in words] if name == "endings" else words
     return {
         "port": {"name": name, "dtype": "token", "shape": ["time"], "size": len(vocabulary)},
         "preprocessing": data.description()["preprocessing"][name],
@@ -111,7 +110,7 @@ def signs_apart(text: str, lower: bool, end: str | None) -> list[str]:
 def text_cases(folder: Path) -> list[dict[str, Any]]:
     vocabulary = Vocabulary.most_frequent(king_james()[:5000], 200)
     (folder / "vocabulary.json").write_bytes(vocabulary.as_json())
-    endings = Vocabulary.most_frequent(endings_of(king_james()[:5000]), 60)
+    endings = Vocabulary.most_frequent([word[-LETTERS:] for word in king_james()[:5000]], 60)
     (folder / "tagging.json").write_bytes(Tagging({"words": vocabulary, "endings": endings}, {}).as_json())
     bible, file = (Text(train=train, vocabulary=str(folder / "vocabulary.json")) for train in (None, "some.txt"))
     tagger = Conll(train="some.conllu", targets={}, lower=True, tagging=str(folder / "tagging.json"))
