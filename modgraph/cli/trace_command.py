@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from modgraph_runtime.provenance import SUMMARY_KEYS
 
 from modgraph.cli.common import add_force, add_json, add_overrides, is_count, overrides
-from modgraph.cli.trace_outputs import PAGE, PICTURES, SUFFIXES, Outputs, suffix_of
-from modgraph.diagnostics import ModgraphError
-from modgraph.files import refuse_foreign, write_output
+from modgraph.diagnostics import ModgraphError, render_all
+from modgraph.files import CannotWrite, refuse_foreign, write_output
 from modgraph.store.records import json_text
-from modgraph.trace.errors import NoData, NotAPicture, NotForThisTrace, UnknownTraceSuffix
-from modgraph.trace.views import EXAMPLES, VIEWS
+from modgraph.trace.errors import NoData, NotAPicture, NotForThisTrace, NotKept, UnknownTraceSuffix
+from modgraph.trace.views import EXAMPLES, VIEWS, draw, pictures_of
 
 if TYPE_CHECKING:
     from modgraph.data import Arrays
@@ -22,7 +25,12 @@ if TYPE_CHECKING:
     from modgraph.trace.of_bundle import TraceableBundle
     from modgraph.trace.trace import Trace
 
+Pictures = Callable[[], dict[str, bytes]]  # every view that a trace has something for
+
 LEAST_MEASURED = 512
+PICTURES = (".png", ".svg", ".pdf")
+PAGE = ".html"
+SUFFIXES = (".npz", ".json", PAGE, *PICTURES)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,12 +64,12 @@ def _count(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     files = [path for path in (options.output, options.html) if path is not None]
-    unknown = next((path for path in files if suffix_of(path) not in SUFFIXES), None)
-    if unknown is None and options.html is not None and suffix_of(options.html) != PAGE:
-        unknown = options.html
-    if unknown is not None:
-        raise ModgraphError([UnknownTraceSuffix(path=unknown)])
-    if options.view is not None and not any(suffix_of(path) in PICTURES for path in files):
+    unknown = [path for path in files if _suffix(path) not in SUFFIXES]
+    if options.html is not None and _suffix(options.html) != PAGE:
+        unknown.append(options.html)
+    if unknown:
+        raise ModgraphError([UnknownTraceSuffix(path=unknown[0])])
+    if options.view is not None and not any(_suffix(path) in PICTURES for path in files):
         raise ModgraphError([NotAPicture(view=options.view)])
     refuse_foreign(*files, force=options.force, keys=SUMMARY_KEYS)
     from modgraph.store.opened import Kind, kind_of
@@ -71,13 +79,56 @@ def run(options: argparse.Namespace) -> int:
     trace = trace if options.steps is None else replace(trace, steps=options.steps)
     from modgraph.trace.summary import as_json, as_table
 
-    outputs = Outputs(trace, as_json(trace), options)
+    summary, pictures = as_json(trace), cache(partial(pictures_of, trace))
     for path in files:
-        write_output(path, outputs.content(path), options.force, SUMMARY_KEYS)
+        match _suffix(path):
+            case ".json":
+                content = (json_text(summary, indent=2) + "\n").encode()
+            case ".npz":
+                content = trace.first(options.examples).as_npz()
+            case ".html":
+                content = _page(options.path, summary, pictures).encode()
+            case suffix:
+                content = draw(options.view or "places", trace, suffix, options.examples)
+        write_output(path, content, options.force, SUMMARY_KEYS)
     if kept_by is not None:
-        outputs.keep_in(kept_by)
-    print(json_text(outputs.summary) if options.json else as_table(trace))
+        _keep(kept_by, summary, pictures, options.force)
+    print(json_text(summary) if options.json else as_table(trace))
     return 0
+
+
+def _suffix(path: str) -> str:
+    return Path(path).suffix.lower()
+
+
+def _page(path: str, summary: dict[str, Any], pictures: Pictures) -> str:
+    """The graph, and all that was traced of it."""
+    from modgraph.inspect.growth_sections import growth_section
+    from modgraph.inspect.page import Pane, page_of
+    from modgraph.inspect.scene import scene_of
+    from modgraph.inspect.trace_sections import loads_of, sections_of
+    from modgraph.store.opened import opened
+
+    shown = opened(path)
+    pane = Pane(scene_of(shown.graph), shown.source, loads=loads_of(summary))
+    grown = [growth_section(summary["growth"])] if summary["growth"] is not None else []
+    return page_of(f"{shown.graph.name}: trace", [pane], [*sections_of(summary, pictures()), *grown])
+
+
+def _keep(run: RunDirectory, summary: dict[str, Any], pictures: Pictures, force: bool) -> None:
+    """Leave the trace in a run, unless it is there; of one that cannot be written to, the user is told."""
+    from modgraph.store.stored_trace import keep_trace, keeps
+
+    if keeps(run, summary):
+        return
+    try:
+        keep_trace(run, summary, pictures(), force)
+        print(f"trace.json and {len(pictures())} pictures are in {run.path}", file=sys.stderr)
+    except ModgraphError as error:
+        reasons = [each.reason for each in error.diagnostics if isinstance(each, CannotWrite)]
+        if not reasons:
+            raise
+        print(render_all([NotKept(path=str(run.path), reason=reasons[0])]), file=sys.stderr)
 
 
 def _trace_run(options: argparse.Namespace, examples: int) -> tuple[Trace, RunDirectory | None]:
