@@ -1,4 +1,4 @@
-"""What a trace (`docs/trace.md`) tells of one route, as a section of a page."""
+"""What a trace (`docs/trace.md`) says of one route, and of the steps of a time axis, as sections of a page."""
 
 from __future__ import annotations
 
@@ -7,99 +7,86 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from modgraph.inspect.page import Bars, Content, Curve, Curves, Heatmap, Section, Table, Text
-from modgraph.inspect.step_maps import step_maps
 
-Told = Mapping[str, Any]  # what a trace tells of a route
+Route = Mapping[str, Any]  # what a trace says of a route, or of a part of it
 Shares = Sequence[Sequence[float]]
 
 MOST_POSITIONS = 64  # rows of a table of positions; of more, those that follow each other are taken together
 MOST_MAPS = 16  # modules of which each has a map of its own
 MOST_GROUPS = 100
+ACTIVE = "active"
 
 
-def section_of(name: str, route: Told) -> Section:
+def section_of(name: str, route: Route) -> Section:
     """What one route did, from how much each module was used to where and when."""
-    return Section(
-        name,
-        [*_verdict(route), *_use(route), *_decisions(route), *_choices(route), *_training(route)],
-        nodes=(route.get("node", name), route["pool"]),
-    )
-
-
-def _modules(route: Told) -> list[str]:
-    """The names of a pool's modules, by its last word."""
     pool = route["pool"].rpartition(".")[2]
-    return [f"{pool}.{module}" for module in range(len(route["load"]))]
+    modules = [f"{pool}.{module}" for module in range(len(route["load"]))]
+    content = [*_use(route, modules), *_choices(route, modules), *_training(route, modules)]
+    return Section(name, content, nodes=(route.get("node", name), route["pool"]))
 
 
-def _verdict(route: Told) -> Iterator[Content]:
+def _use(route: Route, modules: Sequence[str]) -> Iterator[Content]:
+    entropies, most = route["entropies"], math.log(len(modules))
     yield Text(f"{route['pool']} by {route['router']}")
     if route["dead"]:
-        yield Text(f"Dead, never chosen: {', '.join(_modules(route)[module] for module in route['dead'])}.")
+        yield Text(f"Dead, never chosen: {', '.join(modules[module] for module in route['dead'])}.")
     if route["collapsed"]:
-        spread, most = route["entropies"]["of_use"], math.log(len(route["load"]))
-        yield Text(f"Collapsed: the entropy of use is {spread:.3f} nats, less than half of log M = {most:.3f}.")
-
-
-def _use(route: Told) -> Iterator[Content]:
-    modules, rounds = _modules(route), route["rounds"]
+        spread = f"{entropies['of_use']:.3f} nats, less than half of log M = {most:.3f}"
+        yield Text(f"Collapsed: the entropy of use is {spread}.")
     if route["selects"]:
         yield Bars(modules, route["load"], "load: times chosen")
     yield Bars(modules, route["importance"], "importance: sum of gates")
-    if len(rounds) > 1:
-        names = [f"round {at + 1}" for at in range(len(rounds))]
-        yield Heatmap(names, modules, [each["use"] for each in rounds], "share of modules by round")
-
-
-def _decisions(route: Told) -> Iterator[Content]:
-    entropies = route["entropies"]
+    if len(route["rounds"]) > 1:
+        names = [f"round {at}" for at, _ in enumerate(route["rounds"], start=1)]
+        yield Heatmap(names, modules, [each["use"] for each in route["rounds"]], "share of modules by round")
     rows = [
         ["H_a, of a decision", entropies["of_a_decision"]],
         ["H_b, of the mean decision", entropies["of_the_mean"]],
         ["of use", entropies["of_use"]],
-        ["log M", math.log(len(route["load"]))],
+        ["log M", most],
     ]
     yield Table(["entropy", "nats"], rows)
     if route["together"] is not None:
-        yield Heatmap(_modules(route), _modules(route), route["together"], "chosen together, share of decisions")
+        yield Heatmap(modules, modules, route["together"], "chosen together, share of decisions")
 
 
-def _choices(route: Told) -> Iterator[Content]:
-    modules = _modules(route)
+def _choices(route: Route, modules: Sequence[str]) -> Iterator[Content]:
     for grouping, shares in route["by"].items():
         groups = list(shares)[:MOST_GROUPS]
         yield Heatmap(groups, modules, [shares[group] for group in groups], f"share of modules by {grouping}")
     if "positions" in route:
         yield from _by_position(route["positions"], modules)
     if "steps" in route:
-        yield from step_maps(route["steps"])
+        yield from _by_step(route["steps"])
     if "words" in route:
+        found = [(name, word) for name, words in zip(modules, route["words"], strict=True) for word in words]
+        contexts = [f"{word['before']} [{word['word']}] {word['behind']}".strip() for _, word in found]
         rows = [
-            [
-                name,
-                word["word"],
-                word["lift"],
-                word["count"],
-                f"{word['before']} [{word['word']}] {word['behind']}".strip(),
-            ]
-            for name, words in zip(modules, route["words"], strict=True)
-            for word in words
+            [name, word["word"], word["lift"], word["count"], context]
+            for (name, word), context in zip(found, contexts, strict=True)
         ]
-        yield Table(["module", "word", "p(word | module) / p(word)", "times", "once in context"], rows, "typical words")
+        header = ["module", "word", "p(word | module) / p(word)", "times", "once in context"]
+        yield Table(header, rows, "typical words")
 
 
-def _by_position(positions: Told, modules: Sequence[str]) -> Iterator[Content]:
-    """A map for each module over the places of an image; else a table of positions."""
+def _by_position(positions: Route, modules: Sequence[str]) -> Iterator[Content]:
+    """A map for each module over the places of an image; else a table of positions, of many means over as many that
+    follow each other as leave a table to look at."""
     use, rows, columns = positions["use"], positions.get("rows"), positions.get("columns")
-    if rows is None or columns is None or len(modules) > MOST_MAPS:
-        names, shares = _binned(use, positions["of"])
-        yield Heatmap(names, modules, shares, f"share of modules by {positions['of']}")
+    if rows is not None and columns is not None and len(modules) <= MOST_MAPS:
+        places, most = use[positions["in_front"] :], max(map(max, use))
+        yield Text("Share of what each place of the image chose:")
+        for at, module in enumerate(modules):
+            shares = [[places[row * columns + column][at] for column in range(columns)] for row in range(rows)]
+            yield Heatmap(numbers(rows), numbers(columns), shares, module, most)
         return
-    places, most = use[positions["in_front"] :], max(map(max, use))
-    yield Text("Share of what each place of the image chose:")
-    for at, module in enumerate(modules):
-        shares = [[places[row * columns + column][at] for column in range(columns)] for row in range(rows)]
-        yield Heatmap(numbers(rows), numbers(columns), shares, module, most)
+    width, of = math.ceil(len(use) / MOST_POSITIONS), positions["of"]
+    names, means = list[str](), list[list[float]]()
+    for start in range(0, len(use), width):
+        part = use[start : start + width]
+        names.append(f"{of} {start}" if width == 1 else f"{of} {start}–{start + len(part) - 1}")
+        means.append([sum(column) / len(column) for column in zip(*part, strict=True)])
+    yield Heatmap(names, modules, means, f"share of modules by {of}")
 
 
 def numbers(count: int) -> list[str]:
@@ -107,31 +94,53 @@ def numbers(count: int) -> list[str]:
     return list(map(str, range(count)))
 
 
-def _binned(use: Shares, of: str) -> tuple[list[str], list[list[float]]]:
-    """Positions and their shares; of many, means over as many that follow each other as leave a table to look at."""
-    width = math.ceil(len(use) / MOST_POSITIONS)
-    starts = range(0, len(use), width)
-    names = [f"{of} {start}" if width == 1 else f"{of} {start}–{min(start + width, len(use)) - 1}" for start in starts]
-    return names, [[_mean(column) for column in zip(*use[start : start + width], strict=True)] for start in starts]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _training(route: Told) -> Iterator[Content]:
+def _training(route: Route, modules: Sequence[str]) -> Iterator[Content]:
     """Shares of modules and entropies over the epochs, where they were recorded."""
     if route["training"] or route["controller"]:
         yield Text("Over the training:")
-    if route["training"]:
-        yield _curves(_modules(route), route["training"], "share of modules")
-    if route["controller"]:
-        yield _curves(["H_a", "H_b"], route["controller"], "entropy (nats)")
+    charts = (modules, route["training"], "share of modules"), (["H_a", "H_b"], route["controller"], "entropy (nats)")
+    for names, epochs, title in charts:
+        if epochs:
+            lines = zip(names, zip(*epochs, strict=True), strict=True)
+            yield Curves([Curve(name, [*enumerate(values, start=1)]) for name, values in lines], title, "epoch")
 
 
-def _curves(names: Sequence[str], epochs: Shares, title: str) -> Curves:
-    series = [
-        Curve(name, [(epoch, value) for epoch, value in enumerate(values, start=1)])
-        for name, values in zip(names, zip(*epochs, strict=True), strict=True)
+# ------------------------------------------------------------ steps of a time axis
+
+
+def _by_step(route: Route) -> Iterator[Content]:
+    """Maps of a route: its modules by step, the senders too where they are a pool's, and the gates between them."""
+    steps, modules, senders = numbers(len(route["examples"])), route["modules"], route["senders"]
+    title, most = f"{_measure(route['of'])} by step of {route['axis']}", 1.0 if route["of"] == ACTIVE else 0.0
+    own, others = (
+        [f"{each['pool']}.{at}" for at, _ in enumerate(each["steps"])] if each else [] for each in (modules, senders)
+    )
+    if senders is not None:
+        yield Heatmap(others, steps, senders["steps"], f"{title}, of what is sent from", most)
+    yield Heatmap(own, steps, modules["steps"], title, most)
+    if route["connections"] is not None and len(own) > 1:
+        pairs = [(sender, module) for module in range(len(own)) for sender in range(len(others))]
+        names = [f"{others[sender]} → {own[module]}" for sender, module in pairs]
+        values = [route["connections"][sender][module] for sender, module in pairs]
+        yield Heatmap(names, steps, values, f"{title}, of each connection", most)
+
+
+def by_step_section(trace: Route) -> Section:
+    """A map of the sub-networks of each task by step, and the share of tasks in each sub-network."""
+    rounds = [f" (use {each['round'] + 1})" if each["round"] else "" for each in trace["sub_networks"]]
+    names = [f"{each['pool']}.{each['module']}{use}" for each, use in zip(trace["sub_networks"], rounds, strict=True)]
+    largest = 1.0 if trace["of"] == ACTIVE else max(max(map(max, use)) for use in trace["use"].values())
+    longest: list[int] = max(trace["examples"].values(), key=len)
+    counts, measure = ", ".join(map(str, longest)), f"{_measure(trace['of'])} by step of {trace['axis']}"
+    note = f"For each task, {measure}; of {counts} examples, without padding."
+    maps = [
+        Heatmap(names, numbers(len(trace["examples"][task])), use, task, largest) for task, use in trace["use"].items()
     ]
-    return Curves(series, title, "epoch")
+    shares = "share of tasks in what is taken of a sub-network"
+    return Section(
+        "Tasks by step", [Text(note), *maps, Heatmap(names, list(trace["use"]), trace["shares"], shares, 1.0)]
+    )
+
+
+def _measure(of: str) -> str:
+    return "share of examples with a sub-network active" if of == ACTIVE else "mean gate"
