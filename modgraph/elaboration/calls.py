@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,9 @@ from modgraph.elaboration.site import Site
 from modgraph.syntax import ast
 from modgraph.types import is_word, word_like, word_problem
 
+APPLICABLE = ast.Name | ast.Call | ast.Pipeline | ast.Index  # what may stand for something to be applied
+STARTS = {"zeros": 0, "ones": 0, "constant": 1, "normal": 1, "uniform": 1}
+
 
 @dataclass(frozen=True)
 class CallArgument:
@@ -41,38 +45,99 @@ class CallArgument:
         return {"span": self.given, "notes": (Note(text="used here", span=self.span),)}
 
 
+def arguments_of(call: ast.Expression, site: Site, of_op: bool = True) -> list[CallArgument]:
+    """The arguments of a call, evaluated in order: settings of an op, or else constants and what can be applied or
+    routed by, for a block or a router."""
+    arguments = call.arguments if isinstance(call, ast.Call) else ()
+    return [
+        CallArgument(each.name, _value_of(each, site, of_op), each.span, site.given_at(each.value))
+        for each in arguments
+    ]
+
+
+def _value_of(argument: ast.Argument, site: Site, of_op: bool) -> Any:
+    value = argument.value
+    word = value.name if argument.name == "axis" and isinstance(value, ast.Name) else ""
+    if word in site.axes:
+        return word if of_op else axis_called(word, site)
+    if not of_op:
+        return given(value, site)
+    if argument.name == "init":
+        return initial_of(value, site)
+    if word and site.scope.find(word) is None:
+        suggestion = f'an axis is named by a string: axis="{word}"'
+        suggestion = did_you_mean(word, site.axes) if closest(word, site.axes) else suggestion
+        return site.tell(errors.UnknownName(span=value.span, name=word, suggestion=suggestion))
+    return site.evaluate(value)
+
+
+def given(expression: ast.Expression, site: Site) -> Any:
+    """What an argument of a block stands for: a constant, what can be applied, or a list of such; a kind of router that
+    is no op stays as it is written."""
+    callee = expression.callee if isinstance(expression, ast.Call) else expression
+    if isinstance(callee, ast.Name) and names_router(callee.name, site.scope):
+        return site.unapplied(ast.Stage(span=expression.span, term=expression))
+    if isinstance(expression, ast.ListOf) and any(isinstance(item, APPLICABLE) for item in expression.items):
+        members = tuple(
+            site.evaluate(item) if isinstance(item, ast.ListOf) else given(item, site) for item in expression.items
+        )
+        others = [member for member in members if not is_callable(member)]
+        if len(others) < len(members) and not any(isinstance(member, Entity) for member in others):
+            return members
+    return site.evaluate(expression)
+
+
+def matched(
+    arguments: list[CallArgument], callee: str, names: Collection[str], values: Mapping[str, Any], site: Site
+) -> Iterator[tuple[str, CallArgument]]:
+    """Each argument with the name of what it is for, which has none of the values yet. A told mistake is poison, for ""
+    where there are too many."""
+    positional = iter(names)
+    for argument in arguments:
+        name, span = argument.name or next(positional, ""), argument.span
+        if not name:
+            known = ", ".join(names) or "none"
+            site.tell(errors.TooManyArguments(span=span, callee=callee, most=len(names), names=known))
+        elif name not in names:
+            suggestion = did_you_mean(name, names, f"{callee} takes: {{known}}")
+            site.tell(errors.UnknownArgument(span=span, callee=callee, name=name, suggestion=suggestion))
+        elif name in values:
+            site.tell(errors.DuplicateArgument(span=span, callee=callee, name=name))
+        else:
+            yield name, argument
+            continue
+        yield name, replace(argument, value=POISON)
+
+
 def settle(declaration: type[Declaration], given: list[CallArgument], site: Site, span: Span) -> OpUse | Poison:
     """A declaration with the arguments of a call as its settings; told mistakes give poison."""
     site.context.spend(CALL, span)
-    settings = declaration.settings()
-    values: dict[str, Any] = {}
-    common, given = _common(given, site)
-    sound = POISON not in common.values()
+    settings, callee = declaration.settings(), declaration.name
+    common: dict[Any, Any] = {
+        argument.name: label_of(argument, site) if argument.name == "name" else argument.value
+        for argument in given
+        if argument.name in ("name", "init")
+    }
+    given = [argument for argument in given if argument.name not in ("name", "init")]
     if declaration.takes_names:
         given = _as_names(given, declaration, site)
-    given = _as_list(given, settings)
-    positional = iter(settings.items())
-    for argument in given:
-        setting = _setting_for(argument, declaration, positional, site)
-        if setting is None:
+    values: dict[str, Any] = {}
+    sound = POISON not in common.values()
+    for name, argument in matched(_as_list(given, settings), callee, settings, values, site):
+        if name not in settings:
             sound = False
-        elif setting.name in values:
-            site.tell(errors.DuplicateArgument(span=argument.span, callee=declaration.name, name=setting.name))
-            sound = False
-        else:
-            argument = _axis_named(argument, site) if setting.bounds["axis"] else argument
-            if setting.bounds["extent"] and isinstance(argument.value, WithAxis):
-                values[setting.bounds["extent"]] = argument.value.axis.name
-                argument = replace(argument, value=argument.value.size)
-            values[setting.name] = argument.value
-            sound = _accepts(setting, argument, declaration, site) and sound
+            continue
+        bounds = settings[name].bounds
+        value = axis_called(argument.value, site) if bounds["axis"] else argument.value
+        if bounds["extent"] and isinstance(value, WithAxis):
+            values[bounds["extent"]] = value.axis.name
+            value = value.size
+        values[name] = value
+        sound = _accepts(settings[name], replace(argument, value=value), callee, site) and sound
     for setting in settings.values():
         if setting.required and setting.name not in values:
-            site.tell(
-                errors.MissingArgument(
-                    span=span, callee=declaration.name, name=setting.name, meaning=setting.bounds["doc"]
-                )
-            )
+            meaning = setting.bounds["doc"]
+            site.tell(errors.MissingArgument(span=span, callee=callee, name=setting.name, meaning=meaning))
             sound = False
     if not sound:
         return POISON
@@ -80,21 +145,16 @@ def settle(declaration: type[Declaration], given: list[CallArgument], site: Site
     return OpUse(declaration(**converted), common.get("name"), common.get("init"))
 
 
-def _axis_named(argument: CallArgument, site: Site) -> CallArgument:
-    """An argument that may name an axis: of a pool's modules by the pool or its name, of a block's input by the word
-    that the block has for it."""
-    return replace(argument, value=axis_called(argument.value, site))
-
-
 def axis_called(value: Any, site: Site) -> Any:
-    """The name of an axis by what a spec calls it, or the names of several; anything else as it is."""
+    """The name of an axis by what a spec calls it (a pool or its name, a block's word for an axis of its input), or the
+    names of several; anything else as it is."""
     if isinstance(value, tuple):
         return tuple(axis_called(each, site) for each in value)
     if isinstance(value, str):
         value = site.scope.find(value, lambda known: isinstance(known, WithAxis)) or value
     if isinstance(value, WithAxis):
         value = value.axis.name
-    known = site.call.axes.get(value) if site.call is not None and isinstance(value, str) else None
+    known = site.axes.get(value) if isinstance(value, str) else None
     return known.name if known is not None and known.name else value
 
 
@@ -112,157 +172,58 @@ def _as_list(given: list[CallArgument], settings: dict[str, Setting]) -> list[Ca
 
 def _as_names(given: list[CallArgument], declaration: type[Declaration], site: Site) -> list[CallArgument]:
     """The arguments of an op that takes any name, as its setting `names`."""
+    setting, callee = declaration.settings()["names"], declaration.name
     named = [argument for argument in given if argument.name not in (None, "names")]
     others = [argument for argument in given if argument not in named]
     if any(argument.name is None for argument in others):
-        _accepts(declaration.settings()["names"], replace(others[0], value="…"), declaration, site)
+        _accepts(setting, replace(others[0], value="…"), callee, site)
         return [replace(others[0], name="names", value=POISON)]
     if not named or others:
         return given
     words: list[str] = []
     for argument in named:
         for word in (argument.name, argument.value):
-            axis = _axis_named(replace(argument, name=None, value=word), site)
-            if not isinstance(axis.value, str):
-                _accepts(declaration.settings()["names"], axis, declaration, site)
+            axis = axis_called(word, site)
+            if not isinstance(axis, str):
+                _accepts(setting, replace(argument, value=axis), callee, site)
                 return [replace(argument, name="names", value=POISON)]
-            words.append(axis.value)
+            words.append(axis)
     for place, argument in enumerate(named):
         if argument.name in words[: 2 * place : 2]:
-            site.tell(errors.DuplicateArgument(span=argument.span, callee=declaration.name, name=str(argument.name)))
+            site.tell(errors.DuplicateArgument(span=argument.span, callee=callee, name=str(argument.name)))
             return [replace(argument, name="names", value=POISON)]
-    span = named[0].span
-    return [CallArgument("names", tuple(words), span)]
+    return [CallArgument("names", tuple(words), named[0].span)]
 
 
-def _common(given: list[CallArgument], site: Site) -> tuple[dict[str, Any], list[CallArgument]]:
-    """The arguments that every op takes, `name=` and `init=`, checked; and the others."""
-    common: dict[str, Any] = {}
-    rest = []
-    for argument in given:
-        if argument.name == "name":
-            common["name"] = label_of(argument, site)
-        elif argument.name == "init":
-            common["init"] = argument.value
-        else:
-            rest.append(argument)
-    return common, rest
-
-
-def _setting_for(argument: CallArgument, declaration: type[Declaration], positional: Any, site: Site) -> Setting | None:
-    settings = declaration.settings()
-    if argument.name is None:
-        _, setting = next(positional, (None, None))
-        if setting is None:
-            names = ", ".join(settings) or "none"
-            site.tell(
-                errors.TooManyArguments(span=argument.span, callee=declaration.name, most=len(settings), names=names)
-            )
-        return setting
-    if argument.name not in settings:
-        suggestion = did_you_mean(argument.name, settings, f"{declaration.name} takes: {{known}}")
-        site.tell(
-            errors.UnknownArgument(
-                span=argument.span, callee=declaration.name, name=argument.name, suggestion=suggestion
-            )
-        )
-    return settings.get(argument.name)
-
-
-def _accepts(setting: Setting, argument: CallArgument, declaration: type[Declaration], site: Site) -> bool:
-    if isinstance(argument.value, Poison):
+def _accepts(setting: Setting, argument: CallArgument, callee: str, site: Site) -> bool:
+    value, name, meaning = argument.value, setting.name, setting.bounds["doc"]
+    if isinstance(value, Poison):
         return False
-    what = f"{setting.name} of {declaration.name}"
-    if (word := site.word_of_axis(argument.value)) is not None:
+    if (word := site.word_of_axis(value)) is not None:
         site.tell_axis(word, argument.span)
         return False
-    if isinstance(argument.value, Entity):
-        way_out = f"{setting.name}: {setting.bounds['doc']}"
-        found = described(argument.value)
-        site.tell(errors.NotConstant(**argument.at_fault, what=what, found=found, way_out=way_out))
+    if isinstance(value, Entity):
+        facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": f"{name}: {meaning}"}
+        site.tell(errors.NotConstant(**argument.at_fault, **facts))
         return False
-    problem = setting.problem(argument.value)
+    problem = setting.problem(value)
     if problem is not None:
-        word = word_like(argument.value) if setting.names_axis and isinstance(argument.value, str) else ""
-        meaning = setting.bounds["doc"] + (f', as in {setting.name}="{word}"' if word else "")
-        site.tell(
-            errors.BadSetting(
-                **argument.at_fault, callee=declaration.name, name=setting.name, problem=problem, meaning=meaning
-            )
-        )
+        word = word_like(value) if setting.names_axis and isinstance(value, str) else ""
+        facts = {"name": name, "problem": problem, "meaning": meaning + (f', as in {name}="{word}"' if word else "")}
+        site.tell(errors.BadSetting(**argument.at_fault, callee=callee, **facts))
     return problem is None
 
 
 def label_of(argument: CallArgument, site: Site) -> str | Poison:
     """The word given as `name=`."""
     value = argument.value
-    if isinstance(value, Poison):
-        return POISON
-    if isinstance(value, str) and is_word(value):
+    if isinstance(value, Poison) or (isinstance(value, str) and is_word(value)):
         return value
     problem = word_problem(value) if isinstance(value, str) else "must be a word of letters, digits and underscores"
     word = word_like(value) if isinstance(value, str) else ""
     meaning = "how this op and its weights are called" + (f', as in name="{word}"' if word else "")
-    site.tell(errors.BadSetting(span=argument.span, callee="an op", name="name", problem=problem, meaning=meaning))
-    return POISON
-
-
-def arguments_of(call: ast.Call, site: Site) -> list[CallArgument]:
-    """The arguments of a call, evaluated in order."""
-    return [
-        CallArgument(each.name, _value_of(each, site), each.span, site.given_at(each.value)) for each in call.arguments
-    ]
-
-
-def arguments_for_block(call: ast.Expression, site: Site) -> list[CallArgument]:
-    """The arguments of a use of a block or a router, in order: constants, and what can be applied or routed by."""
-    arguments = call.arguments if isinstance(call, ast.Call) else ()
-    return [CallArgument(each.name, _given(each, site), each.span, site.given_at(each.value)) for each in arguments]
-
-
-def _given(argument: ast.Argument, site: Site) -> Any:
-    """What an argument of a block stands for; of `axis=` the word of an axis, the name of that."""
-    value = argument.value
-    if argument.name == "axis" and isinstance(value, ast.Name) and value.name in site.axes:
-        return axis_called(value.name, site)
-    return given(value, site)
-
-
-def given(expression: ast.Expression, site: Site) -> Any:
-    """What an argument of a block stands for: a constant, what can be applied, or a list of such; a kind of router that
-    is no op stays as it is written."""
-    callee = expression.callee if isinstance(expression, ast.Call) else expression
-    if isinstance(callee, ast.Name) and names_router(callee.name, site.scope):
-        return site.unapplied(ast.Stage(span=expression.span, term=expression))
-    if isinstance(expression, ast.ListOf) and any(isinstance(item, APPLICABLE) for item in expression.items):
-        members = tuple(
-            site.evaluate(item) if isinstance(item, ast.ListOf) else given(item, site) for item in expression.items
-        )
-        if any(map(is_callable, members)) and not any(map(_is_value, members)):
-            return members
-    return site.evaluate(expression)
-
-
-def _is_value(member: Any) -> bool:
-    """Whether a member of a list is neither a constant nor something to be applied."""
-    return isinstance(member, Entity) and not is_callable(member)
-
-
-def _value_of(argument: ast.Argument, site: Site) -> Any:
-    value = argument.value
-    if argument.name == "init":
-        return initial_of(value, site)
-    if argument.name == "axis" and isinstance(value, ast.Name) and value.name in site.axes:
-        return value.name
-    if argument.name == "axis" and isinstance(value, ast.Name) and site.scope.find(value.name) is None:
-        suggestion = f'an axis is named by a string: axis="{value.name}"'
-        suggestion = did_you_mean(value.name, site.axes) if closest(value.name, site.axes) else suggestion
-        return site.tell(errors.UnknownName(span=value.span, name=value.name, suggestion=suggestion))
-    return site.evaluate(value)
-
-
-APPLICABLE = ast.Name | ast.Call | ast.Pipeline | ast.Index  # what may stand for something to be applied
-STARTS = {"zeros": 0, "ones": 0, "constant": 1, "normal": 1, "uniform": 1}
+    facts: Any = {"callee": "an op", "name": "name", "problem": problem, "meaning": meaning}
+    return site.tell(errors.BadSetting(span=argument.span, **facts))
 
 
 def initial_of(expression: ast.Expression, site: Site) -> Initial | Poison:

@@ -7,7 +7,7 @@ from typing import Any
 from modgraph.elaboration import errors
 from modgraph.elaboration.bindings import is_taken
 from modgraph.elaboration.blocks import use_block
-from modgraph.elaboration.calls import CallArgument, arguments_for_block, arguments_of, settle
+from modgraph.elaboration.calls import CallArgument, arguments_of, settle
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.entities import (
     POISON,
@@ -128,10 +128,10 @@ def _settled_router(
         return site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
     passed = site.scope.find(callee.name, is_passed)
     if passed is not None:
-        return _passed_router(passed, value, (*arguments_for_block(value, site), *further), site)
+        return _passed_router(passed, value, (*arguments_of(value, site, of_op=False), *further), site)
     defined = site.scope.find_router(callee.name) or prelude_router(callee.name)
     if defined is not None:
-        use = use_block(defined, [*arguments_for_block(value, site), *further], site, value.span)
+        use = use_block(defined, [*arguments_of(value, site, of_op=False), *further], site, value.span)
         return (
             POISON
             if isinstance(use, Poison)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
+from modgraph.declare import shown_value
 from modgraph.elaboration import constants, errors
 from modgraph.elaboration.arithmetic import (
     computed,
@@ -17,7 +18,8 @@ from modgraph.elaboration.arithmetic import (
     evaluate_range,
     evaluate_unary,
 )
-from modgraph.elaboration.calls import CallArgument, arguments_for_block, arguments_of, settle
+from modgraph.elaboration.blocks import use_block
+from modgraph.elaboration.calls import CallArgument, arguments_of, settle
 from modgraph.elaboration.entities import (
     POISON,
     BlockEntity,
@@ -27,6 +29,7 @@ from modgraph.elaboration.entities import (
     Poison,
     PoolEntity,
     RouterEntity,
+    Template,
     Tensor,
     TensorTuple,
     described,
@@ -43,39 +46,28 @@ from modgraph.syntax import ast
 from modgraph.vocabulary import find_op, is_router, op_meant, value_meant
 
 OPERANDS = Tensor | RouterEntity | Family | Poison  # what an op in function style may begin with
-
-
-def _literal(expression: ast.Literal, site: Site) -> Any:
-    return expression.value
+CALLABLE = "an op, a block, a module or a pool"
+MEANT = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}
 
 
 def _name(expression: ast.Name, site: Site) -> Any:
-    name = expression.name
+    name, span = expression.name, expression.span
     found = site.scope.find(name, is_value)
     if found is None:
         found = site.scope.find(name)
-    if isinstance(found, BlockEntity):
-        return site.unapplied(ast.Stage(span=expression.span, term=expression))
-    if found is not None:
-        site.context.observe(expression.span, found)
+    if found is not None and not isinstance(found, BlockEntity):
+        site.context.observe(span, found)
         return found
-    op = find_op(name)
-    if name in site.axes and not (op is not None and _is_whole(op)):
-        site.tell_axis(name, expression.span)
-        return POISON
-    if op is not None:
-        return site.unapplied(ast.Stage(span=expression.span, term=expression))
-    if site.report_ended(name, expression.span):
-        return POISON
-    known = [*site.visible(expression.span), *constants.FUNCTIONS]
-    suggestion = {"True": 'write "true"', "False": 'write "false"', "None": "leave it out"}.get(name)
-    site.tell(errors.UnknownName(span=expression.span, name=name, suggestion=suggestion or value_meant(name, known)))
+    op = find_op(name) if found is None else None
+    has_settings = op is not None and any(setting.required for setting in op.settings().values())
+    if found is None and name in site.axes and (op is None or has_settings):
+        site.tell_axis(name, span)
+    elif found is not None or op is not None:
+        return site.unapplied(ast.Stage(span=span, term=expression))
+    elif not site.report_ended(name, span):
+        suggestion = MEANT.get(name) or value_meant(name, [*site.visible(span), *constants.FUNCTIONS])
+        site.tell(errors.UnknownName(span=span, name=name, suggestion=suggestion))
     return POISON
-
-
-def _is_whole(op: type[Op]) -> bool:
-    """Whether an op is something without arguments."""
-    return not any(setting.required for setting in op.settings().values())
 
 
 def _list(expression: ast.ListOf, site: Site) -> Any:
@@ -87,12 +79,10 @@ def _list(expression: ast.ListOf, site: Site) -> Any:
             if is_callable(value):
                 advice = "unlike modules are listed in a pool: pool p = [linear(4), identity]"
             what, found = "a member of a list", described(value)
-            site.tell(errors.NotConstant(span=item.span, what=what, found=found, way_out=advice))
-            value = POISON
+            value = site.tell(errors.NotConstant(span=item.span, what=what, found=found, way_out=advice))
         items.append(value)
-    if any(value is POISON for value in items):
-        return POISON
-    return tuple(items) if counted(tuple(items), expression, site) else POISON
+    poisoned = any(value is POISON for value in items)
+    return POISON if poisoned or not counted(tuple(items), expression, site) else tuple(items)
 
 
 def _tuple(expression: ast.TupleOf, site: Site) -> Any:
@@ -102,46 +92,39 @@ def _tuple(expression: ast.TupleOf, site: Site) -> Any:
 
 def _call(call: ast.Call, site: Site) -> Any:
     if not isinstance(call.callee, ast.Name):
-        return site.tell(
-            errors.WrongKind(
-                span=call.callee.span,
-                needed="a name",
-                found="this is an expression",
-                way_out="an op is applied with an arrow: y = x -> relu",
-            )
-        )
+        found, way_out = "this is an expression", "an op is applied with an arrow: y = x -> relu"
+        return site.tell(errors.WrongKind(span=call.callee.span, needed="a name", found=found, way_out=way_out))
     name = call.callee.name
     if site.scope.find(name, is_passed) is not None:
         return _call_passed(call, site)
-    block = site.scope.find(name, is_block)
-    if block is not None:
+    if site.scope.find(name, is_block) is not None:
         return site.unapplied(ast.Stage(span=call.span, term=call))
     op = find_op(name)
-    if op is None and name in constants.FUNCTIONS:
-        return constant_call(name, call, site)
     if op is None:
-        return _unknown_call(call, name, site)
+        return constant_call(name, call, site) if name in constants.FUNCTIONS else _unknown_call(call, name, site)
     given = arguments_of(call, site)
-    words = [(word, each.span) for each in given if each.name is None and (word := site.word_of_axis(each.value))]
-    if name in constants.FUNCTIONS and words:
-        site.tell_axis(*words[0])
-        return POISON
-    if name in constants.FUNCTIONS and _of_constants(op, given):
-        return computed(name, [argument.value for argument in given], call, site)
+    if name in constants.FUNCTIONS:
+        words = [(word, each.span) for each in given if not each.name and (word := site.word_of_axis(each.value))]
+        if words:
+            site.tell_axis(*words[0])
+            return POISON
+        numbers = all(argument.name is None and not isinstance(argument.value, Entity) for argument in given)
+        lists = any(isinstance(argument.value, tuple | range) for argument in given)
+        if numbers and (lists or len(given) > len(op.settings())):  # rather than the settings of the op
+            return computed(name, [argument.value for argument in given], call, site)
     given = _numbers_as_settings(op, given)
-    operands = []
     kinds = OPERANDS | PoolEntity if op.objective else OPERANDS  # a statistic of a pool is told to be of its router
-    while given and given[0].name is None and isinstance(given[0].value, kinds):
-        operands.append(given.pop(0))
-    if any(isinstance(argument.value, Poison) for argument in [*operands, *given]):
+    operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, kinds), given))
+    settings = given[len(operands) :]
+    if any(isinstance(argument.value, Poison) for argument in given):
         return POISON
-    if not operands and any(argument.name is None and isinstance(argument.value, Tensor) for argument in given):
+    if not operands and any(argument.name is None and isinstance(argument.value, Tensor) for argument in settings):
         way_out = f"{name}imum(0, x) is of two" if name in ("min", "max") else f"as in {name}(x, …)"
-        site.tell(errors.DoesNotFit(span=call.span, who=name, reason="values come before settings", way_out=way_out))
-        return POISON
+        reason = "values come before settings"
+        return site.tell(errors.DoesNotFit(span=call.span, who=name, reason=reason, way_out=way_out))
     if not operands:
         return site.unapplied(ast.Stage(span=call.span, term=call))
-    settled = settle(op, given, site, call.span)
+    settled = settle(op, settings, site, call.span)
     if isinstance(settled, Poison):
         return POISON
     return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
@@ -149,19 +132,19 @@ def _call(call: ast.Call, site: Site) -> Any:
 
 def _call_passed(call: ast.Call, site: Site) -> Any:
     """A call of what was passed as an argument: applied to the values that it begins with, if to any."""
-    arguments = arguments_for_block(call, site)
+    arguments = arguments_of(call, site, of_op=False)
     if any(isinstance(argument.value, Poison) for argument in arguments):
         return POISON
     operands = list(takewhile(lambda each: each.name is None and isinstance(each.value, Tensor), arguments))
     if not operands:
         return site.unapplied(ast.Stage(span=call.span, term=call))
     settled = site.callable(replace(call, arguments=call.arguments[len(operands) :]))
+    if isinstance(settled, OpUse):
+        return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
     if isinstance(settled, Poison):
         return POISON
-    if not isinstance(settled, OpUse):
-        found, way_out = "this is a block", "a block is applied with an arrow: x -> ffn"
-        return site.tell(errors.WrongKind(span=call.span, needed="an op", found=found, way_out=way_out))
-    return apply_statistic(settled, [(each.value, each.span) for each in operands], call, site)
+    found, way_out = "this is a block", "a block is applied with an arrow: x -> ffn"
+    return site.tell(errors.WrongKind(span=call.span, needed="an op", found=found, way_out=way_out))
 
 
 def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallArgument]:
@@ -178,13 +161,6 @@ def _numbers_as_settings(op: type[Op], given: list[CallArgument]) -> list[CallAr
     return sorted(placed, key=lambda argument: argument.name is not None)
 
 
-def _of_constants(op: type[Op], given: list[CallArgument]) -> bool:
-    """Whether the arguments of a call are numbers to compute with, rather than the settings of the op of that name."""
-    plain = all(argument.name is None and not isinstance(argument.value, Entity) for argument in given)
-    lists = any(isinstance(argument.value, tuple | range) for argument in given)
-    return plain and (lists or len(given) > len(op.settings()))
-
-
 def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
     found = site.scope.find(name)
     if isinstance(found, Poison):
@@ -193,15 +169,14 @@ def _unknown_call(call: ast.Call, name: str, site: Site) -> Any:
         what = described(found) if found is not None else f'the router "{name}"'
         advice = "a router is declared: router NAME = …" if found is None else "only ops and routers take arguments"
         return site.tell(errors.WrongKind(span=call.span, needed="an op", found=f"this is {what}", way_out=advice))
-    if name == "range":
-        advice = "a range is written with two dots: 0..4"
-        return site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=advice))
-    suggestion = op_meant(name, [*site.visible(call.span, is_callable), *constants.FUNCTIONS])
+    suggestion = "a range is written with two dots: 0..4"
+    if name != "range":
+        suggestion = op_meant(name, [*site.visible(call.span, is_callable), *constants.FUNCTIONS])
     return site.tell(errors.UnknownOp(span=call.callee.span, name=name, suggestion=suggestion))
 
 
 EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {
-    ast.Literal: _literal,
+    ast.Literal: lambda expression, site: expression.value,
     ast.Name: _name,
     ast.ListOf: _list,
     ast.TupleOf: _tuple,
@@ -213,3 +188,48 @@ EXPRESSIONS: dict[type[ast.Expression], Callable[[Any, Site], Any]] = {
     ast.Index: evaluate_index,
     ast.Attribute: evaluate_attribute,
 }
+
+
+def callable_of(term: ast.Expression, site: Site, further: tuple[CallArgument, ...] = ()) -> Any:
+    """What a term right of an arrow stands for, given further arguments where it was passed as one itself."""
+    callee = term.callee if isinstance(term, ast.Call) else term
+    if not isinstance(callee, ast.Name):
+        value = site.evaluate(term)
+        if is_callable(value) or isinstance(value, Poison):
+            return value
+        return site.tell(errors.WrongKind(span=term.span, needed=CALLABLE, found=f"this is {described(value)}"))
+    found = site.scope.find(callee.name, is_callable)
+    called = isinstance(term, ast.Call) or bool(further)
+    if isinstance(found, BlockEntity):
+        return use_block(found, [*arguments_of(term, site, of_op=False), *further], site, term.span)
+    if isinstance(found, Template) and called:
+        arguments = (*arguments_of(term, site, of_op=False), *further)
+        if found.term is not None:
+            with site.context.applying(found.span, term.span):
+                return callable_of(found.term, site.where_written(found), arguments)
+        span, notes = site.at_fault(callee)
+        facts: Any = {"needed": "an op or a block", "found": "this is a pipeline, which takes no arguments"}
+        return site.tell(errors.WrongKind(span=span, notes=notes, **facts, way_out="give an op or a block by its name"))
+    if found is not None and not called:
+        return found
+    op = find_op(callee.name)
+    return (
+        _unknown_term(callee, site)
+        if op is None
+        else settle(op, [*arguments_of(term, site), *further], site, term.span)
+    )
+
+
+def _unknown_term(term: ast.Name, site: Site) -> Poison:
+    found = site.scope.find(term.name)
+    if isinstance(found, Poison) or (found is None and site.report_ended(term.name, term.span)):
+        return POISON
+    if found is None:
+        suggestion = op_meant(term.name, site.visible(term.span, is_callable))
+        return site.tell(errors.UnknownOp(span=term.span, name=term.name, suggestion=suggestion))
+    span, notes = site.at_fault(term)
+    way_out = f"for example: {term.name}=relu" if notes else ""
+    if isinstance(found, Family) and found.members:
+        way_out = f"take one of its members: {term.name}[{shown_value(next(iter(found.members)))}]"
+    facts: Any = {"needed": CALLABLE, "found": f'"{term.name}" is {described(found)}', "way_out": way_out}
+    return site.tell(errors.WrongKind(span=span, notes=notes, **facts))

@@ -13,7 +13,7 @@ from modgraph.elaboration.blocks import apply_block, elaborate_require
 from modgraph.elaboration.decisions import bind_input, elaborate_record
 from modgraph.elaboration.declarations import declare_module, declare_pool, declare_router
 from modgraph.elaboration.entities import POISON, BlockUse, ModuleEntity, OpUse, Poison, Template, Tensor
-from modgraph.elaboration.expressions import EXPRESSIONS
+from modgraph.elaboration.expressions import EXPRESSIONS, callable_of
 from modgraph.elaboration.growth import elaborate_grow, elaborate_grow_by
 from modgraph.elaboration.loops import elaborate_frozen, elaborate_if, elaborate_loop
 from modgraph.elaboration.moves import elaborate_moved
@@ -21,7 +21,6 @@ from modgraph.elaboration.pipelines import apply_template
 from modgraph.elaboration.results import elaborate_loss, elaborate_output
 from modgraph.elaboration.scans import elaborate_scan, elaborate_yield, stands_in_scan
 from modgraph.elaboration.site import Rules, Site
-from modgraph.elaboration.terms import callable_of
 from modgraph.elaboration.typing import elaborate_type, take_operand
 from modgraph.ir import InputNode, Result, TargetNode
 from modgraph.syntax import ast
