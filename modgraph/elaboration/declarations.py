@@ -11,7 +11,6 @@ from modgraph.elaboration.calls import CallArgument, arguments_of, settle
 from modgraph.elaboration.context import Declared
 from modgraph.elaboration.entities import (
     POISON,
-    AxisEntity,
     Entity,
     ModuleEntity,
     Poison,
@@ -32,94 +31,81 @@ from modgraph.vocabulary import find_router, router_meant
 
 
 def declare_module(statement: ast.Module, site: Site) -> None:
-    template = _template(statement.value, f'{statement.keyword} "{statement.name}"', site)
+    value = site.evaluate(statement.value)
+    template = _template(value, statement.value, f'{statement.keyword} "{statement.name}"', site)
     _declare(statement, ModuleEntity, site, template=template, word=statement.name)
 
 
 def declare_pool(statement: ast.Pool, site: Site) -> None:
-    what = f'pool "{statement.name}"'
-    listed = _listed(statement.value, what, site)
-    templates = listed if listed is not None else (_template(statement.value, what, site),)
-    axis = _shared(statement, site) if listed is None else None
-    size = axis.size if isinstance(axis, PoolEntity | AxisEntity) else axis
-    size = _size(statement, None if listed is None else len(listed), site) if size is None else size
-    facts: dict[str, Any] = {"alone": isinstance(statement.size, ast.Literal), "word": statement.name}
-    if isinstance(axis, PoolEntity):
-        facts |= {"alone": axis.alone, "grown": axis.grown, "shares": axis.shares or axis.path}
-    elif isinstance(axis, AxisEntity):
-        facts["shares"] = axis.path
-    facts |= {"size": size, "templates": POISON if POISON in templates else templates, "within": site.context.call}
-    _declare(statement, PoolEntity, site, **facts)
-
-
-def _listed(value: ast.Expression, what: str, site: Site) -> tuple[Any, ...] | None:
-    """The modules of a list, which is written here or was given as an argument; None if it is none."""
+    """A pool of modules of one kind, or of a list that is written here or was given as an argument; `pool q[p] = …` has
+    the axis of p too, with one module for each of its."""
+    value, size = statement.value, statement.size
+    known = site.scope.find(value.name) if isinstance(value, ast.Name) else None
     if isinstance(value, ast.ListOf):
-        return tuple(_template(item, what, site) for item in value.items)
-    given = site.scope.find(value.name) if isinstance(value, ast.Name) else None
-    return tuple(_checked(each, value, what, site) for each in given) if isinstance(given, tuple) and given else None
-
-
-def _shared(statement: ast.Pool, site: Site) -> WithAxis | Poison | None:
-    """The pool whose axis this one has too, or an axis: `pool descriptors[experts] = …`, one module for each expert."""
-    if not isinstance(statement.size, ast.Name):
-        return None
-    found = site.scope.find(statement.size.name)
-    if not isinstance(found, WithAxis):
-        return None
-    if site.region and not (isinstance(found, PoolEntity) and found.inside == site.region):
-        advice = f"say how many modules it has: pool {statement.name}[len({statement.size.name})] = …"
-        what = f'a pool along the axis "{found.path}"'
-        return site.tell(errors.NotInRegion(span=statement.size.span, what=what, way_out=advice))
-    return found
+        listed = [(site.evaluate(item), item) for item in value.items]
+    else:
+        listed = [(each, value) for each in known] if isinstance(known, tuple) else []
+    is_list = bool(listed) or isinstance(value, ast.ListOf)
+    made_of = listed if is_list else [(site.evaluate(value), value)]
+    templates = tuple(_template(each, written, f'pool "{statement.name}"', site) for each, written in made_of)
+    axis = site.scope.find(size.name) if isinstance(size, ast.Name) and not is_list else None
+    facts: dict[str, Any] = {"alone": isinstance(size, ast.Literal), "word": statement.name}
+    if size is None or not isinstance(axis, WithAxis):
+        facts["size"] = _size(statement, len(listed) if is_list else None, site)
+    elif site.region and not (isinstance(axis, PoolEntity) and axis.inside == site.region):
+        advice = f"say how many modules it has: pool {statement.name}[len({size.span.text})] = …"
+        what = f'a pool along the axis "{axis.path}"'
+        facts["size"] = site.tell(errors.NotInRegion(span=size.span, what=what, way_out=advice))
+    else:
+        facts |= {"size": axis.size, "shares": axis.path}
+        if isinstance(axis, PoolEntity):
+            facts |= {"alone": axis.alone, "grown": axis.grown, "shares": axis.shares or axis.path}
+    facts |= {"templates": POISON if POISON in templates else templates, "within": site.context.call}
+    _declare(statement, PoolEntity, site, **facts)
 
 
 def _size(statement: ast.Pool, listed: int | None, site: Site) -> int | Poison:
     """How many modules a pool has: as many as its list, or the number in brackets."""
-    unlike = listed is not None
-    if statement.size is None and unlike and listed:
-        return listed
     if statement.size is None:
-        return site.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
-    size = site.evaluate(statement.size)
+        return listed or site.tell(errors.PoolWithoutSize(span=statement.span, name=statement.name))
+    size, span = site.evaluate(statement.size), statement.size.span
     if isinstance(size, Poison):
         return POISON
     if isinstance(size, Entity):
-        what, advice = "the size of a pool", "a number, or a pool whose axis its modules share: pool q[p] = linear(4)"
+        advice = "a number, or a pool whose axis its modules share: pool q[p] = linear(4)"
         if isinstance(size, PoolEntity):
             advice = "pools that share an axis have modules of one kind: pool q[p] = linear(4)"
-        return site.tell(errors.NotConstant(span=statement.size.span, what=what, found=described(size), way_out=advice))
-    if type(size) is int and 1 <= size <= MOST_MODULES and (not unlike or size == listed):
+        found = described(size)
+        return site.tell(errors.NotConstant(span=span, what="the size of a pool", found=found, way_out=advice))
+    if type(size) is int and 1 <= size <= MOST_MODULES and listed in (None, size):
         return size
     advice = f"a size is a whole number from 1 to {MOST_MODULES}"
-    if unlike:
+    if listed is not None:
         advice = f"its list has {listed} modules: leave the number out"
     what = "this is not a size the pool can have"
-    return site.tell(errors.TooLarge(span=statement.size.span, what=what, limit=MOST_MODULES, way_out=advice))
+    return site.tell(errors.TooLarge(span=span, what=what, limit=MOST_MODULES, way_out=advice))
 
 
-def _template(expression: ast.Expression, what: str, site: Site) -> Any:
-    return _checked(site.evaluate(expression), expression, what, site)
-
-
-def _checked(value: Any, expression: ast.Expression, what: str, site: Site) -> Any:
+def _template(value: Any, expression: ast.Expression, what: str, site: Site) -> Any:
     """What the modules of a pool, or a module, may be made of; else told."""
     if isinstance(value, Template | ModuleEntity | Poison):
         return value
     span, notes = site.at_fault(expression)
+    needed, advice = (
+        f"a pipeline that begins with an op, for {what},",
+        "begin with an op, for example: linear(64) -> relu",
+    )
     found = f"this is {described(value)}"
-    advice = "begin with an op, for example: linear(64) -> relu"
-    needed = f"a pipeline that begins with an op, for {what},"
     return site.tell(errors.WrongKind(span=span, notes=notes, needed=needed, found=found, way_out=advice))
 
 
 def declare_router(statement: ast.Router, site: Site) -> None:
-    router = _settled_router(statement.value, site)
+    router = _settled_router(statement.value, (), site)
     _declare(statement, RouterEntity, site, router=router, within=site.context.call)
 
 
 def _settled_router(
-    value: ast.Expression, site: Site, further: tuple[CallArgument, ...] = ()
+    value: ast.Expression, further: tuple[CallArgument, ...], site: Site
 ) -> Router | RouterUse | Poison:
     """A kind of router with its arguments, `further` ones where it was passed as an argument itself."""
     callee = value.callee if isinstance(value, ast.Call) else value
@@ -128,61 +114,49 @@ def _settled_router(
         return site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
     passed = site.scope.find(callee.name, is_passed)
     if passed is not None:
-        return _passed_router(passed, value, (*arguments_of(value, site, of_op=False), *further), site)
+        arguments = (*arguments_of(value, site, of_op=False), *further)
+        if passed.term is not None:
+            with site.context.applying(passed.span, value.span):
+                return _settled_router(passed.term, arguments, site.where_written(passed))
+        return _no_router(callee, "this is a pipeline", "give a kind of router, for example: agreement(2)", site)
     defined = site.scope.find_router(callee.name) or prelude_router(callee.name)
     if defined is not None:
         use = use_block(defined, [*arguments_of(value, site, of_op=False), *further], site, value.span)
-        return (
-            POISON
-            if isinstance(use, Poison)
-            else RouterUse(use.block, use.parameters, spans=use.spans, defaults=use.defaults)
-        )
+        if isinstance(use, Poison):
+            return use
+        return RouterUse(use.block, use.parameters, spans=use.spans, defaults=use.defaults)
     declaration = find_router(callee.name)
-    if declaration is None:
-        _tell_unknown_router(callee, site)
+    if declaration is not None:
+        settled = settle(declaration, [*arguments_of(value, site), *further], site, value.span)
+        return settled if isinstance(settled, Poison) else settled.op
+    known = site.scope.find(callee.name)
+    if isinstance(known, Poison):
         return POISON
-    own = arguments_of(value, site) if isinstance(value, ast.Call) else []
-    settled = settle(declaration, [*own, *further], site, value.span)
-    return settled if isinstance(settled, Poison) else settled.op
-
-
-def _passed_router(
-    passed: Template, value: ast.Expression, further: tuple[CallArgument, ...], site: Site
-) -> Router | RouterUse | Poison:
-    if passed.term is not None:
-        with site.context.applying(passed.span, value.span):
-            return _settled_router(passed.term, site.where_written(passed), further)
-    span, notes = site.at_fault(value.callee if isinstance(value, ast.Call) else value)
-    found, way_out = "this is a pipeline", "give a kind of router, for example: agreement(2)"
-    return site.tell(errors.WrongKind(span=span, notes=notes, needed="a kind of router", found=found, way_out=way_out))
-
-
-def _tell_unknown_router(callee: ast.Name, site: Site) -> None:
-    found = site.scope.find(callee.name)
-    if isinstance(found, Poison):
-        return
-    span, notes = site.at_fault(callee)
-    if found is None or not notes:
+    if known is None or site.given_at(callee) is None:
         suggestion = router_meant(callee.name, site.scope.router_names())
-        site.tell(errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion))
-        return
+        return site.tell(errors.UnknownOp(span=callee.span, name=callee.name, kind="router", suggestion=suggestion))
     way_out = f"give a kind of router, for example: {callee.name}=agreement(2)"
-    if isinstance(found, RouterEntity):
+    if isinstance(known, RouterEntity):
         way_out = f"one that is declared routes as it is: x -> pool by {callee.name}"
-    facts: Any = {"needed": "a kind of router", "found": f"this is {described(found)}", "way_out": way_out}
-    site.tell(errors.WrongKind(span=span, notes=notes, **facts))
+    return _no_router(callee, f"this is {described(known)}", way_out, site)
+
+
+def _no_router(callee: ast.Name, found: str, way_out: str, site: Site) -> Poison:
+    span, notes = site.at_fault(callee)
+    facts: Any = {"needed": "a kind of router", "found": found, "way_out": way_out}
+    return site.tell(errors.WrongKind(span=span, notes=notes, **facts))
 
 
 def _declare(statement: Any, kind: Any, site: Site, **facts: Any) -> None:
-    if is_taken(statement.name, statement.span, site):
+    name, span = statement.name, statement.span
+    if is_taken(name, span, site):
         return
-    path = site.scope.weights_below(statement.name)
+    path = site.scope.weights_below(name)
     block = site.call.name if site.call is not None else None
-    declared = Declared(statement.name, statement.span, block, block is not None and site.scan is not None)
-    if not site.region and site.context.declared.setdefault(path, declared) != declared:
-        site.tell(errors.DuplicateName(span=statement.span, name=path))
-        site.scope.declare(statement.name, POISON)
-        return
+    declared = Declared(name, span, block, block is not None and site.scan is not None)
     sound = not any(isinstance(fact, Poison) for fact in facts.values())
-    facts |= {"path": path, "frozen": site.scope.frozen, "inside": site.region, "span": statement.span}
-    site.scope.declare(statement.name, kind(**facts) if sound else POISON)
+    if not site.region and site.context.declared.setdefault(path, declared) != declared:
+        site.tell(errors.DuplicateName(span=span, name=path))
+        sound = False
+    facts |= {"path": path, "frozen": site.scope.frozen, "inside": site.region, "span": span}
+    site.scope.declare(name, kind(**facts) if sound else POISON)
