@@ -19,6 +19,7 @@ from modgraph.elaboration.entities import (
     PoolEntity,
     Template,
     Tensor,
+    WithAxis,
     described,
 )
 from modgraph.elaboration.site import Site
@@ -44,10 +45,10 @@ def evaluate_range(expression: ast.Range, site: Site) -> Any:
 def constant_call(name: str, call: ast.Call, site: Site) -> Any:
     if name in constants.OF_POOL and len(call.arguments) == 1:
         pool = site.evaluate(call.arguments[0].value)
-        if isinstance(pool, AxisEntity) and name == "len":
+        if isinstance(pool, WithAxis) and name == "len":
             return pool.size
         if isinstance(pool, PoolEntity):
-            return pool.size if name == "len" else _of_pool(name, pool, call, site)
+            return _of_pool(name, pool, call, site)
     values = [site.constant(argument.value, f"an argument of {name}") for argument in call.arguments]
     return POISON if POISON in values else computed(name, values, call, site)
 
@@ -57,15 +58,15 @@ def _of_pool(name: str, pool: PoolEntity, call: ast.Call, site: Site) -> Any:
     node = site.graph_node(pool.path)
     if not isinstance(node, PoolNode):
         return site.tell(errors.Arithmetic(span=call.span, problem="it is known once the pool is used"))
-    type_ = node.message if name.startswith("message") else node.result
-    counted = type_.shape[-1:] if name == "result_width" else type_.shape
+    of_message = name.startswith("message")
+    shape = node.message.shape if of_message else node.result.shape
     if name.endswith("rank"):
-        return len(type_.shape)
-    if (type_.shape or name == "message_width") and not any(axis.is_padded for axis in counted):
+        return len(shape)
+    counted = shape if of_message else shape[-1:]
+    if (shape or of_message) and not any(axis.is_padded for axis in counted):
         return product(counted)
-    what = "take" if name.startswith("message") else "yield"
-    lacks = "is not of a fixed size" if name == "message_width" else "has no axis of a fixed length"
-    return site.tell(errors.Arithmetic(span=call.span, problem=f"what its modules {what} {lacks}"))
+    lacks = "take is not of a fixed size" if of_message else "yield has no axis of a fixed length"
+    return site.tell(errors.Arithmetic(span=call.span, problem=f"what its modules {lacks}"))
 
 
 def computed(name: str, values: list[Any], call: ast.Call, site: Site) -> Any:
@@ -85,23 +86,19 @@ def evaluate_unary(expression: ast.Unary, site: Site) -> Any:
 
 
 def evaluate_binary(expression: ast.Binary, site: Site) -> Any:
-    left, right = site.evaluate(expression.left), site.evaluate(expression.right)
-    if not isinstance(left, Entity) and not isinstance(right, Entity):
-        if not counted((left, right), expression, site):
-            return POISON
-        return folded(expression, site, constants.binary, expression.operator, left, right)
-    values, operator = (left, right), expression.operator
+    values, operator = (site.evaluate(expression.left), site.evaluate(expression.right)), expression.operator
+    if not any(isinstance(value, Entity) for value in values):
+        sound = counted(values, expression, site)
+        return folded(expression, site, constants.binary, operator, *values) if sound else POISON
+    left, right = values
     if operator in COMPARISONS and not isinstance(left, Entity):
         left, right, operator = right, left, MIRRORED[operator]
     op: Any = OPERATORS.get(operator)
-    plain = all(isinstance(value, Tensor) or type(value) in (int, float) for value in values)
-    if op is None or not plain:
+    if op is None or not all(isinstance(value, Tensor) or type(value) in (int, float) for value in values):
         return _not_arithmetic(expression, values, site)
-    constants_given = {
-        side: float(value) for side, value in (("left", left), ("right", right)) if not isinstance(value, Tensor)
-    }
+    numbers = {side: float(each) for side, each in (("left", left), ("right", right)) if not isinstance(each, Tensor)}
     tensors = tuple(value for value in (left, right) if isinstance(value, Tensor))
-    return apply_op(OpUse(op(**constants_given)), tensors, expression.span, site)
+    return apply_op(OpUse(op(**numbers)), tensors, expression.span, site)
 
 
 def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poison:
@@ -109,42 +106,35 @@ def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poi
     if word is not None:
         site.tell_axis(word, expression.span)
         return POISON
-    culprit = next((value for value in values if isinstance(value, Entity)), values[0])
-    if POISON not in values:
-        culprit = next((v for v in values if isinstance(v, Entity) and not isinstance(v, Tensor)), culprit)
-        way_out = LOGIC.get(expression.operator, "") if isinstance(culprit, Tensor) else ""
-        if isinstance(culprit, Template):
-            way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
-        if isinstance(culprit, AxisEntity):
-            way_out = "how long it is, as a number: len(AXIS)"
-        found = described(culprit)
-        site.tell(
-            errors.Arithmetic(
-                span=expression.span,
-                problem=f'"{expression.operator}" cannot be taken of {found}',
-                way_out=way_out,
-            )
-        )
-    return POISON
+    if POISON in values:
+        return POISON
+    entities = [value for value in values if isinstance(value, Entity)]
+    culprit = next((value for value in entities if not isinstance(value, Tensor)), entities[0])
+    way_out = LOGIC.get(expression.operator, "") if isinstance(culprit, Tensor) else ""
+    if isinstance(culprit, Template):
+        way_out = "an op is applied with an arrow: x -> op; put the pipeline in parentheses"
+    if isinstance(culprit, AxisEntity):
+        way_out = "how long it is, as a number: len(AXIS)"
+    problem = f'"{expression.operator}" cannot be taken of {described(culprit)}'
+    return site.tell(errors.Arithmetic(span=expression.span, problem=problem, way_out=way_out))
 
 
 def evaluate_index(expression: ast.Index, site: Site) -> Any:
-    target = site.evaluate(expression.target)
+    target, span = site.evaluate(expression.target), expression.span
     index = site.constant(expression.index, "an index")
     if isinstance(target, Poison) or isinstance(index, Poison):
         return POISON
+    if not isinstance(target, Entity):
+        return folded(expression, site, constants.item_of, target, index)
+    problem = f"{described(target)} has no members"
+    way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
     if isinstance(target, Family):
         if index in target.members:
             return target.members[index]
-        known = [shown_briefly(key) for key in islice(target.members, MOST_LISTED)]
-        listed = ", ".join(known) + (", …" if len(target.members) > MOST_LISTED else "")
+        known = ", ".join(shown_briefly(key) for key in islice(target.members, MOST_LISTED)) or "none"
         problem = f'"{target.name}" has no member {shown_briefly(index)}'
-        return site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=f"it has: {listed or 'none'}"))
-    if isinstance(target, Entity):
-        problem = f"{described(target)} has no members"
-        way_out = "a token is taken with: -> select(0)" if isinstance(target, Tensor) else ""
-        return site.tell(errors.BadIndex(span=expression.span, problem=problem, way_out=way_out))
-    return folded(expression, site, constants.item_of, target, index)
+        way_out = f"it has: {known}" + (", …" if len(target.members) > MOST_LISTED else "")
+    return site.tell(errors.BadIndex(span=span, problem=problem, way_out=way_out))
 
 
 def folded(expression: ast.Tree, site: Site, function: Any, *values: Any) -> Any:

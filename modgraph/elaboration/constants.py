@@ -23,9 +23,7 @@ class ConstantProblem(Exception):
 
 
 def unary(sign: str, operand: Any) -> Any:
-    if sign == "not":
-        return not _truth(operand)
-    return -_number(operand, sign)
+    return not _truth(operand) if sign == "not" else -_number(operand, sign)
 
 
 def binary(sign: str, left: Any, right: Any) -> Any:
@@ -38,23 +36,21 @@ def binary(sign: str, left: Any, right: Any) -> Any:
     if sign in ("in", "not in"):
         if not isinstance(right, tuple | range):
             raise ConstantProblem(f'"in" needs a list or a range, not {shown_briefly(right)}')
-        return _is_member(left, right) == (sign == "in")
+        if isinstance(right, range):  # of which no member is looked at
+            is_whole = isinstance(left, int | float) and left == left // 1
+            return (is_whole and int(left) in right) == (sign == "in")
+        return (left in right) == (sign == "in")
     _number(left, sign)
     _number(right, sign)
     if sign in COMPARISONS:
         return COMPARISONS[sign](left, right)
     if sign in ("/", "//", "%") and right == 0:
         raise ConstantProblem("this divides by zero", "check the parameters that the divisor is made of")
-    if sign == "**":
-        _check_power(left, right)
-    return bounded(ARITHMETIC[sign](left, right))
-
-
-def _is_member(value: Any, values: Any) -> bool:
-    """Whether a list has a member, or a range a number; of a range no member is looked at."""
-    if isinstance(values, tuple):
-        return value in values
-    return isinstance(value, int | float) and value == value // 1 and int(value) in values
+    if sign == "**" and left == 0 and right < 0:
+        raise ConstantProblem("this divides by zero")
+    if sign == "**" and left != 0 and abs(right) * abs(math.log2(abs(left))) > 1000:
+        raise ConstantProblem(f"the result is too large: at most {INTEGER}")
+    return _bounded(ARITHMETIC[sign](left, right))
 
 
 def extent(value: Any) -> tuple[int, int]:
@@ -98,20 +94,14 @@ def item_of(values: Any, index: Any) -> Any:
     return values[index]
 
 
-def bounded(value: Any) -> Any:
-    if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
-        raise ConstantProblem("the result is not a finite real number")
-    if isinstance(value, int) and abs(value) > INTEGER:
-        raise ConstantProblem(f"the result is too large: at most {INTEGER}")
-    return value
-
-
 def call(name: str, values: list[Any]) -> Any:
     """A function of constants: those of lists, and of one number."""
     try:
         if name in OF_ONE:
             (only,) = values
-            return _of_one(name, _number(only, name))
+            if (name == "log" and _number(only, name) <= 0) or (name == "sqrt" and _number(only, name) < 0):
+                raise ConstantProblem(f"{name} of {only} is not a finite real number")
+            return _bounded(OF_ONE[name](_number(only, name)))
         if name == "len":
             (only,) = values
             if not isinstance(only, tuple | range | str):
@@ -122,51 +112,33 @@ def call(name: str, values: list[Any]) -> Any:
         numbers = values[0] if len(values) == 1 and isinstance(values[0], tuple | range) else values
         if len(numbers) > LONGEST_LIST:
             raise ConstantProblem(f"{name} of {len(numbers)} numbers: at most {LONGEST_LIST}")
-        for number in numbers:
-            _number(number, name)
-        reduce: Callable[[Any], Any] = {"min": min, "max": max, "sum": sum}[name]  # type: ignore[assignment]
-        return bounded(reduce(numbers))
-    except (ValueError, TypeError) as error:
-        raise ConstantProblem(f"{name} cannot be taken of {len(values)} such values") from error
-
-
-def _of_one(name: str, number: float) -> Any:
-    if (name == "log" and number <= 0) or (name == "sqrt" and number < 0):
-        raise ConstantProblem(f"{name} of {number} is not a finite real number")
-    try:
-        return bounded(OF_ONE[name](number))
+        return _bounded(OF_SEVERAL[name]([_number(number, name) for number in numbers]))
     except OverflowError as error:
         raise ConstantProblem("the result is not a finite real number") from error
+    except (ValueError, TypeError) as error:
+        raise ConstantProblem(f"{name} cannot be taken of {len(values)} such values") from error
 
 
 OF_ONE: dict[str, Callable[[Any], Any]] = {
     **{"abs": abs, "round": round, "exp": math.exp, "log": math.log, "sqrt": math.sqrt},
     **{"sin": math.sin, "cos": math.cos},
 }
+OF_SEVERAL: dict[str, Callable[[Any], Any]] = {"min": min, "max": max, "sum": sum}
 OF_POOL = ("len", "message_rank", "message_width", "result_rank", "result_width")  # of a pool
-FUNCTIONS = ("min", "max", "sum", *OF_POOL, *OF_ONE)
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+FUNCTIONS = (*OF_SEVERAL, *OF_POOL, *OF_ONE)
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
+    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "**": operator.pow},
+    **{"/": operator.truediv, "//": operator.floordiv, "%": operator.mod},
 }
 
 
-def _check_power(base: Any, exponent: Any) -> None:
-    if base == 0 and exponent < 0:
-        raise ConstantProblem("this divides by zero")
-    if base != 0 and abs(exponent) * abs(math.log2(abs(base))) > 1000:
+def _bounded(value: Any) -> Any:
+    if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ConstantProblem("the result is not a finite real number")
+    if isinstance(value, int) and abs(value) > INTEGER:
         raise ConstantProblem(f"the result is too large: at most {INTEGER}")
+    return value
 
 
 def _number(value: Any, sign: str) -> Any:
