@@ -102,11 +102,7 @@ def evaluate_binary(expression: ast.Binary, site: Site) -> Any:
 
 
 def _not_arithmetic(expression: Any, values: tuple[Any, ...], site: Site) -> Poison:
-    word = next((word for word in map(site.word_of_axis, values) if word is not None), None)
-    if word is not None:
-        site.tell_axis(word, expression.span)
-        return POISON
-    if POISON in values:
+    if any(site.is_axis(value, expression.span) for value in values) or POISON in values:
         return POISON
     entities = [value for value in values if isinstance(value, Entity)]
     culprit = next((value for value in entities if not isinstance(value, Tensor)), entities[0])

@@ -199,8 +199,7 @@ def _accepts(setting: Setting, argument: CallArgument, callee: str, site: Site) 
     value, name, meaning = argument.value, setting.name, setting.bounds["doc"]
     if isinstance(value, Poison):
         return False
-    if (word := site.word_of_axis(value)) is not None:
-        site.tell_axis(word, argument.span)
+    if site.is_axis(value, argument.span):
         return False
     if isinstance(value, Entity):
         facts: Any = {"what": f"{name} of {callee}", "found": described(value), "way_out": f"{name}: {meaning}"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 from modgraph.declare import Signature
@@ -118,30 +117,24 @@ class Context:
         self.report.extend(caution for axis, caution in self.held if axis not in self.may_grow)
 
     def _placed(self, diagnostic: Diagnostic) -> Diagnostic:
-        notes = (*diagnostic.notes, *self._where_it_is_applied(diagnostic))
-        return self._where_it_is_used(diagnostic.changed(notes=notes))
-
-    def _where_it_is_applied(self, diagnostic: Diagnostic) -> Iterator[Note]:
-        """The other end of what is written at one place and applied at another."""
-        apart = ((written, applied) for written, applied in reversed(self.applied) if not applied.holds(written))
-        for written, applied in islice(apart, 1):
-            told_there = diagnostic.span is not None and applied.holds(diagnostic.span)
-            yield Note(text="given here", span=written) if told_there else Note(text="applied here", span=applied)
-
-    def _where_it_is_used(self, diagnostic: Diagnostic) -> Diagnostic:
-        """A mistake in a router of the vocabulary is told where a spec uses it, with a note into its text."""
-        span = diagnostic.span
+        """With a note of the other end of what is written at one place and applied at another; a mistake in a router of
+        the vocabulary where a spec uses it, with a note into its text."""
+        span, notes = diagnostic.span, diagnostic.notes
+        apart = next(((there, here) for there, here in reversed(self.applied) if not here.holds(there)), None)
+        if apart is not None:
+            written, applied = apart
+            told_there = span is not None and applied.holds(span)
+            notes = (
+                *notes,
+                Note(text="given here", span=written) if told_there else Note(text="applied here", span=applied),
+            )
         use = next((each for each in reversed(self.uses) if not is_prelude(each.source)), None)
         if span is None or use is None:
-            return diagnostic
-        if not is_prelude(span.source):
-            moved = (
-                replace(each, span=use) if each.span and is_prelude(each.span.source) else each
-                for each in diagnostic.notes
-            )
-            return diagnostic.changed(notes=tuple(moved))
-        notes = (Note(text="in the router's own text", span=span), *diagnostic.notes)
-        return diagnostic.changed(span=use, notes=notes)
+            return diagnostic.changed(notes=notes)
+        if is_prelude(span.source):
+            return diagnostic.changed(span=use, notes=(Note(text="in the router's own text", span=span), *notes))
+        moved = (replace(each, span=use) if each.span and is_prelude(each.span.source) else each for each in notes)
+        return diagnostic.changed(notes=tuple(moved))
 
     def signature(self, op: Op, operands: tuple[TensorType, ...]) -> Signature:
         """An op bound to the types of its operands. Raises `Misfit`."""
@@ -168,16 +161,6 @@ class Context:
             self.tell(TooLarge(span=span, what=what, limit=most, **facts))
             raise Abandoned
         return count + more
-
-    def name_across(self, owner: str, graph: int) -> str | None:
-        """Take a name for an op's weights in a graph; another's that lies above it or below, if one does."""
-        known, parts = self.owners.setdefault(graph, {}), owner.split(".")
-        above = [".".join(parts[:end]) for end in range(1, len(parts))]
-        found = next((each for each in above if known.get(each) == each), None)
-        found = found or (known[owner] if known.get(owner, owner) != owner else None)
-        for each in (*above, owner):
-            known.setdefault(each, owner)
-        return found
 
     def spend(self, steps: int, span: Span) -> None:
         """Count work, so that no text takes long: an expression is a step, and so is a member that is looked at."""

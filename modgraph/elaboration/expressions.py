@@ -104,9 +104,7 @@ def _call(call: ast.Call, site: Site) -> Any:
         return constant_call(name, call, site) if name in constants.FUNCTIONS else _unknown_call(call, name, site)
     given = arguments_of(call, site)
     if name in constants.FUNCTIONS:
-        words = [(word, each.span) for each in given if not each.name and (word := site.word_of_axis(each.value))]
-        if words:
-            site.tell_axis(*words[0])
+        if any(site.is_axis(each.value, each.span) for each in given if each.name is None):
             return POISON
         numbers = all(argument.name is None and not isinstance(argument.value, Entity) for argument in given)
         lists = any(isinstance(argument.value, tuple | range) for argument in given)

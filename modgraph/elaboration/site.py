@@ -9,6 +9,7 @@ from typing import Any
 
 from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
+from modgraph.elaboration import errors
 from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.context import NAME, STATEMENT, Context
 from modgraph.elaboration.entities import (
@@ -23,18 +24,6 @@ from modgraph.elaboration.entities import (
     Template,
     Tensor,
     described,
-)
-from modgraph.elaboration.errors import (
-    AxisOfAnyLength,
-    BoundInside,
-    DuplicateName,
-    NameAcross,
-    NotConstant,
-    NotInRegion,
-    NotValue,
-    SharedWithOtherShapes,
-    SharedWithOtherWeights,
-    TooLarge,
 )
 from modgraph.elaboration.scope import Naming, Scope, join
 from modgraph.elaboration.wording import in_own_words
@@ -96,61 +85,61 @@ class Site:
     region: str = ""
     scan: ScanBody | None = None
 
+    @property
+    def decision(self) -> Decision | None:
+        """What the router decides in whose body this stands, if it stands in one."""
+        return None if self.call is None else self.call.decision
+
+    @property
+    def axes(self) -> Mapping[str, Axis]:
+        """What the words of a block's input types stand for in this use of it."""
+        return self.call.axes if self.call is not None else {}
+
+    @property
+    def defining(self) -> tuple[int, ...]:
+        """The definitions in whose text this stands, by their identity."""
+        return self.call.defining if self.call is not None else ()
+
+    @property
+    def home(self) -> int:
+        """The graph whose weights have names of their own: a scan's are those around it."""
+        return id(self.graph if self.scan is None else self.scan.outer.graph)
+
+    # ------------------------------------------------------------ rules
+
     def evaluate(self, expression: ast.Expression) -> Any:
         """The value of an expression; `POISON` after a mistake, which has then been told."""
         self.context.spend(1, expression.span)
         return self.rules.expressions[type(expression)](expression, self)
 
-    def word_of_axis(self, value: Any) -> str | None:
-        """The word for an axis of an input that was taken for an op of that name, if it is one."""
-        term = value.term if isinstance(value, Template) else None
-        return term.name if isinstance(term, ast.Name) and term.name in self.axes else None
-
-    def tell_axis(self, name: str, span: Span) -> None:
-        """Tell that the word for an axis of an input is no number."""
-        assert self.call is not None
-        way_out = f"axis={name} names it; for a number make it a parameter: block {self.call.name}({name}) {{ … }}"
-        if self.call.decision is not None:
-            way_out = f"axis={name} names it; it is a number where what is sent has a fixed length along it"
-        self.tell(AxisOfAnyLength(span=span, name=name, way_out=way_out))
-
-    def report_ended(self, name: str, span: Span) -> bool:
-        """Report a name that was bound only in an inner body; whether it was."""
-        body = self.scope.body_of(name)
-        if body is not None:
-            self.tell(BoundInside(span=span, name=name, body=body, suggestion=KEPT_BY[body].format(name=name)))
-        return body is not None
-
     def constant(self, expression: ast.Expression, what: str) -> Any:
         """The value of an expression that must be a constant."""
         value = self.evaluate(expression)
-        if (word := self.word_of_axis(value)) is not None:
-            self.tell_axis(word, expression.span)
+        if self.is_axis(value, expression.span):
             return POISON
-        if isinstance(value, Entity) and not isinstance(value, Poison):
-            span, notes = self.at_fault(expression)
-            mistake = NotConstant(span=span, notes=notes, what=what, found=described(value))
-            if isinstance(value, AxisEntity):
-                mistake = mistake.changed(way_out=f"how long it is, as a number: len({expression.span.text})")
-            return self.tell(mistake)
-        return value
+        if not isinstance(value, Entity) or isinstance(value, Poison):
+            return value
+        span, notes = self.at_fault(expression)
+        mistake = errors.NotConstant(span=span, notes=notes, what=what, found=described(value))
+        if isinstance(value, AxisEntity):
+            mistake = mistake.changed(way_out=f"how long it is, as a number: len({expression.span.text})")
+        return self.tell(mistake)
 
     def tensor(self, expression: ast.Expression, what: str) -> Tensor | Poison:
         """The value of an expression that must be one value of the network."""
-        return self._held(self.evaluate(expression), expression, what)
+        return self._one(self.evaluate(expression), expression, what)
 
     def tensors(self, expression: ast.Expression, what: str) -> tuple[Tensor | Poison, ...]:
         """The same of one value or a whole family, member by member."""
         value = self.evaluate(expression)
-        if isinstance(value, Family) and value.of_values:
-            return tuple(value.members.values())
-        return (self._held(value, expression, what),)
+        is_family = isinstance(value, Family) and value.of_values
+        return tuple(value.members.values()) if is_family else (self._one(value, expression, what),)
 
-    def _held(self, value: Any, expression: ast.Expression, what: str) -> Tensor | Poison:
+    def _one(self, value: Any, expression: ast.Expression, what: str) -> Tensor | Poison:
         if isinstance(value, Tensor | Poison):
             return value
         span, notes = self.at_fault(expression)
-        mistake = NotValue(span=span, notes=notes, what=what, found=described(value))
+        mistake = errors.NotValue(span=span, notes=notes, what=what, found=described(value))
         if isinstance(value, Family) and value.of_values:
             name, key = value.name, next(iter(value.members))
             mistake = mistake.changed(way_out=f"name a member, {name}[{key}], or take it whole: {name} -> concat")
@@ -170,41 +159,13 @@ class Site:
             self.context.spend(STATEMENT, statement.span)
             self.rules.statements[type(statement)](statement, self)
 
-    @property
-    def decision(self) -> Decision | None:
-        """What the router decides in whose body this stands, if it stands in one."""
-        return None if self.call is None else self.call.decision
-
-    @property
-    def axes(self) -> Mapping[str, Axis]:
-        """What the words of a block's input types stand for in this use of it."""
-        return self.call.axes if self.call is not None else {}
-
-    def tell(self, diagnostic: Diagnostic) -> Poison:
-        """Tell of a mistake in the words of the text; one in a block's own, with where the block is used.
-
-        What stands there is poison then.
-        """
-        named = {} if self.decision is None else self.decision.named
-        diagnostic = in_own_words(diagnostic, self.scope, named)
-        span, use = diagnostic.span, self.call.span if self.call is not None else None
-        if self.call is None or span is None or use is None or use.holds(span) or diagnostic.severity != "error":
-            self.context.tell(diagnostic)
-            return POISON
-        kind = "block" if self.call.decision is None else "router"
-        note = Note(text=f'{kind} "{self.call.name}" is used here', span=use)
-        shown = () if is_prelude(span.source) else (note,)
-        self.context.tell(diagnostic.changed(notes=(*diagnostic.notes, *shown)))
-        return POISON
-
-    def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
-        """The names to suggest for a misspelt one; to compare it with many is work."""
-        names = self.scope.visible(wanted)
-        self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
-        return names
+    # ------------------------------------------------------------ other places
 
     def within(self, scope: Scope) -> Site:
         return self._moved(scope, self.naming, self.call)
+
+    def under(self, naming: Naming) -> Site:
+        return self._moved(self.scope, naming, self.call)
 
     def unapplied(self, *stages: ast.Stage) -> Template:
         """Stages to be applied elsewhere, in the scope where they are written."""
@@ -217,6 +178,56 @@ class Site:
             scope = scope.inside(frozen=True)
         return self._moved(scope, self.naming, template.call)
 
+    def _moved(self, scope: Scope, naming: Naming, call: BlockCall | None) -> Site:
+        return Site(self.context, self.rules, self.graph, scope, naming, call, self.region, self.scan)
+
+    # ------------------------------------------------------------ messages
+
+    def tell(self, diagnostic: Diagnostic) -> Poison:
+        """Tell of a mistake in the words of the text; one in a block's own, with where the block is used.
+
+        What stands there is poison then.
+        """
+        named = {} if self.decision is None else self.decision.named
+        diagnostic = in_own_words(diagnostic, self.scope, named)
+        span, use = diagnostic.span, self.call.span if self.call is not None else None
+        if self.call is not None and span and use and not use.holds(span) and diagnostic.severity == "error":
+            kind = "block" if self.call.decision is None else "router"
+            note = Note(text=f'{kind} "{self.call.name}" is used here', span=use)
+            if not is_prelude(span.source):
+                diagnostic = diagnostic.changed(notes=(*diagnostic.notes, note))
+        self.context.tell(diagnostic)
+        return POISON
+
+    def is_axis(self, value: Any, span: Span) -> bool:
+        """Whether a value is the word for an axis of an input, which was taken for an op of that name; if so, told."""
+        term = value.term if isinstance(value, Template) else None
+        if not isinstance(term, ast.Name) or term.name not in self.axes:
+            return False
+        self.tell_axis(term.name, span)
+        return True
+
+    def tell_axis(self, name: str, span: Span) -> None:
+        """Tell that the word for an axis of an input is no number."""
+        assert self.call is not None
+        way_out = f"axis={name} names it; for a number make it a parameter: block {self.call.name}({name}) {{ … }}"
+        if self.call.decision is not None:
+            way_out = f"axis={name} names it; it is a number where what is sent has a fixed length along it"
+        self.tell(errors.AxisOfAnyLength(span=span, name=name, way_out=way_out))
+
+    def report_ended(self, name: str, span: Span) -> bool:
+        """Report a name that was bound only in an inner body; whether it was."""
+        body = self.scope.body_of(name)
+        if body is not None:
+            self.tell(errors.BoundInside(span=span, name=name, body=body, suggestion=KEPT_BY[body].format(name=name)))
+        return body is not None
+
+    def visible(self, span: Span, wanted: Callable[[Any], bool] = lambda value: True) -> list[str]:
+        """The names to suggest for a misspelt one; to compare it with many is work."""
+        names = self.scope.visible(wanted)
+        self.context.spend(NAME * min(len(names), MOST_CANDIDATES), span)
+        return names
+
     def at_fault(self, expression: ast.Expression) -> tuple[Span, tuple[Note, ...]]:
         """Where to tell that an expression is of a wrong kind: a parameter, where its argument stands."""
         given = self.given_at(expression)
@@ -226,16 +237,7 @@ class Site:
         """Where the argument stands that an expression means, if it is a parameter and was given one."""
         return self.scope.given_at(expression.name) if isinstance(expression, ast.Name) else None
 
-    @property
-    def defining(self) -> tuple[int, ...]:
-        """The definitions in whose text this stands, by their identity."""
-        return self.call.defining if self.call is not None else ()
-
-    def under(self, naming: Naming) -> Site:
-        return self._moved(self.scope, naming, self.call)
-
-    def _moved(self, scope: Scope, naming: Naming, call: BlockCall | None) -> Site:
-        return Site(self.context, self.rules, self.graph, scope, naming, call, self.region, self.scan)
+    # ------------------------------------------------------------ nodes
 
     def add(
         self,
@@ -251,24 +253,10 @@ class Site:
         """
         if node.within is not self.context.call and not isinstance(node, PoolNode | RouterNode):
             node = replace(node, within=self.context.call)
-        if node.name in self.graph or (not self.region and node.name in self.context.named):
-            advice = 'give it a name of its own: name="…"'
-            self.tell(DuplicateName(span=span, name=node.name, way_out=advice))
+        problem = self._problem(node, inputs or {}, padded, span)
+        if problem is not None:
+            self.tell(problem)
             return False
-        if self.region and any(result.node not in self.graph for result in (inputs or {}).values()):
-            self.tell(NotInRegion(span=span, what="a value from outside"))
-            return False
-        if self.region and padded:
-            what = f'what must know the padding of "{next(iter(padded))}"'
-            self.tell(NotInRegion(span=span, what=what, way_out="apply it to the value before or after the pool"))
-            return False
-        for type_ in node.types:
-            if len(type_.shape) > MOST_AXES:
-                self.tell(TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES))
-                return False
-            if prod([axis.size or 1 for axis in type_.shape]) > MOST_NUMBERS:
-                self.tell(TooLarge(span=span, what="this value has too many numbers", limit=MOST_NUMBERS))
-                return False
         self.context.count_nodes(1, span)
         self.context.spend(len(node.name), span)
         given = {slot: self.reached(result, span) for slot, result in (inputs or {}).items()}
@@ -278,33 +266,44 @@ class Site:
             self.context.named[node.name] = node
         return True
 
+    def _problem(self, node: Node, inputs: dict[str, Result], padded: Iterable[str], span: Span) -> Diagnostic | None:
+        """Why a node cannot be added, or None."""
+        if node.name in self.graph or (not self.region and node.name in self.context.named):
+            advice = 'give it a name of its own: name="…"'
+            return errors.DuplicateName(span=span, name=node.name, way_out=advice)
+        if self.region and any(result.node not in self.graph for result in inputs.values()):
+            return errors.NotInRegion(span=span, what="a value from outside")
+        if self.region and padded:
+            what = f'what must know the padding of "{next(iter(padded))}"'
+            return errors.NotInRegion(span=span, what=what, way_out="apply it to the value before or after the pool")
+        for type_ in node.types:
+            if len(type_.shape) > MOST_AXES:
+                return errors.TooLarge(span=span, what="this value has too many axes", limit=MOST_AXES)
+            if prod([axis.size or 1 for axis in type_.shape]) > MOST_NUMBERS:
+                return errors.TooLarge(span=span, what="this value has too many numbers", limit=MOST_NUMBERS)
+        return None
+
     def reached(self, result: Result, span: Span) -> Result:
         """A result as this graph has it: inside a scan, one of the graph around it comes in through an input."""
         if self.scan is None or result.node in self.graph:
             return result
-        if result in self.scan.read:
-            return Result(self.scan.read[result])
-        name = f"outer.{result.node}" + (f".{result.index}" if result.index else "")
-        while name in self.graph or name in self.context.named:
-            name += "_"
-        self.context.count_nodes(1, span)
-        types = (self.scan.outer.graph.type_of(result),)
-        node = InputNode(name=name, types=types, span=span, within=self.scan.call)
-        self.graph.add(node)
-        self.context.named[name] = node
-        self.scan.read[result] = name
-        return Result(name)
+        if result not in self.scan.read:
+            name = f"outer.{result.node}" + (f".{result.index}" if result.index else "")
+            while name in self.graph or name in self.context.named:
+                name += "_"
+            self.context.count_nodes(1, span)
+            types = (self.scan.outer.graph.type_of(result),)
+            self.context.named[name] = InputNode(name=name, types=types, span=span, within=self.scan.call)
+            self.graph.add(self.context.named[name])
+            self.scan.read[result] = name
+        return Result(self.scan.read[result])
 
     def shares(self, name: str) -> bool:
         """Whether a pool or router is in this graph; one that a scan or the graph around it has is taken over."""
-        if self.region:
-            return name in self.graph
         node = self.context.named.get(name)
-        if not isinstance(node, PoolNode | RouterNode):
-            return False
-        if name not in self.graph:
+        if not self.region and isinstance(node, PoolNode | RouterNode) and name not in self.graph:
             self.graph.add(node)
-        return True
+        return name in self.graph if self.region else isinstance(node, PoolNode | RouterNode)
 
     def graph_node(self, name: str) -> Node | None:
         """A node of this graph; one that a scan or the graph around it has is taken over."""
@@ -328,23 +327,22 @@ class Site:
     def is_own(self, entity: ModuleEntity | PoolEntity | RouterEntity, span: Span) -> bool:
         """Whether what is used is declared in the same module of a pool, or none; else report it."""
         self.context.used.add(join(entity.inside, entity.path))
-        if entity.inside == self.region:
-            return True
-        advice = "declare it in a block that the pool is made of, where each module has one of its own"
-        what = described(entity).replace("the ", "the shared ", 1)
-        self.tell(NotInRegion(span=span, what=what, way_out=advice))
-        return False
-
-    @property
-    def home(self) -> int:
-        """The graph whose weights have names of their own: a scan's are those around it."""
-        return id(self.graph if self.scan is None else self.scan.outer.graph)
+        if entity.inside != self.region:
+            advice = "declare it in a block that the pool is made of, where each module has one of its own"
+            what = described(entity).replace("the ", "the shared ", 1)
+            self.tell(errors.NotInRegion(span=span, what=what, way_out=advice))
+        return entity.inside == self.region
 
     def has_name_of_its_own(self, owner: str, span: Span) -> bool:
-        """Whether the weights of an op are called so that none lie below another op's."""
-        other = self.context.name_across(owner, self.home)
+        """Whether the weights of an op are called so that none lie below another op's; the name is taken then."""
+        known, parts = self.context.owners.setdefault(self.home, {}), owner.split(".")
+        above = [".".join(parts[:end]) for end in range(1, len(parts))]
+        other = next((each for each in above if known.get(each) == each), None)
+        other = other or (known[owner] if known.get(owner, owner) != owner else None)
+        for each in (*above, owner):
+            known.setdefault(each, owner)
         if other is not None:
-            self.tell(NameAcross(span=span, name=owner, other=other))
+            self.tell(errors.NameAcross(span=span, name=owner, other=other))
         return other is None
 
     def agree_on_weights(self, owner: str, shapes: dict[str, tuple[int, ...]], span: Span) -> bool:
@@ -352,14 +350,10 @@ class Site:
         earlier = self.context.weights.setdefault((self.home, owner), shapes)
         if earlier.keys() != shapes.keys():
             facts: Any = {"found": ", ".join(shapes) or "none", "earlier": ", ".join(earlier) or "none"}
-            self.tell(SharedWithOtherWeights(span=span, name=owner, **facts))
+            self.tell(errors.SharedWithOtherWeights(span=span, name=owner, **facts))
             return False
-        for name, shape in shapes.items():
-            if earlier[name] != shape:
-                self.tell(
-                    SharedWithOtherShapes(
-                        span=span, name=owner, weight=name or owner, found=str([*shape]), earlier=str([*earlier[name]])
-                    )
-                )
-                return False
-        return True
+        other = next((name for name, shape in shapes.items() if earlier[name] != shape), None)
+        if other is not None:
+            facts = {"weight": other or owner, "found": str([*shapes[other]]), "earlier": str([*earlier[other]])}
+            self.tell(errors.SharedWithOtherShapes(span=span, name=owner, **facts))
+        return other is None
