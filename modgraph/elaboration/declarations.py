@@ -20,7 +20,6 @@ from modgraph.elaboration.entities import (
     Template,
     WithAxis,
     described,
-    is_passed,
 )
 from modgraph.elaboration.imports import prelude_router
 from modgraph.elaboration.site import Site
@@ -112,7 +111,7 @@ def _settled_router(
     if not isinstance(callee, ast.Name):
         found = "this is an expression"
         return site.tell(errors.WrongKind(span=value.span, needed="the name of a router", found=found))
-    passed = site.scope.find(callee.name, is_passed)
+    passed = site.scope.find(callee.name, lambda found: isinstance(found, Template))
     if passed is not None:
         arguments = (*arguments_of(value, site, of_op=False), *further)
         if passed.term is not None:

@@ -14,7 +14,7 @@ from modgraph.elaboration import constants, errors
 from modgraph.elaboration.bodies import BlockCall, Decision
 from modgraph.elaboration.calls import given
 from modgraph.elaboration.context import Abandoned, Context, Observer, observe_nothing
-from modgraph.elaboration.entities import POISON, Family, ModuleEntity, Poison, PoolEntity, RouterEntity
+from modgraph.elaboration.entities import POISON, WORDS, Family, Poison
 from modgraph.elaboration.findings import find_leaks, find_weaknesses
 from modgraph.elaboration.imports import Imports, Standalone
 from modgraph.elaboration.labels import label_decisions
@@ -120,13 +120,12 @@ def _elaborate_model(model: ast.Definition, blocks: Scope, overrides: Mapping[st
 
 def _warn_of_unused(scope: Scope, context: Context) -> None:
     """Modules, pools and routers that no value passes through."""
-    words = {ModuleEntity: "module", PoolEntity: "pool", RouterEntity: "router"}
     pending = list(scope.names.values())
     for entity in pending:
         if isinstance(entity, Family):
             pending.extend(entity.members.values())
-        elif type(entity) in words and entity.path not in context.used:
-            context.report.add(errors.Unused(span=entity.span, what=words[type(entity)], name=entity.path))
+        elif type(entity) in WORDS and entity.path not in context.used:
+            context.report.add(errors.Unused(span=entity.span, what=WORDS[type(entity)], name=entity.path))
 
 
 OF_SHAPES: tuple[type[Diagnostic], ...] = (

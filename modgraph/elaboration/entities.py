@@ -92,11 +92,10 @@ class Template(Entity):
     @property
     def term(self) -> ast.Name | ast.Call | None:
         """The name or the call that it is, where it is no more: such a one may get further arguments."""
-        first = self.stages[0]
-        named = isinstance(first.term, ast.Name) or (
-            isinstance(first.term, ast.Call) and isinstance(first.term.callee, ast.Name)
-        )
-        return first.term if named and len(self.stages) == 1 and first.sent is None else None  # type: ignore[return-value]
+        match self.stages:
+            case (ast.Stage(term=ast.Name() | ast.Call(callee=ast.Name()) as term, sent=None),):
+                return term
+        return None
 
     @property
     def is_router(self) -> bool:
@@ -203,23 +202,17 @@ class RouterUse(BlockUse):
         """What it records in the first of these roles that it has a record for."""
         return record_as(self.records, *roles)
 
+    @property
+    def text(self) -> RouterText:
+        """How it is written: its arguments that differ from their defaults, and those that do not."""
+        written: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
+        for name in (parameter.name for parameter in self.block.definition.parameters):
+            value = self.parameters[name]
+            written[bool(value == self.defaults.get(name))].append((name, shown_given(value)))
+        return RouterText(self.name, *map(tuple, written))
+
     def __str__(self) -> str:
-        return str(RouterText(self.name, self.given))
-
-    @property
-    def given(self) -> tuple[tuple[str, str], ...]:
-        """Its arguments but for those at their default, by name, as they would be written."""
-        return self._written(at_default=False)
-
-    @property
-    def not_given(self) -> tuple[tuple[str, str], ...]:
-        """Its arguments at their default."""
-        return self._written(at_default=True)
-
-    def _written(self, at_default: bool) -> tuple[tuple[str, str], ...]:
-        names = [parameter.name for parameter in self.block.definition.parameters]
-        chosen = (name for name in names if (self.parameters[name] == self.defaults.get(name)) == at_default)
-        return tuple((name, shown_given(self.parameters[name])) for name in chosen)
+        return str(self.text)
 
 
 @dataclass(frozen=True)
@@ -244,6 +237,9 @@ class Family(Entity):
         return bool(self.members) and all(isinstance(each, Tensor) for each in self.members.values())
 
 
+WORDS: dict[type, str] = {ModuleEntity: "module", PoolEntity: "pool", RouterEntity: "router"}
+
+
 def several(value: Any) -> tuple[Any, ...]:
     """The values that stand together: those in parentheses, the members of a family, or one."""
     match value:
@@ -257,9 +253,9 @@ def several(value: Any) -> tuple[Any, ...]:
 
 def recorded_in(body: ast.Body) -> Iterator[ast.Recorded]:
     """What a router's body records, in loops and branches too."""
-    for statement in body.every_statement():
-        if isinstance(statement, ast.Record):
-            yield from statement.items
+    return (
+        item for statement in body.every_statement() if isinstance(statement, ast.Record) for item in statement.items
+    )
 
 
 def role_of(item: ast.Recorded) -> Role | None:
@@ -271,9 +267,8 @@ def role_of(item: ast.Recorded) -> Role | None:
 
 def names_router(name: str, scope: Scope) -> bool:
     """Whether a name stands for a kind of router and for nothing else."""
-    if scope.find(name) is not None or find_op(name) is not None:
-        return False
-    return is_router(name) or scope.find_router(name) is not None
+    is_other = scope.find(name) is not None or find_op(name) is not None
+    return not is_other and (is_router(name) or scope.find_router(name) is not None)
 
 
 def shown_given(value: Any) -> str:
@@ -296,19 +291,16 @@ def described(value: Any) -> str:
             return "a kind of router"
         case OpUse() | Template() | BlockUse() | BlockEntity():
             return "an op that is not applied to anything"
-        case ModuleEntity():
-            return f'the module "{value.path}"'
-        case PoolEntity():
-            return f'the pool "{value.path}"'
         case AxisEntity():
             return f'the axis "{value.axis}"'
-        case RouterEntity():
-            return f'the router "{value.path}"'
         case Family():
             return f'the family "{value.name}"'
+        case ModuleEntity() | PoolEntity() | RouterEntity():
+            return f'the {WORDS[type(value)]} "{value.path}"'
+        case tuple() if any(isinstance(each, Entity) for each in value):
+            return f"the list {shown_given(value)}"
         case _:
-            listed = isinstance(value, tuple) and any(isinstance(each, Entity) for each in value)
-            return f"the list {shown_given(value)}" if listed else f"the constant {shown_briefly(value)}"
+            return f"the constant {shown_briefly(value)}"
 
 
 def is_callable(value: Any) -> bool:
@@ -321,15 +313,6 @@ def is_value(value: Any) -> bool:
     if isinstance(value, Family):
         return isinstance(next(iter(value.members.values()), None), Tensor)
     return not is_callable(value)
-
-
-def is_passed(value: Any) -> bool:
-    """What a name stands for only as a parameter: something to be applied, as it was written."""
-    return isinstance(value, Template)
-
-
-def is_block(value: Any) -> bool:
-    return isinstance(value, BlockEntity)
 
 
 def origins(tensors: tuple[Tensor, ...], culprit: int | None) -> tuple[Note, ...]:

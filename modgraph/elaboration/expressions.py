@@ -33,9 +33,7 @@ from modgraph.elaboration.entities import (
     Tensor,
     TensorTuple,
     described,
-    is_block,
     is_callable,
-    is_passed,
     is_value,
 )
 from modgraph.elaboration.pipelines import evaluate_pipeline
@@ -95,9 +93,9 @@ def _call(call: ast.Call, site: Site) -> Any:
         found, way_out = "this is an expression", "an op is applied with an arrow: y = x -> relu"
         return site.tell(errors.WrongKind(span=call.callee.span, needed="a name", found=found, way_out=way_out))
     name = call.callee.name
-    if site.scope.find(name, is_passed) is not None:
+    if site.scope.find(name, lambda found: isinstance(found, Template)) is not None:
         return _call_passed(call, site)
-    if site.scope.find(name, is_block) is not None:
+    if site.scope.find(name, lambda found: isinstance(found, BlockEntity)) is not None:
         return site.unapplied(ast.Stage(span=call.span, term=call))
     op = find_op(name)
     if op is None:

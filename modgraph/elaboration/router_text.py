@@ -17,7 +17,7 @@ from modgraph.elaboration.site import Site
 from modgraph.elaboration.sparsity import support_of
 from modgraph.ir import DecisionNode, Graph, OpNode, PoolNode, RouterNode, drawn_by
 from modgraph.ops.along_axis import Softmax
-from modgraph.routers import RouterFacts, RouterText
+from modgraph.routers import RouterFacts
 from modgraph.syntax import ast
 from modgraph.types import Axis, Shape
 
@@ -153,9 +153,8 @@ def _may_decide(router: RouterEntity, facts: RouterFacts, span: Span, site: Site
 def _declare(router: RouterEntity, use: RouterUse, span: Span, site: Site) -> None:
     """Add the node of a router at its first use."""
     if not site.shares(router.path):
-        text = RouterText(use.name, use.given, use.not_given)
         facts: Any = {"span": router.span, "frozen": router.frozen, "within": router.within}
-        site.add(RouterNode(name=router.path, router=text, **facts), span)
+        site.add(RouterNode(name=router.path, router=use.text, **facts), span)
 
 
 def _facts(
