@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from modgraph.declare import shown_value
 from modgraph.diagnostics import Report, Source, did_you_mean
@@ -57,58 +58,50 @@ class Imports:
         self.reading.append(resolved(path))
         for statement in file.imports:
             self._import(statement, path, scope)
-        declare_definitions(file, scope, self.report)
+        _declare_definitions(file, scope, self.report)
         self.scopes[self.reading.pop()] = scope
         return scope
 
     def _import(self, statement: ast.Import, importer: Path, scope: Scope) -> None:
-        there = self._file(statement, importer)
+        there, span = self._file(statement, importer), statement.span
         for name in statement.names:
             if there is not None and name in there.routers:
                 if name in scope.routers:
-                    self.report.add(errors.DuplicateName(span=statement.span, name=name))
+                    self.report.add(errors.DuplicateName(span=span, name=name))
                 scope.routers[name] = there.routers[name]
                 if name not in there.names:
                     continue
-            block = there.names.get(name, POISON) if there is not None else POISON
             if there is not None and name not in there.names:
                 suggestion = did_you_mean(name, [*there.names, *there.routers], "it has: {known}")
-                self.report.add(
-                    errors.NotInThatFile(span=statement.span, name=name, path=statement.path, suggestion=suggestion)
-                )
+                facts: Any = {"name": name, "path": statement.path, "suggestion": suggestion}
+                self.report.add(errors.NotInThatFile(span=span, **facts))
             if name in scope.names:
-                self.report.add(errors.DuplicateName(span=statement.span, name=name))
-            scope.declare(name, block)
+                self.report.add(errors.DuplicateName(span=span, name=name))
+            scope.declare(name, POISON if there is None else there.names.get(name, POISON))
 
     def _file(self, statement: ast.Import, importer: Path) -> Scope | None:
-        path = resolved(importer.parent / statement.path)
+        """The definitions of an imported file, which is read once; None where that cannot be, as is told."""
+        path, span = resolved(importer.parent / statement.path), statement.span
         if path in self.reading:
-            self.report.add(errors.CircularImport(span=statement.span, path=statement.path))
+            self.report.add(errors.CircularImport(span=span, path=statement.path))
             return None
         if path in self.scopes:
             return self.scopes[path]
         if len(self.reading) > DEEPEST_IMPORT:
             what = "files import each other too deep"
-            self.report.add(errors.TooLarge(span=statement.span, what=what, limit=DEEPEST_IMPORT))
+            self.report.add(errors.TooLarge(span=span, what=what, limit=DEEPEST_IMPORT))
             return None
         if not path.is_relative_to(self.root):
-            self.report.add(errors.OutsideProject(span=statement.span, path=str(path)))
-        return self._read(statement, path)
-
-    def _read(self, statement: ast.Import, path: Path) -> Scope | None:
-        source = self._source(statement, path)
+            self.report.add(errors.OutsideProject(span=span, path=str(path)))
+        name = Path(os.path.relpath(path, self.root)).as_posix()
+        kept = self.kept.get(name)
+        source = read(path, self.report, span, name) if kept is None else Source(name, kept, name)
         file = parse(source, self.report) if source is not None else None
         if file is None:
             self.scopes[path] = None
             return None
         self.files[path] = (file.span.source, file)
         return self.scope_of(file, path)
-
-    def _source(self, statement: ast.Import, path: Path) -> Source | None:
-        name = Path(os.path.relpath(path, self.root)).as_posix()
-        if name in self.kept:
-            return Source(name, self.kept[name], name)
-        return read(path, self.report, statement.span, name)
 
 
 def _kept_beside(spec: Path, report: Report) -> dict[str, str]:
@@ -136,16 +129,13 @@ def kept_texts(text: str) -> dict[str, str]:
     return found
 
 
-def declare_definitions(file: ast.File, scope: Scope, report: Report) -> None:
+def _declare_definitions(file: ast.File, scope: Scope, report: Report) -> None:
     """Put the blocks and the routers of a file into its scope; what is defined twice is told."""
-    for block in file.blocks:
-        if block.name in scope.names:
-            report.add(errors.DuplicateName(span=block.name_span, name=block.name))
-        scope.declare(block.name, BlockEntity(block, scope))
-    for router in file.routers:
-        if router.name in scope.routers:
-            report.add(errors.DuplicateName(span=router.name_span, name=router.name))
-        scope.routers[router.name] = BlockEntity(router, scope)
+    for defined, names in ((file.blocks, scope.names), (file.routers, scope.routers)):
+        for each in defined:
+            if each.name in names:
+                report.add(errors.DuplicateName(span=each.name_span, name=each.name))
+            names[each.name] = BlockEntity(each, scope)
 
 
 @cache
@@ -157,7 +147,7 @@ def prelude_router(name: str) -> BlockEntity | None:
     report, scope = Report(), Scope()
     file = parse(written.source, report)
     assert file is not None, f"{written.source.name}: {report.diagnostics}"
-    declare_definitions(file, scope, report)
+    _declare_definitions(file, scope, report)
     found: BlockEntity = scope.routers[name]
     return found
 
@@ -175,7 +165,13 @@ class Standalone:
     @classmethod
     def of(cls, file: ast.File, imports: Imports) -> Standalone:
         """A file whose imports were read. Files outside its folder move into it, and the imports' paths with them."""
-        places = _places(imports)
+        places: dict[Path, str] = {}  # the new path of each file, from the spec's folder
+        for path in sorted(imports.files, key=lambda path: not path.is_relative_to(imports.root)):
+            if path.is_relative_to(imports.root):
+                places[path] = path.relative_to(imports.root).as_posix()
+            else:
+                names = (f"{ELSEWHERE}/{path.stem}{number}{path.suffix}" for number in chain([""], count(2)))
+                places[path] = next(name for name in names if name not in places.values())
         spec = Path(file.span.source.name)
         texts = {place: _move(*imports.files[path], path, place, places) for path, place in places.items()}
         return cls(_move(file.span.source, file, spec, spec.name, places), texts)
@@ -187,17 +183,6 @@ def read_standalone(file: ast.File, report: Report) -> Standalone:
     imports = Imports.of_spec(path, report)
     imports.scope_of(file, path)
     return Standalone.of(file, imports)
-
-
-def _places(imports: Imports) -> dict[Path, str]:
-    """The new path of each file from the spec's folder: its present one, or one below `ELSEWHERE`."""
-    within = [path for path in imports.files if path.is_relative_to(imports.root)]
-    places = {path: path.relative_to(imports.root).as_posix() for path in within}
-    for path in imports.files:
-        if path not in places:
-            names = (f"{ELSEWHERE}/{path.stem}{number}{path.suffix}" for number in chain([""], count(2)))
-            places[path] = next(name for name in names if name not in places.values())
-    return places
 
 
 def _move(source: Source, file: ast.File, path: Path, place: str, places: Mapping[Path, str]) -> str:

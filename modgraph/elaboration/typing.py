@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from modgraph.diagnostics import Note, did_you_mean
@@ -22,46 +21,46 @@ def elaborate_type(type_: ast.TypeOf, site: Site, of_input: bool = False) -> Ten
 
     In a block a name stands for the axis that an input's type gave it, but in the type of an input itself.
     """
-    if type_.dtype != "float" and type_.dtype not in SIZED:
-        suggestion = did_you_mean(type_.dtype, ["float", *SIZED], "types are: {known}")
-        return site.tell(errors.UnknownType(span=type_.span, name=type_.dtype, suggestion=suggestion))
-    known = {name: Axis(None, name) for name in site.axes} if of_input else site.axes
+    dtype, span = type_.dtype, type_.span
+    if dtype != "float" and dtype not in SIZED:
+        suggestion = did_you_mean(dtype, ["float", *SIZED], "types are: {known}")
+        return site.tell(errors.UnknownType(span=span, name=dtype, suggestion=suggestion))
     if of_input and type_.named:
         problem = "in a block or router, the axes of an input are those of what is sent"
         word = type_.named[0].name
-        site.tell(errors.BadAxis(span=type_.named[0].span, problem=problem, way_out=f"leave the length out: {word}"))
-        return POISON
-    axes = [_axis(axis, site, known, of_input) for axis in type_.axes]
-    sound = [axis for axis in axes if isinstance(axis, Axis)]
+        way_out = f"leave the length out: {word}"
+        return site.tell(errors.BadAxis(span=type_.named[0].span, problem=problem, way_out=way_out))
+    axes = [_axis(axis, site, of_input) for axis in type_.axes]
+    sound = tuple(axis for axis in axes if isinstance(axis, Axis))
     if len(sound) < len(axes):
         return POISON
-    if (twice := repeated(tuple(sound))) is not None:
+    if (twice := repeated(sound)) is not None:
         problem = f'the axis "{twice.name}" occurs twice in one type'
-        return site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out="give each axis a name of its own"))
-    if type_.dtype == "float":
-        return TensorType("float", tuple(sound))
-    if not sound or sound[-1].size is None or (sound[-1].name and type_.dtype == "token"):
-        problem = f"{type_.dtype} needs its {SIZED[type_.dtype]} as its last number"
-        return site.tell(errors.BadAxis(span=type_.span, problem=problem, way_out=f"for example: {type_.dtype}[10]"))
+        return site.tell(errors.BadAxis(span=span, problem=problem, way_out="give each axis a name of its own"))
+    if dtype == "float":
+        return TensorType("float", sound)
+    if not sound or sound[-1].size is None or (sound[-1].name and dtype == "token"):
+        problem = f"{dtype} needs its {SIZED[dtype]} as its last number"
+        return site.tell(errors.BadAxis(span=span, problem=problem, way_out=f"for example: {dtype}[10]"))
     *shape, last = sound
-    return TensorType(type_.dtype, tuple(shape), size=last.size, of=last.name)  # type: ignore[arg-type]
+    return TensorType(dtype, tuple(shape), size=last.size, of=last.name)  # type: ignore[arg-type]
 
 
-def _axis(axis: ast.Expression, site: Site, inputs: Mapping[str, Axis], of_input: bool) -> Axis | Poison:
+def _axis(axis: ast.Expression, site: Site, of_input: bool) -> Axis | Poison:
     """A length, with a name perhaps, the name of an axis or a pool, or one that nothing else has: any length."""
     if isinstance(axis, ast.NamedAxis):
         return _named(axis, site)
     if isinstance(axis, ast.Name):
-        if axis.name in inputs:
-            return inputs[axis.name]
-        known = site.scope.find(axis.name)
+        name, known = axis.name, site.scope.find(axis.name)
+        if name in site.axes:
+            return Axis(None, name) if of_input else site.axes[name]
         if isinstance(known, WithAxis):
             site.context.observe(axis.span, known)
             return known.axis
         if known is None or (isinstance(known, Entity) and not isinstance(known, Poison)):
             if not of_input:
-                site.context.of_any_length.add(axis.name)
-            return Axis(None, axis.name)
+                site.context.of_any_length.add(name)
+            return Axis(None, name)
     length = _length(axis, site)
     return POISON if isinstance(length, Poison) else Axis(length)
 
@@ -87,27 +86,38 @@ def _named(axis: ast.NamedAxis, site: Site) -> Axis | Poison:
 
 def _length(axis: ast.Expression, site: Site) -> int | Poison:
     length = site.constant(axis, "an axis")
-    if isinstance(length, Poison):
-        return POISON
-    if type(length) is not int or not 1 <= length <= LONGEST_AXIS:
-        problem = f"an axis cannot be {described(length).removeprefix('the constant ')}"
-        return site.tell(errors.BadAxis(span=axis.span, problem=problem))
-    return length
+    if isinstance(length, Poison) or (type(length) is int and 1 <= length <= LONGEST_AXIS):
+        return length
+    problem = f"an axis cannot be {described(length).removeprefix('the constant ')}"
+    return site.tell(errors.BadAxis(span=axis.span, problem=problem))
 
 
 def take_operand(declared: TensorType, statement: ast.Input, site: Site) -> Tensor | Poison:
     """The next operand of a block, checked against the type of its input; poison where too few were given."""
-    assert site.call is not None and site.call.operands is not None
-    site.call.taken += 1
-    if not site.call.operands:
+    call = site.call
+    assert call is not None and call.operands is not None
+    call.taken += 1
+    if not call.operands:
         return POISON
-    tensor = site.call.operands.pop(0)
-    reason = _misfit(declared, tensor.type, site.call.axes)
-    if reason is None:
-        apart = _keeps_axes_apart(declared, statement, site.call, site)
-        return tensor if apart and _keeps_senders_apart(declared, tensor, statement, site) else POISON
-    facts: Any = {"who": _describe(site.call), "reason": reason, "way_out": f"send it {declared}"}
-    return site.tell(errors.DoesNotFit(span=statement.span, notes=origins((tensor,), 0), **facts))
+    tensor = call.operands.pop(0)
+    reason = _misfit(declared, tensor.type, call.axes)
+    if reason is not None:
+        facts: Any = {"who": _describe(call), "reason": reason, "way_out": f"send it {declared}"}
+        return site.tell(errors.DoesNotFit(span=statement.span, notes=origins((tensor,), 0), **facts))
+    words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
+    for word in words:
+        call.named_by.setdefault(word, statement)
+    for word in words:  # different names stand for different axes, or the body would compute something else
+        axis = call.axes[word]
+        other = next((each for each in call.named_by if each != word and axis.name and call.axes[each] == axis), None)
+        if other is not None:
+            return _refuse_one_axis((other, call.named_by[other]), (word, statement), axis, call, site)
+    lacking = declared.shape[: max(0, len(declared.shape) - len(tensor.type.shape))] if site.region else ()
+    for place, axis in enumerate(reversed(lacking)):  # axes of a module's senders have the same names in all inputs
+        first = call.senders.setdefault(place, (axis.name, statement))
+        if first[0] != axis.name:
+            return _refuse_one_axis(first, (axis.name, statement), None, call, site)
+    return tensor
 
 
 def _describe(call: BlockCall) -> str:
@@ -132,37 +142,11 @@ def _misfit(declared: TensorType, found: TensorType, axes: dict[str, Axis]) -> s
     return None
 
 
-def _keeps_axes_apart(declared: TensorType, statement: ast.Input, call: BlockCall, site: Site) -> bool:
-    """Whether different names of axes stand for different axes; if not, the body would compute something else."""
-    words = [axis.name for axis in declared.shape if axis.is_padded and axis.name in call.axes]
-    for word in words:
-        call.named_by.setdefault(word, statement)
-    for word, axis in ((word, call.axes[word]) for word in words):
-        other = next((each for each in call.named_by if each != word and axis.name and call.axes[each] == axis), None)
-        if other is not None:
-            _refuse_one_axis((other, call.named_by[other]), (word, statement), axis, site)
-            return False
-    return True
-
-
-def _keeps_senders_apart(declared: TensorType, tensor: Tensor, statement: ast.Input, site: Site) -> bool:
-    """Whether inputs of a pool's module give the axes that a message lacks, those of its senders, the same names."""
-    call = site.call
-    assert call is not None
-    lacking = declared.shape[: max(0, len(declared.shape) - len(tensor.type.shape))] if site.region else ()
-    for place, axis in enumerate(reversed(lacking)):
-        first = call.senders.setdefault(place, (axis.name, statement))
-        if first[0] != axis.name:
-            _refuse_one_axis(first, (axis.name, statement), None, site)
-            return False
-    return True
-
-
-def _refuse_one_axis(named: tuple[str, ast.Input], again: tuple[str, ast.Input], axis: Axis | None, site: Site) -> None:
+def _refuse_one_axis(
+    named: tuple[str, ast.Input], again: tuple[str, ast.Input], axis: Axis | None, call: BlockCall, site: Site
+) -> Poison:
     """Report two names for one axis, which is that of a pool's senders if `axis` is None."""
     (first, earlier), (second, statement) = named, again
-    call = site.call
-    assert call is not None
     if axis is None or axis.is_padded:
         type_ = ", ".join(first if each.span.text == second else each.span.text for each in statement.type.axes)
         one = f"input {statement.reference.name}: {statement.type.dtype}[{type_}]"
@@ -170,11 +154,7 @@ def _refuse_one_axis(named: tuple[str, ast.Input], again: tuple[str, ast.Input],
     else:
         name = axis.name.rpartition(".")[2]
         way_out = f'give the second value an axis of its own: -> rename({name}="{second}")'
-    notes = tuple(
-        Note(text=f'"{word}" is an axis of this input', span=each.span)
-        for word, each in ((first, earlier), (second, statement))
-    )
+    notes = tuple(Note(text=f'"{word}" is an axis of this input', span=each.span) for word, each in (named, again))
     words = f'"{first}" of input "{earlier.reference.name}" and "{second}" of input "{statement.reference.name}"'
-    sent = "of its senders" if axis is None else axis
-    facts: Any = {"who": _describe(call), "axis": sent, "words": words, "way_out": way_out}
-    site.tell(errors.OneAxisForTwo(span=call.span, notes=notes, **facts))
+    facts: Any = {"axis": "of its senders" if axis is None else axis, "words": words, "way_out": way_out}
+    return site.tell(errors.OneAxisForTwo(span=call.span, notes=notes, who=_describe(call), **facts))
