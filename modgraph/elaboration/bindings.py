@@ -30,7 +30,7 @@ def elaborate_binding(statement: ast.Binding, site: Site) -> None:
     name = "_".join(reference.name for reference in statement.references)
     indexed = dict.fromkeys(key for key in keys if key is not None)
     if indexed and POISON not in keys:
-        inside = site.under(site.scope.next_member(f"{name}.{'.'.join(map(str, indexed))}"))
+        inside = site.under(site.scope.next_binding(f"{name}.{'.'.join(map(str, indexed))}", is_member=True))
     else:
         inside = named_after(name, site)
     value = inside.evaluate(statement.value)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from modgraph.declare import Signature
 from modgraph.diagnostics import Diagnostic, Note, Report, Span
+from modgraph.elaboration.entities import WithAxis
 from modgraph.elaboration.errors import TooLarge
-from modgraph.elaboration.scope import Naming
+from modgraph.elaboration.scope import Naming, Scope
 from modgraph.ir import Call, Node
 from modgraph.ir.call import Kind
 from modgraph.ops import Op
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
-from modgraph.types import TensorType
+from modgraph.types import Axis, TensorType
 
 MOST_NODES = 30_000
 MOST_ITERATIONS = 20_000
@@ -88,11 +90,7 @@ class Context:
         self.decides: dict[str, Any] = {}  # how a router that is written in the language does at each use, by its path
         self.call: Call | None = None  # the use of a definition whose body is being elaborated
         self.declared: dict[str, Declared] = {}  # every module, pool and router of the whole model, by path
-        self.nodes = 0
-        self.iterations = 0
-        self.tensors = 0
-        self.steps = 0
-        self.depth = 0
+        self.nodes = self.iterations = self.tensors = self.steps = self.depth = 0
         self.pools = 0  # whose modules are being elaborated, each inside another
         self.active_blocks: list[int] = []
         self.uses: list[Span] = []  # of routers whose bodies are put in
@@ -207,3 +205,26 @@ class Context:
             yield
         self.active_blocks.pop()
         self.depth -= 1
+
+
+def in_own_words(diagnostic: Diagnostic, scope: Scope, named: Mapping[str, Axis]) -> Diagnostic:
+    """A message with axes called as the scope calls them or their pools, and those `named` by their words.
+
+    Only paths are replaced: a name without a dot is one that a user wrote.
+    """
+    called = {axis.name: word for word, axis in named.items()}
+    for name, value in (item for each in scope.chain() for item in each.names.items()):
+        if isinstance(value, WithAxis):  # what is further in hides what is further out
+            called.setdefault(value.axis.name, name)
+    words = {path: word for path, word in called.items() if "." in path}
+    if not words:
+        return diagnostic
+    paths = "|".join(re.escape(path) for path in sorted(words, key=len, reverse=True))
+    pattern = re.compile(rf"(?<![\w.])({paths})(?![\w.])")
+
+    def plain(text: str) -> str:
+        return pattern.sub(lambda found: words[found[0]], text)
+
+    texts: dict[str, Any] = {name: plain(text) for name, text in vars(diagnostic).items() if isinstance(text, str)}
+    notes = tuple(replace(note, text=plain(note.text)) for note in diagnostic.notes)
+    return diagnostic.changed(**texts, notes=notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -11,46 +12,36 @@ from modgraph.diagnostics import Span
 MOST_SUGGESTED = 1000
 
 
+@dataclass(eq=False, repr=False)
 class Scope:
     """Names of one body, inside the scope of the body around it.
 
     `path` prefixes the names of weights, `node_path` those of nodes: they differ inside a module, whose weights stand
     below the module and whose nodes stand below the statement that uses it. `suffix` tells iterations of a `for`
-    apart. A `body` is a model's or a block's; loops and branches lie within one.
+    apart. A body is a model's or a block's; loops and branches lie within one. `ended` are names that were bound in
+    inner bodies only, with the kind of body; `arguments` say where what the names of parameters stand for is given;
+    `routers` are the definitions of a file.
     """
 
-    def __init__(
-        self,
-        path: str = "",
-        node_path: str | None = None,
-        outer: Scope | None = None,
-        suffix: str = "",
-        frozen: bool = False,
-        body: bool = True,
-    ) -> None:
-        self.path = path
-        self.node_path = path if node_path is None else node_path
-        self.outer = outer
-        self.suffix = suffix
-        self.frozen = frozen
-        self.is_body = body
-        self.names: dict[str, Any] = {}
-        self.ended: dict[str, str] = {}  # names that were bound in inner bodies only, with the kind of body
-        self.arguments: dict[str, Span] = {}  # where what the names of parameters stand for is given
-        self.routers: dict[str, Any] = {}  # definitions of routers, of a file
-        same = not body and outer is not None and (outer.path, outer.suffix) == (path, suffix)
-        self.bindings: dict[str, int] = outer.bindings if same and outer is not None else {}
+    path: str = ""
+    node_path: str = ""
+    outer: Scope | None = None
+    suffix: str = ""
+    frozen: bool = False
+    is_body: bool = True
+    names: dict[str, Any] = field(default_factory=dict)
+    ended: dict[str, str] = field(default_factory=dict)
+    arguments: dict[str, Span] = field(default_factory=dict)
+    routers: dict[str, Any] = field(default_factory=dict)
+    bindings: dict[str, int] = field(default_factory=dict)
 
     def inside(self, path: str = "", suffix: str = "", frozen: bool = False) -> Scope:
         """A scope within the same body: an iteration with a path or suffix of its own, a branch without."""
-        return Scope(
-            join(self.path, path),
-            join(self.node_path, path),
-            self,
-            self.suffix + suffix,
-            self.frozen or frozen,
-            body=False,
-        )
+        paths = join(self.path, path), join(self.node_path, path)
+        found = Scope(*paths, self, self.suffix + suffix, self.frozen or frozen, is_body=False)
+        if not path and not suffix:
+            found.bindings = self.bindings
+        return found
 
     @property
     def body(self) -> Scope:
@@ -61,12 +52,6 @@ class Scope:
     def is_repeated(self) -> bool:
         """Whether it is, or lies in, an iteration of a loop of its body."""
         return (self.path, self.suffix) != (self.body.path, self.body.suffix)
-
-    def without_suffix(self) -> Scope:
-        """The same names, for a statement that tells iterations apart by an index of its own."""
-        scope = self.inside()
-        scope.suffix = ""
-        return scope
 
     def chain(self) -> Iterator[Scope]:
         """This scope and those around it, from the inside."""
@@ -136,26 +121,21 @@ class Scope:
         """Where the weights of a thing declared here stand."""
         return join(self.path, name) + self.suffix
 
-    def next_member(self, name: str) -> Naming:
-        """As `next_binding`, for a member `s.0`, whose key tells iterations apart: no suffix does."""
-        naming = self.without_suffix().next_binding(name)
-        naming.scope = self
-        return naming
-
     def member_of_body(self, name: str) -> Naming:
         """How the inline ops of a member are called that the whole body has once, wherever it stands."""
         return Naming(join(self.body.node_path, name), join(self.body.path, name), self)
 
-    def next_binding(self, name: str) -> Naming:
-        """How the inline ops of a statement are called: below `x`, and below `x2` where x is bound a second time."""
+    def next_binding(self, name: str, is_member: bool = False) -> Naming:
+        """How the inline ops of a statement are called: below `x`, and below `x2` where x is bound a second time. The
+        key of a member, `s.0`, tells iterations apart: no suffix does."""
+        suffix = "" if is_member else self.suffix
         self.bindings[name] = self.bindings.get(name, 0) + 1
         numbered = ordinal(name, self.bindings[name])
-        local = numbered + self.suffix
-        shifting = numbered if numbered != name else None
-        plain = join(self.node_path, name + self.suffix)
-        return Naming(join(self.node_path, local), join(self.path, local), self, shifting, plain)
+        paths = join(self.node_path, numbered + suffix), join(self.path, numbered + suffix)
+        return Naming(*paths, self, numbered if numbered != name else None, join(self.node_path, name + suffix))
 
 
+@dataclass(eq=False, repr=False)
 class Naming:
     """Names for the nodes of one statement, and for the weights they own.
 
@@ -163,15 +143,12 @@ class Naming:
     nodes without the number.
     """
 
-    def __init__(
-        self, node: str, owner: str, scope: Scope, shifting: str | None = None, plain: str | None = None
-    ) -> None:
-        self.node = node
-        self.plain = node if plain is None else plain
-        self.owner = owner
-        self.scope = scope
-        self.shifting = shifting
-        self.counts: dict[str, int] = {}
+    node: str
+    owner: str
+    scope: Scope
+    shifting: str | None = None
+    plain: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
 
     def next(self, word: str, label: str | None = None) -> tuple[str, str]:
         """The next node of a word (`linear`, then `linear2`): its name, and the owner of its weights."""
@@ -187,7 +164,7 @@ class Naming:
         if not name.startswith(f"{self.node}."):
             return name, name
         word = name[len(self.node) + 1 :]
-        return join(self.scope.node_path, word), join(self.plain, word)
+        return join(self.scope.node_path, word), join(self.plain or self.node, word)
 
     def module(self, word: str, path: str, frozen: bool) -> Naming:
         """Names inside a module that this statement uses."""

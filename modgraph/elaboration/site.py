@@ -11,7 +11,7 @@ from modgraph.diagnostics import Diagnostic, Note, Span
 from modgraph.diagnostics.suggest import MOST_CANDIDATES
 from modgraph.elaboration import errors
 from modgraph.elaboration.bodies import BlockCall, Decision
-from modgraph.elaboration.context import NAME, STATEMENT, Context
+from modgraph.elaboration.context import NAME, STATEMENT, Context, in_own_words
 from modgraph.elaboration.entities import (
     POISON,
     AxisEntity,
@@ -26,7 +26,6 @@ from modgraph.elaboration.entities import (
     described,
 )
 from modgraph.elaboration.scope import Naming, Scope, join
-from modgraph.elaboration.wording import in_own_words
 from modgraph.ir import Call, Graph, InputNode, Node, PoolNode, Result, RouterNode, free_length_name
 from modgraph.routers.prelude import is_prelude
 from modgraph.syntax import ast
