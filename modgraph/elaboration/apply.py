@@ -1,22 +1,27 @@
-"""Applies ops and modules to values: nodes of the graph."""
+"""Applies ops and modules to values: nodes of the graph. A formula of ops becomes nodes only on demand."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from modgraph.diagnostics import Span
 from modgraph.elaboration import errors
 from modgraph.elaboration.context import OPERAND
-from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Tensor, TensorTuple, origins
+from modgraph.elaboration.entities import POISON, ModuleEntity, OpUse, Poison, Tensor, TensorTuple, origins, several
 from modgraph.elaboration.site import Site
-from modgraph.ir import OpNode, Result
+from modgraph.ir import Graph, OpNode, Result
+from modgraph.ops import Op
 from modgraph.ops.arithmetic import ARITHMETIC
-from modgraph.types import Misfit
+from modgraph.ops.compared import Where
+from modgraph.types import Misfit, TensorType
 
 ADD: Any = ARITHMETIC["+"]
 MULTIPLY: Any = ARITHMETIC["*"]
+MOST_OPS = 100  # of one formula
 
 
-def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, site: Site) -> Any:
+def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Span, site: Site) -> Any:
     """A named instance: its nodes stand below this statement, its weights below the module."""
     if not site.is_own(module, span):
         return POISON
@@ -28,35 +33,81 @@ def apply_module(module: ModuleEntity, tensors: tuple[Tensor, ...], span: Any, s
 
 def apply_op(bound: OpUse, tensors: tuple[Tensor, ...], span: Any, site: Site) -> Any:
     """Add an op node; its results, or poison where the types do not fit."""
-    op = bound.op
-    site.context.spend(OPERAND * len(tensors), span)
+    op, context = bound.op, site.context
+    context.spend(OPERAND * len(tensors), span)
     try:
-        signature = site.context.signature(op, tuple([tensor.type for tensor in tensors]))
+        signature = context.signature(op, tuple([tensor.type for tensor in tensors]))
         shapes = signature.weight_shapes()
     except Misfit as misfit:
         notes = origins(tensors, misfit.operand)
-        site.tell(errors.DoesNotFit(span=span, notes=notes, who=op.name, reason=misfit.reason, way_out=misfit.help))
-        return POISON
-    site.context.spend(2 * len(signature.results), span)
+        facts: Any = {"who": op.name, "reason": misfit.reason, "way_out": misfit.help}
+        return site.tell(errors.DoesNotFit(span=span, notes=notes, **facts))
+    context.spend(2 * len(signature.results), span)
     name, owner = site.naming.next(op.name, bound.label)
     if not site.has_name_of_its_own(owner, span) or (shapes and not site.agree_on_weights(owner, shapes, span)):
         return POISON
-    site.context.count_weights(len(shapes), span)
+    context.count_weights(len(shapes), span)
     if shapes and site.naming.shifting is not None and bound.label is None:
         site.tell(errors.NamesWouldShift(span=span, name=site.naming.shifting))
-    slots = op.slots_of(len(tensors))
-    inputs = {slot: tensor.result for slot, tensor in zip(slots, tensors, strict=True)}
-    node = OpNode(
-        name=name,
-        types=signature.results,
-        span=span,
-        op=op,
-        owner=owner,
-        initial=bound.initial,
-        frozen=site.scope.frozen,
-        within=site.context.call,
-    )
+    inputs = {slot: tensor.result for slot, tensor in zip(op.slots_of(len(tensors)), tensors, strict=True)}
+    facts = {"op": op, "owner": owner, "initial": bound.initial, "frozen": site.scope.frozen, "within": context.call}
+    node = OpNode(name=name, types=signature.results, span=span, **facts)
     if not site.add(node, span, inputs, padded=signature.padded()):
         return POISON
     results = tuple([Tensor(Result(name, at), type_, span) for at, type_ in enumerate(signature.results)])
     return results[0] if len(results) == 1 else TensorTuple(results)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A result of a graph, or the result at `index` of an op on formulas. `size` counts the ops."""
+
+    type: TensorType
+    source: Result | Op
+    operands: tuple[Formula, ...] = ()
+    index: int = 0
+    size: int = 0
+
+
+def formula_of(result: Result, graph: Graph) -> Formula:
+    """The formula without ops for a result."""
+    return Formula(graph.type_of(result), result)
+
+
+def apply_to(op: Op, *operands: Formula | None, index: int = 0) -> Formula | None:
+    """An op applied to formulas; None if one of them is None, if the op does not fit them, or beyond `MOST_OPS`."""
+    known = tuple(each for each in operands if each is not None)
+    size = 1 + sum(each.size for each in known)
+    if len(known) < len(operands) or size > MOST_OPS:
+        return None
+    try:
+        results = op.bind(*(each.type for each in known)).results
+    except Misfit:
+        return None
+    return Formula(results[index], op, known, index, size)
+
+
+def ones_like(formula: Formula) -> Formula | None:
+    return apply_to(Where(then=1.0, otherwise=1.0), formula)
+
+
+def broadcast_to(formula: Formula, place: int, operands: tuple[Formula, ...], type_: TensorType) -> Formula | None:
+    """A formula in place of one of an op's operands, broadcast as the op broadcasts them to its result."""
+    if formula.type.shape == type_.shape:
+        return formula
+    found: Formula | None = None
+    for at, other in enumerate(operands):
+        each = formula if at == place else ones_like(other)
+        found = each if at == 0 else apply_to(MULTIPLY(left=None, right=None), found, each)
+    return found if found is not None and found.type.shape == type_.shape else None
+
+
+def compute(formula: Formula, span: Span | None, site: Site) -> Tensor | Poison:
+    """Add the ops of a formula to the graph."""
+    if isinstance(formula.source, Result):
+        return Tensor(formula.source, formula.type, span)
+    operands = [each for operand in formula.operands if isinstance(each := compute(operand, span, site), Tensor)]
+    if len(operands) < len(formula.operands):
+        return POISON
+    found: Tensor | Poison = several(apply_op(OpUse(formula.source), tuple(operands), span, site))[formula.index]
+    return found

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from modgraph.declare import Signature
+from modgraph.elaboration.apply import Formula, apply_to, broadcast_to, compute, formula_of, ones_like
 from modgraph.elaboration.entities import Poison, Tensor
-from modgraph.elaboration.formulas import Formula, apply_to, broadcast_to, compute, formula_of, ones_like
 from modgraph.elaboration.site import Site
 from modgraph.ir import Graph, OpNode, Result
 from modgraph.ops import Op
