@@ -10,8 +10,7 @@ from modgraph.ir.analysis.needed import Needed, decisions_by_result, needed_in
 from modgraph.ir.analysis.targets import paths_from_targets
 from modgraph.ir.call import Call
 from modgraph.ir.decision import Decision
-from modgraph.ir.edits.edit import Edit, Freeze, Grow, Mark, Shrink, edit_from_json, replayed
-from modgraph.ir.edits.grow import class_axes, grow
+from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, class_axes, edit_from_json, grow, replayed
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph, UnreadableGraph
 from modgraph.ir.node import (

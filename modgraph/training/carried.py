@@ -14,7 +14,7 @@ from torch import Tensor
 
 from modgraph.inspect.diff import Fate, Weight
 from modgraph.ir import Graph
-from modgraph.ir.edits.edit import Mark
+from modgraph.ir.edits import Mark
 from modgraph.store.checkpoint import Checkpoint, OptimizerState
 from modgraph.training.progress import Progress
 from modgraph.training.stages import FACT

@@ -20,7 +20,7 @@ from modgraph.backends.torch import Model, build
 from modgraph.cli import main
 from modgraph.inspect.cost import cost_of
 from modgraph.ir import Grow, moved_states, weights_of, with_losses
-from modgraph.ir.edits.edit import Freeze, replayed
+from modgraph.ir.edits import Freeze, replayed
 from modgraph.passes import INFERENCE, NoveltyAsOutputs, WithoutNovelty, apply_passes, pipeline_behind
 from modgraph.store.opened import opened
 from modgraph.training.losses import learnt_from, losses_called, weighing_losses

@@ -10,7 +10,7 @@ from typing import Any
 
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, TargetNode, learnt_weights, weights_of
-from modgraph.ir.edits.edit import Edit, Freeze, Grow, replayed
+from modgraph.ir.edits import Edit, Freeze, Grow, replayed
 from modgraph.store.journal import Journal
 from modgraph.store.records import json_text
 from modgraph.training.algorithms.algorithm import CourseSetup

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from modgraph.ir import Graph
-from modgraph.ir.edits.edit import Grow, Mark, replayed
+from modgraph.ir.edits import Grow, Mark, replayed
 from modgraph.store.opened import SpecOfRun
 from modgraph.store.run_directory import RunDirectory
 from modgraph.training.continual.evaluation import classes

@@ -1,0 +1,270 @@
+"""Edits of a graph as values: what a training does to its model while it goes on, logged, replayed and inverted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from functools import reduce
+from typing import Any, ClassVar
+
+from modgraph.ir.analysis.module_axes import module_axes
+from modgraph.ir.graph import Graph
+from modgraph.ir.invalid import InvalidGraph
+from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode
+from modgraph.ir.part import Part
+from modgraph.ir.rewrite import rewritten
+from modgraph.ir.stored.fields import Fields, list_of, name_of, whole_of
+from modgraph.ir.weights import GraphWeight, node_weights
+from modgraph.types import Axis, Misfit
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of a graph. Its inverse leads back to the same graph, to the hash."""
+
+    kind: ClassVar[str]
+
+    def apply(self, graph: Graph) -> Graph:
+        """The graph with the edit. Raises `Misfit` or `KeyError` where it cannot be made."""
+        raise NotImplementedError
+
+    def invert(self, before: Graph) -> tuple[Edit, ...]:
+        """What leads back to the graph that the edit is applied to."""
+        return (Mark.of(before),)
+
+    def as_json(self) -> dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"edit": self.kind, **{name: STORED[name][1](value) for name, value in values.items()}}
+
+
+@dataclass(frozen=True)
+class _Resize(Edit):
+    """An axis gets longer, or shorter, by some places at its end."""
+
+    axis: str
+    by: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.axis} by {self.by}"
+
+
+@dataclass(frozen=True)
+class Grow(_Resize):
+    """An axis gets `by` places more: a module for each pool along it, a place in each weight and state."""
+
+    kind = "grow"
+
+    def apply(self, graph: Graph) -> Graph:
+        return grow(graph, self.axis, self.by)
+
+    def invert(self, before: Graph) -> tuple[Edit, ...]:
+        return (Shrink(self.axis, self.by),)
+
+
+@dataclass(frozen=True)
+class Shrink(_Resize):
+    """An axis loses its last places: what undoes that it grew."""
+
+    kind = "shrink"
+
+    def apply(self, graph: Graph) -> Graph:
+        return grow(graph, self.axis, -self.by)
+
+    def invert(self, before: Graph) -> tuple[Edit, ...]:
+        axis = _growing_axis(before, self.axis)
+        pools = (pool.grown for pool in before.pools().values() if pool.axis == axis)
+        targets = (target.grown for target in before.of_kind(TargetNode) if target.types[0].classes == axis)
+        grown = max((*pools, *targets), default=0)
+        return (Grow(self.axis, self.by), *(() if grown >= self.by else super().invert(before)))
+
+
+@dataclass(frozen=True)
+class Freeze(Edit):
+    """All that is learned stays as it is from here on, and nothing counts as added; but for weights whose names are
+    those of `but`, where `*` stands for any letters, and what was added to the pools and targets in `keeps`."""
+
+    kind = "freeze"
+    but: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
+
+    def apply(self, graph: Graph) -> Graph:
+        kept = {name: count for name, count in _added(graph).items() if name in self.keeps}
+        before = _frozen_places(graph)  # which no pattern makes learn again
+
+        def frozen(place: str, names: list[str]) -> bool:
+            return place in before or not any(fnmatchcase(name, pattern) for name in names for pattern in self.but)
+
+        return _marked(graph, frozen, kept)
+
+    def __str__(self) -> str:
+        spared = [*self.but, *(f"what was added to {name}" for name in self.keeps)]
+        return f"freeze all but {', '.join(spared)}" if spared else "freeze all"
+
+
+@dataclass(frozen=True)
+class Mark(Edit):
+    """Exactly these nodes are frozen, and so many places count as added: what undoes a freeze. A node of a pool's
+    module is called `pool/0/linear`."""
+
+    kind = "mark"
+    frozen: frozenset[str] = frozenset()
+    grown: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, graph: Graph) -> Mark:
+        """What is frozen in a graph, and counts as added."""
+        return cls(_frozen_places(graph), tuple(sorted(_added(graph).items())))
+
+    def apply(self, graph: Graph) -> Graph:
+        return _marked(graph, lambda place, names: place in self.frozen, dict(self.grown))
+
+    def __str__(self) -> str:
+        return f"mark {len(self.frozen)} nodes as frozen"
+
+
+def replayed(graph: Graph, edits: Iterable[Edit]) -> Graph:
+    """A graph after some edits, in their order."""
+    return reduce(lambda before, edit: edit.apply(before), edits, graph)
+
+
+# ------------------------------------------------------------ stored
+
+
+def edit_from_json(record: Any) -> Edit:
+    """The edit that `as_json` wrote. Raises `InvalidGraph` for anything else."""
+    stored = Fields(record)
+    kind = stored.read("edit", str)
+    if kind not in KINDS:
+        raise InvalidGraph(f'"{kind}" is no edit of a graph', field="edit")
+    edit: Edit = KINDS[kind](
+        **{field.name: stored.read(field.name, STORED[field.name][0]) for field in fields(KINDS[kind])}
+    )
+    stored.close()
+    return edit
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, list_of(value)))
+
+
+def _counts(value: Any) -> tuple[tuple[str, int], ...]:
+    counts = Fields(value)
+    return tuple((name, counts.read(name, COUNT)) for name in sorted(value))
+
+
+COUNT = whole_of(1, 2**31)
+KINDS: Mapping[str, Any] = {each.kind: each for each in (Grow, Shrink, Freeze, Mark)}
+STORED: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {  # how fields are read and written
+    "axis": (name_of, str),
+    "by": (COUNT, int),
+    "but": (_texts, list),
+    "keeps": (_texts, list),
+    "frozen": (lambda value: frozenset(_texts(value)), sorted),
+    "grown": (_counts, dict),
+}
+
+
+# ------------------------------------------------------------ what grows
+
+
+def grow(graph: Graph, axis: str, by: int) -> Graph:
+    """The graph whose pool, or axis of classes, has `by` places more (or fewer, where negative), and so have all pools
+    along it: every old weight stays under its name, types downstream follow.
+
+    Raises `Misfit` where something downstream fits the old number only, `KeyError` if there is no such axis.
+    """
+    before = _growing_axis(graph, axis)
+    assert before.size is not None and before.size + by >= 1, f"nothing would be left of {before}"
+    longer = Axis(before.size + by, before.name)
+    for each in graph.pools().values():
+        assert each.alike or each.axis != before, f"the modules of {each.name} are unlike: none says what a new one is"
+    for name, along in module_axes(graph).items():
+        if along.name != before.name and before.name in along.others:
+            raise Misfit(f"{name} lies along {along.name} and {before.name}, and can grow along the first alone")
+
+    def grown(node: Node, part: Part) -> Node:
+        match node:
+            case PoolNode() if node.axis == before:
+                return replace(node, size=node.size + by, grown=max(0, node.grown + by))
+            case OpNode():
+                return _with_class_weights(node, part, before, by)
+            case InputNode() | TargetNode():
+                (type_,) = node.types
+                type_ = type_.with_shape([longer if a == before else a for a in type_.shape])
+                if isinstance(node, TargetNode) and type_.classes == before:
+                    type_, node = replace(type_, size=longer.size), replace(node, grown=max(0, node.grown + by))
+                return replace(node, types=(type_,))
+            case _:
+                return node
+
+    return rewritten(graph, grown)
+
+
+def _with_class_weights(node: OpNode, part: Part, classes: Axis, by: int) -> OpNode:
+    """An op along a longer axis. Where it compares labels whose classes have weights, those that are added count 1."""
+    assert classes.size is not None
+    op = node.op.with_extent(classes.name, classes.size + by)
+    setting = op.compares.class_weights if op.compares is not None else None
+    given: tuple[float, ...] = getattr(op, setting) if setting is not None else ()
+    if op.compares is not None and setting is not None and given:
+        label = part.graph.type_of(part.graph.inputs(node.name)[op.compares.target])
+        if label.classes == classes:
+            if any(weight != 1 for weight in given[len(given) + min(0, by) :]):
+                raise Misfit(f"{node.name} weighs the classes that would be lost")
+            op = replace(op, **{setting: (*given, *[1.0] * by)[: len(given) + by]})
+    return replace(node, op=op)
+
+
+def _growing_axis(graph: Graph, name: str) -> Axis:
+    """The axis that a name means: that of a pool's modules, or of a label's classes. Raises `KeyError`."""
+    pools = graph.pools()
+    return pools[name].axis if name in pools else class_axes(graph)[name]
+
+
+def class_axes(graph: Graph) -> dict[str, Axis]:
+    """The axes of labels' classes that have a name, by it."""
+    axes = (type_.classes for type_ in graph.target_types.values())
+    return {axis.name: axis for axis in axes if axis is not None and axis.name}
+
+
+# ------------------------------------------------------------ what is frozen, and what counts as added
+
+
+def _frozen_places(graph: Graph) -> frozenset[str]:
+    """The nodes with weights that are frozen; one of a pool's module as `pool/0/linear`."""
+    return frozenset(weight.place for weight in _weights(graph) if weight.frozen)
+
+
+def _added(graph: Graph) -> dict[str, int]:
+    """How many of the last places count as added, by pool or target; those of which none do are left out."""
+    nodes: list[PoolNode | TargetNode] = [*graph.pools().values(), *graph.of_kind(TargetNode)]
+    return {node.name: node.grown for node in nodes if node.grown}
+
+
+def _marked(graph: Graph, frozen: Callable[[str, list[str]], bool], grown: Mapping[str, int]) -> Graph:
+    """A graph in which all with weights is frozen that `frozen` says, told its place and the names of its weights, and
+    so many places count as added."""
+    names: dict[str, list[str]] = {}
+    for weight in _weights(graph):
+        names.setdefault(weight.place, []).append(weight.name)
+    marks = {place: frozen(place, own) for place, own in names.items()}
+
+    def rule(node: Node, part: Part) -> Node:
+        match node:
+            case OpNode() | RouterNode():
+                return replace(node, frozen=marks.get(part.place + node.name, node.frozen))
+            case PoolNode(inside="") | TargetNode():
+                return replace(node, grown=grown.get(node.name, 0))
+            case _:
+                return node
+
+    return rewritten(graph, rule)
+
+
+def _weights(graph: Graph) -> Iterator[GraphWeight]:
+    """The weights of every node, in scans and pools too, also those that several nodes use."""
+    for part in graph.parts():
+        for node in part.graph:
+            if not isinstance(node, ScanNode):
+                yield from node_weights(part.graph, node)
