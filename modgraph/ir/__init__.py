@@ -2,12 +2,27 @@
 
 from modgraph.ir.analysis.batch_invariant import batch_invariant, computed_once, is_function
 from modgraph.ir.analysis.comparisons import Compared, compared_in, comparisons, ignored_labels, with_missing_labels
-from modgraph.ir.analysis.draws import drawn_by, free_draws, is_free_draw, told
-from modgraph.ir.analysis.learnt import learnt_weights, moved_states, weights_behind, with_losses
-from modgraph.ir.analysis.lengths import Padding, free_length_name, length_name, longest, padded_axes, padding_of
-from modgraph.ir.analysis.module_axes import ModuleAxis, module_axes
-from modgraph.ir.analysis.needed import Needed, decisions_by_result, needed_in
-from modgraph.ir.analysis.targets import paths_from_targets
+from modgraph.ir.analysis.learnt import (
+    ModuleAxis,
+    learnt_weights,
+    module_axes,
+    moved_states,
+    weights_behind,
+    with_losses,
+)
+from modgraph.ir.analysis.reach import Needed, decisions_by_result, needed_in, paths_from_targets
+from modgraph.ir.analysis.values import (
+    Padding,
+    drawn_by,
+    free_draws,
+    free_length_name,
+    is_free_draw,
+    length_name,
+    longest,
+    padded_axes,
+    padding_of,
+    told,
+)
 from modgraph.ir.call import Call
 from modgraph.ir.decision import Decision
 from modgraph.ir.edits import Edit, Freeze, Grow, Mark, Shrink, class_axes, edit_from_json, grow, replayed

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import reduce
 from typing import Any, ClassVar
 
-from modgraph.ir.analysis.module_axes import module_axes
+from modgraph.ir.analysis.learnt import module_axes
 from modgraph.ir.graph import Graph
 from modgraph.ir.invalid import InvalidGraph
 from modgraph.ir.node import InputNode, Node, OpNode, PoolNode, RouterNode, ScanNode, TargetNode

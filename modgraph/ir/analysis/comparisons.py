@@ -7,7 +7,7 @@ from typing import Any
 
 from modgraph.ir.graph import Graph
 from modgraph.ir.node import LossNode, OpNode, Result, TargetNode
-from modgraph.ops.comparison import Measure
+from modgraph.ops.comparison import Comparison, Measure
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,11 @@ class Compared:
     node: OpNode
     prediction: Result
     target: str
+    comparison: Comparison
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        assert self.node.op.compares is not None, "it compares"
-        return self.node.op.compares.measures
+        return self.comparison.measures
 
     @property
     def value(self) -> Result:
@@ -31,32 +31,30 @@ class Compared:
     @property
     def ignored(self) -> int | None:
         """The label that does not count, if there is one."""
-        ignored: int | None = self._setting("ignore")
+        ignored: int | None = self._setting(self.comparison.ignore)
         return ignored
 
     @property
     def missing(self) -> bool:
         """Whether labels may be missing."""
-        return bool(self._setting("missing"))
+        return bool(self._setting(self.comparison.missing))
 
     @property
     def may_miss(self) -> bool:
         """Whether it can be told that labels may be missing."""
-        return self.node.op.compares is not None and self.node.op.compares.missing is not None
+        return self.comparison.missing is not None
 
     @property
     def class_weights(self) -> tuple[float, ...]:
         """How much each class counts; empty where all count alike."""
-        weights: tuple[float, ...] | None = self._setting("class_weights")
-        return weights or ()
+        return self._setting(self.comparison.class_weights) or ()
 
     @property
     def reduce(self) -> str:
         """What a likelihood takes over an example's positions: mean or sum."""
         return str(getattr(self.node.op, "reduce", "mean"))
 
-    def _setting(self, role: str) -> Any:
-        name = getattr(self.node.op.compares, role)
+    def _setting(self, name: str | None) -> Any:
         return None if name is None else getattr(self.node.op, name)
 
 
@@ -66,7 +64,7 @@ def comparisons(graph: Graph) -> list[Compared]:
     for node in graph.of_kind(OpNode):
         compares, inputs = node.op.compares, graph.inputs(node.name)
         if compares is not None and isinstance(graph[inputs[compares.target].node], TargetNode):
-            found.append(Compared(node, inputs[compares.prediction], inputs[compares.target].node))
+            found.append(Compared(node, inputs[compares.prediction], inputs[compares.target].node, compares))
     return found
 
 

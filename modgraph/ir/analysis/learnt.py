@@ -1,12 +1,13 @@
-"""What training moves: the weights that losses are computed from, and the states whose rules go with these losses."""
+"""What training moves: the weights that losses are computed from, the states whose rules go with these losses, and the
+axes along which weights grow."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from modgraph.ir.analysis.module_axes import module_axes
 from modgraph.ir.graph import Graph
-from modgraph.ir.node import LossNode, Node, OpNode, Result, ScanNode
+from modgraph.ir.node import LossNode, Node, OpNode, PoolNode, Result, ScanNode, TargetNode
 from modgraph.ir.part import Part
 from modgraph.ir.rewrite import rewritten
 from modgraph.ir.weights import below, node_weights, weights_of
@@ -16,9 +17,16 @@ from modgraph.ops.situation import StopGradient
 
 def weights_behind(graph: Graph, results: Iterable[Result]) -> set[str]:
     """The names of the weights that results are computed from, as far as a gradient may flow."""
-    found: set[str] = set()
-    for name in _behind(graph, results):
-        node = graph[name]
+    pending = list(results)
+    seen, nodes, found = set(pending), set[str](), set[str]()
+    while pending:
+        node = graph[pending.pop().node]
+        nodes |= {node.name, *graph.uses(node.name).values()}
+        if not (isinstance(node, OpNode) and (node.op.is_array or isinstance(node.op, StopGradient | State))):
+            new = {*graph.inputs(node.name).values()} - seen
+            seen |= new
+            pending += new
+    for node in map(graph.__getitem__, nodes):
         if isinstance(node, ScanNode):
             found |= weights_behind(node.region.graph, node.region.results)
         else:
@@ -76,21 +84,44 @@ def with_losses(graph: Graph, losses: Collection[str]) -> Graph:
     return rewritten(graph, kept)
 
 
-def _behind(graph: Graph, results: Iterable[Result]) -> set[str]:
-    """The nodes that a gradient may reach from some results, those that compute them included, and what they use."""
-    pending = list(results)
-    seen, found = set(pending), set[str]()
-    while pending:
-        result = pending.pop()
-        node = graph[result.node]
-        found |= {node.name, *graph.uses(node.name).values()}
-        new = {source for source in _read(graph, node) if source not in seen}
-        seen |= new
-        pending += new
+@dataclass(frozen=True)
+class ModuleAxis:
+    """The place of an axis of modules or classes in a weight, what it is called, the pools along it, and the targets
+    whose labels are its places. `others` are such axes of the weight besides this one, along which it cannot grow."""
+
+    axis: int
+    name: str
+    pools: tuple[PoolNode, ...] = ()
+    targets: tuple[TargetNode, ...] = ()
+    others: tuple[str, ...] = ()
+
+    @property
+    def old(self) -> int:
+        """How many places there were before the first was added to any of the pools or targets."""
+        targets = ((target.types[0].size or 0) - target.grown for target in self.targets)
+        return min((*(pool.size - pool.grown for pool in self.pools), *targets))
+
+    @property
+    def grown(self) -> int:
+        """How many were added since."""
+        return max((*(pool.grown for pool in self.pools), *(target.grown for target in self.targets)))
+
+
+def module_axes(graph: Graph) -> dict[str, ModuleAxis]:
+    """The weights that have an axis that can grow, by name, in scans and in the modules of pools too."""
+    along: dict[str, ModuleAxis] = {}
+    for pool in graph.pools().values():
+        known = along.setdefault(pool.axis.name, ModuleAxis(0, pool.axis.name))
+        along[known.name] = replace(known, pools=(*known.pools, pool))
+    for target in graph.of_kind(TargetNode):
+        classes = target.types[0].classes
+        if classes is not None and classes.name:
+            known = along.setdefault(classes.name, ModuleAxis(0, classes.name))
+            along[known.name] = replace(known, targets=(*known.targets, target))
+    found: dict[str, ModuleAxis] = {}
+    for weight in weights_of(graph) if along else ():
+        names = [axis.name for axis in weight.axes]
+        first, *others = [name for name in names if name in along] or [""]
+        if first:
+            found[weight.name] = replace(along[first], axis=names.index(first), others=tuple(others))
     return found
-
-
-def _read(graph: Graph, node: Node) -> Iterable[Result]:
-    if isinstance(node, OpNode) and (node.op.is_array or isinstance(node.op, StopGradient | State)):
-        return ()
-    return graph.inputs(node.name).values()

@@ -1,0 +1,103 @@
+"""What results depend on: the nodes that compute them, what routers decide on the way, and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import DecisionNode, InputNode, OpNode, Result, ScanNode, TargetNode
+from modgraph.ir.part import Part
+
+Value = tuple[str, Result]  # the scan in whose region a result is found, or nothing for the graph itself
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The nodes of one graph that some results, the `ends`, depend on, and these results with all that those nodes
+    read."""
+
+    graph: Graph
+    ends: set[Result]
+    nodes: set[str]
+    results: set[Result]
+
+
+def needed_in(graph: Graph, ends: Iterable[Result]) -> Needed:
+    """The dependencies of some results in their own graph. Where a route is needed, so is all that its router
+    decides."""
+    decisions = decisions_by_result(graph)
+    nodes, results = set[str](), {*ends}
+    found = Needed(graph, {*results}, nodes, results)
+    pending = [*results]
+    while pending:
+        result = pending.pop()
+        for name in {result.node, *decisions.get(result, ())} - nodes:
+            nodes.add(name)
+            new = {*graph.inputs(name).values()} - results
+            results |= new
+            pending += [*new, *graph.lengths(name).values(), *map(Result, graph.uses(name).values())]
+    return found
+
+
+def decisions_by_result(graph: Graph) -> dict[Result, list[str]]:
+    """The decisions whose value or record a result is."""
+    found: dict[Result, list[str]] = {}
+    for each in Part(graph).decisions():
+        if isinstance(each.node, DecisionNode):
+            for result in dict.fromkeys((each.value, *each.inside.values())):
+                found.setdefault(result, []).append(each.name)
+    return found
+
+
+def paths_from_targets(graph: Graph) -> dict[str, list[str]]:
+    """The outputs that depend on a target in inference, which has none, by label, each with the nodes of a shortest
+    path from there.
+
+    Paths leave out operands that only training reads, such as the first one of `training_or_inference`.
+    """
+    if not graph.of_kind(TargetNode):
+        return {}
+    parts = {part.scan.name if part.scan else "": part for part in graph.parts()}
+    decisions = {name: decisions_by_result(part.graph) for name, part in parts.items()}
+
+    def sources(value: Value) -> Iterator[Value]:
+        """The values that a value depends on in inference, and those that tell what a router decides with it."""
+        here, result = value
+        part = parts[here]
+        node, inputs = part.graph[result.node], part.graph.inputs(result.node)
+        match node:
+            case ScanNode():
+                yield node.name, node.stacked[result.index]
+            case InputNode() if part.scan is not None:
+                outside = graph.inputs(here)
+                following = dict(zip(part.scan.states, part.scan.following, strict=True))
+                yield from [("", outside[node.name])] if node.name in outside else []
+                yield from [(here, following[node.name])] if node.name in following else []
+            case OpNode() if node.op.outside_training:
+                yield here, inputs[node.op.outside_training]
+            case _:
+                yield from ((here, source) for source in inputs.values())
+        for name in decisions[here].get(result, ()):
+            yield from ((here, each) for each in part.graph.inputs(name).values())
+
+    def path(*ends: Value) -> list[str]:
+        readers: dict[Value, Value | None] = dict.fromkeys(ends)
+        pending = [*ends]
+        for value in pending:
+            if not value[0] and isinstance(graph[value[1].node], TargetNode):
+                names, reader = dict[str, None](), readers[value]
+                names[value[1].node] = None
+                while reader is not None:
+                    names[reader[1].node] = None
+                    reader = readers[reader]
+                return [*names]
+            for source in sources(value):
+                if source not in readers:
+                    readers[source] = value
+                    pending.append(source)
+        return []
+
+    ends: dict[str, Value] = {label: ("", result) for label, result in graph.outputs.items()}
+    found = {label: path(end) for label, end in ends.items()} if path(*ends.values()) else {}
+    return {label: names for label, names in found.items() if names}

@@ -1,0 +1,85 @@
+"""What is known of values before any is computed: which op drew them, and how long they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from modgraph.ir.graph import Graph
+from modgraph.ir.node import Node, OpNode, Result
+from modgraph.ops.along_axis import Sum
+from modgraph.ops.axes import NewAxis
+from modgraph.ops.padding import MaskPadding
+from modgraph.ops.shape import Rename
+from modgraph.types import TensorType
+
+Padding = tuple[tuple[int, str], ...]
+SAME_ORDER = (NewAxis, Rename, Sum, MaskPadding)  # as long as only axes of one place come and go
+
+
+def drawn_by(choice: Result, graph: Graph) -> OpNode | None:
+    """The op that drew a choice along its last axis, if nothing else became of it than axes of one place, and nothing
+    tells that op what to take."""
+
+    def lengths(type_: TensorType) -> list[int | str]:
+        return [axis.size or axis.name for axis in type_.shape if axis.size != 1]
+
+    node = graph[choice.node]
+    while isinstance(node, OpNode) and isinstance(node.op, SAME_ORDER):
+        (source,) = graph.inputs(node.name).values()
+        if lengths(graph.type_of(source)) != lengths(node.types[0]):
+            return None
+        node = graph[source.node]
+    if not isinstance(node, OpNode) or not is_free_draw(node, graph):
+        return None
+    return node if graph.signature(node).axes["position"] == -1 else None
+
+
+def is_free_draw(node: Node, graph: Graph) -> bool:
+    """Whether a node draws, and nothing that flows into it tells it what to take."""
+    return isinstance(node, OpNode) and node.op.draws and "told" not in graph.inputs(node.name)
+
+
+def free_draws(graph: Graph) -> list[OpNode]:
+    """The ops of this very graph that draw."""
+    return [node for node in graph.of_kind(OpNode) if is_free_draw(node, graph)]
+
+
+def told(draw: str) -> str:
+    """Under what name a batch tells a draw which places to take; no name in a spec has a colon."""
+    return f"{draw}:told"
+
+
+def padded_axes(graph: Graph) -> list[str]:
+    """The axes of any length among a graph's inputs, each once."""
+    return list(dict.fromkeys(axis for type_ in graph.input_types.values() for axis in type_.padded))
+
+
+def padding_of(graph: Graph, type_: TensorType) -> Padding:
+    """The axes of a value [B, …] that hold padding, counted from 1, each with the input that tells its lengths."""
+    lengths = graph.length_inputs()
+    axes = enumerate(type_.shape, start=1)
+    return tuple((at, lengths[axis.name]) for at, axis in axes if axis.is_padded and axis.name in lengths)
+
+
+def free_length_name(axis: str, is_taken: Callable[[str], bool]) -> str:
+    """What an input is called that tells how long examples are along an axis, where some names are taken."""
+    name = f"{axis}_length"
+    while is_taken(name):
+        name += "_"
+    return name
+
+
+def length_name(graph: Graph, axis: str) -> str:
+    """What the input is called, or would be, that tells how long examples are along an axis."""
+    taken = {*graph.input_types, *graph.target_types}
+    return graph.length_inputs().get(axis) or free_length_name(axis, taken.__contains__)
+
+
+def longest(graph: Graph) -> dict[str, int]:
+    """Axes that cannot have any length, since a learned vector belongs to each place along them."""
+    found: dict[str, int] = {}
+    for part in graph.parts():
+        for node in part.graph.of_kind(OpNode):
+            for axis, most in node.op.longest(part.graph.signature(node)).items():
+                found[axis] = min(found.get(axis, most), most)
+    return found
