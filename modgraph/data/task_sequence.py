@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.dealing import Dealer
-from modgraph.data.declaration import TRAIN, Arrays, DataSet, check, mixed
-from modgraph.data.errors import DataDoesNotFit
-from modgraph.data.tasks import UNSHIFTED, Classes, Part, TaskOfSequence, equal_parts, parts_of
+from modgraph.data.declaration import TRAIN, Arrays, DataSet, OnDisk, check, mixed
+from modgraph.data.errors import CannotShift, ClassTwice, NoExamples, UnknownClass, does_not_fit
+from modgraph.data.shifts import InMemory, Shift, Shifted, Unshifted
 from modgraph.declare import setting
-from modgraph.diagnostics import ModgraphError
+from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph, InputNode, TargetNode
+from modgraph.recipes.schema import Section
+
+TASK = "task"  # the grouping that names each example's task
+ROUNDING = 1e-3  # by which light may leave 0 to 1
+
+
+class TaskOfSequence(Section):
+    """One task: its classes, and what is done to their images."""
+
+    classes: tuple[int | str, ...] = setting(doc="its classes, by number or by name")
+    shift: Shift = Unshifted()
+
+    def contradiction(self) -> str | None:
+        return None if self.classes else "has no classes"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A task of a sequence: the classes it takes of the data set within; `key` is where the recipe names them."""
+
+    name: str
+    classes: tuple[int, ...]
+    shift: Shift
+    key: str
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of a data set: their numbers, and by number their names where they have any."""
+
+    numbers: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def word(self, number: int) -> str:
+        """What a class is called."""
+        return self.names[number] if self.names else str(number)
+
+    def chosen(self, named: Sequence[int | str], key: str) -> tuple[int, ...]:
+        """The numbers of classes that are given by number or name. Raises `ModgraphError`."""
+        numbers: dict[int | str, int] = {number: number for number in self.numbers}
+        numbers |= {name: number for number, name in enumerate(self.names)}
+        for each in named:
+            if each not in numbers:
+                known = self.names if isinstance(each, str) and self.names else tuple(map(str, self.numbers))
+                suggestion = did_you_mean(str(each), known, "its classes are: {known}")
+                raise ModgraphError([UnknownClass(key=key, name=str(each), suggestion=suggestion)])
+        return tuple(numbers[each] for each in named)
 
 
 class TaskSequence(DataSet):
@@ -51,11 +98,16 @@ class TaskSequence(DataSet):
         return None if self.tasks or self.classes_per_task else "has neither tasks nor classes_per_task"
 
     def splits(self, graph: Graph) -> dict[str, Arrays]:
-        _check_target(graph, self.target)
+        type_ = graph.target_types.get(self.target)
+        if type_ is None or type_.dtype != "class" or type_.shape:
+            given = type_ or "no such target"
+            way_out = f"declare: target {self.target}: class[COUNT], or name another target: -s data.target=NAME"
+            reason = f'the target "{self.target}" is to be one class for each example; the spec has {given}'
+            raise does_not_fit(reason, way_out)
         found = self.of.splits(_unbounded(graph))
         classes = self._classes(found[TRAIN].values[self.target])
-        dealer = Dealer(self.of, classes, self._parts(classes), self.target, self.input, self.per_class)
-        dealt = {split: dealer.dealt(arrays, split) for split, arrays in found.items()}
+        parts = self._parts(classes)
+        dealt = {split: self._dealt(arrays, split, parts, classes) for split, arrays in found.items()}
         return {split: check(mixed(arrays), graph, split) for split, arrays in dealt.items()}
 
     def is_exact(self) -> bool:
@@ -71,41 +123,91 @@ class TaskSequence(DataSet):
         return replace(self, of=self.of.kept_in(folder))
 
     def description(self) -> dict[str, Any]:
-        found = self.of.description()
-        named, classes = dict(found.get("classes", {})), self._classes(None)
+        found, classes = self.of.description(), self._classes(None)
+        named = dict(found.get("classes", {}))
         if classes.names:
-            parts = self._parts(classes)
-            named[self.target] = [_name(classes.word(each), part) for part in parts for each in part.classes]
+            shown = [(part, classes.word(number)) for part in self._parts(classes) for number in part.classes]
+            unshifted = Unshifted()
+            named[self.target] = [
+                word if part.shift == unshifted else f"{word} ({part.shift.name})" for part, word in shown
+            ]
         return {**found, "classes": named}
 
     def _classes(self, labels: NDArray[Any] | None) -> Classes:
-        """The classes of the data set within: those that it names, or those that some labels tell."""
+        """The classes of the data set within: those that it names, or those that some labels have."""
         names = tuple(self.of.description().get("classes", {}).get(self.target, ()))
         numbers = range(len(names)) if names or labels is None else np.unique(labels).tolist()
         return Classes(tuple(numbers), names)
 
     def _parts(self, classes: Classes) -> list[Part]:
-        """The tasks. Raises `ModgraphError`."""
+        """The tasks: those that the recipe names, or so many classes each, in their order. Raises `ModgraphError`."""
+        parts, key = [], "data.classes"
         if self.tasks is not None:
-            return parts_of(self.tasks, classes)
-        assert self.classes_per_task is not None, "one of the two is told"
-        numbers = np.array(classes.chosen(self.classes, "data.classes") if self.classes else classes.numbers)
-        if self.order == "random":
-            numbers = np.random.default_rng((self.seed, 6)).permutation(numbers)
-        return equal_parts(numbers.tolist(), self.classes_per_task, classes)
+            for name, task in self.tasks.items():
+                key = f"data.tasks.{name}.classes"
+                parts.append(Part(name, classes.chosen(task.classes, key), task.shift, key))
+        else:
+            assert self.classes_per_task is not None, "there is one of the two"
+            numbers = np.array(classes.chosen(self.classes, key) if self.classes else classes.numbers)
+            if self.order == "random":
+                numbers = np.random.default_rng((self.seed, 6)).permutation(numbers)
+            for at, start in enumerate(range(0, len(numbers), self.classes_per_task), start=1):
+                chosen = tuple(numbers[start : start + self.classes_per_task].tolist())
+                parts.append(Part(str(at), chosen, Unshifted(), key))
+        taken: dict[tuple[int, Shift], str] = {}
+        for part in parts:
+            for number in part.classes:
+                if (number, part.shift) in taken:
+                    before = taken[number, part.shift]
+                    raise ModgraphError([ClassTwice(key=part.key, name=classes.word(number), task=before)])
+                taken[number, part.shift] = part.name
+        return parts
 
+    def _dealt(self, arrays: Arrays, split: str, parts: Sequence[Part], classes: Classes) -> Arrays:
+        """The examples of each task after those of the one before, numbered anew, images that are shifted read through
+        their shift. Raises `ModgraphError`."""
+        rows = [self._rows(arrays.values[self.target], part, split, classes) for part in parts]
+        indices = np.concatenate([each for of_part in rows for each in of_part])
+        sizes = [len(each) for of_part in rows for each in of_part]
+        words = np.repeat([part.name for part in parts], [sum(map(len, of_part)) for of_part in rows])
+        taken = arrays.take(indices)
+        values = {**taken.values, self.target: np.repeat(np.arange(len(sizes)), sizes)}
+        on_disk = dict(taken.on_disk)
+        shifts = {part.name: part.shift for part in parts if part.shift != Unshifted()}
+        if shifts:
+            images = self._images(taken, next(iter(shifts)))
+            numbers = np.stack(np.broadcast_arrays(crc32(split.encode()), indices), axis=1)
+            on_disk[self.input] = Shifted(images, images.shape, self.of.scale(), shifts, words, numbers)
+            values.pop(self.input, None)
+        orders = {**taken.orders, TASK: tuple(part.name for part in parts)}
+        return replace(taken, values=values, groups={**taken.groups, TASK: words}, on_disk=on_disk, orders=orders)
 
-def _name(word: str, part: Part) -> str:
-    """The name of a class as a task shows it."""
-    return word if part.shift == UNSHIFTED() else f"{word} ({part.shift.name})"
+    def _rows(self, labels: NDArray[Any], part: Part, split: str, classes: Classes) -> list[NDArray[np.int64]]:
+        """The examples of each class of a task, of each class some to learn from, of the task some to measure. Raises
+        `ModgraphError`."""
+        most = self.per_class if split == TRAIN else None
+        found = [np.flatnonzero(labels == number)[:most] for number in part.classes]
+        empty = [number for number, rows in zip(part.classes, found, strict=True) if not len(rows)]
+        if empty and (split == TRAIN or len(empty) == len(found)):
+            what = f"class {classes.word(empty[0])}" if split == TRAIN else f"task {part.name}"
+            raise ModgraphError([NoExamples(key=part.key, split=split, what=what)])
+        return found
 
-
-def _check_target(graph: Graph, target: str) -> None:
-    type_ = graph.target_types.get(target)
-    if type_ is None or type_.dtype != "class" or type_.shape:
-        reason = f'the target "{target}" is to be one class for each example; the spec has {type_ or "no such target"}'
-        way_out = f"declare: target {target}: class[COUNT], or name another target: -s data.target=NAME"
-        raise ModgraphError([DataDoesNotFit(reason=reason, way_out=way_out)])
+    def _images(self, arrays: Arrays, task: str) -> OnDisk:
+        """The images that shifts move; those on disk have the scale that they say. Raises `ModgraphError`."""
+        values, images = arrays.values.get(self.input), arrays.on_disk.get(self.input)
+        if values is not None:
+            images = InMemory(values, values.shape[1:], self.of.is_exact())
+        reason = "is nothing that the data have"
+        if images is not None and len(images.shape) != 3:
+            reason = f"has the shape {list(images.shape)}, not [channels, height, width]"
+        elif images is not None:
+            light = np.zeros(1) if values is None else self.of.scale().light(values)
+            least, most = float(light.min()), float(light.max())
+            if least >= -ROUNDING and most <= 1 + ROUNDING:
+                return images
+            reason = f"holds {least:.3g} to {most:.3g}, where 0 is black and 1 is white"
+        raise ModgraphError([CannotShift(key=f"data.tasks.{task}.shift", input=self.input, reason=reason)])
 
 
 def _unbounded(graph: Graph) -> Graph:

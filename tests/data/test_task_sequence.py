@@ -19,7 +19,7 @@ from modgraph.data import Arrays, ClassFolders, Digits, Npz, TaskSequence
 from modgraph.data.batches import indices_by_group
 from modgraph.data.fingerprint import Fingerprint
 from modgraph.data.shifts import Inverted, Noisy, Rotated, Shift
-from modgraph.data.tasks import TaskOfSequence
+from modgraph.data.task_sequence import TaskOfSequence
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from modgraph.training.held_out import with_validation
