@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from queue import SimpleQueue
-from threading import Semaphore, Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-READER = "modgraph reads ahead"  # the thread's name
+READER = "modgraph reads ahead"  # the thread's name begins so
 AHEAD = 2  # batches that are read, or being read, before they are asked for
+END: Any = object()
 
 
 @contextmanager
@@ -20,35 +21,15 @@ def ahead(items: Iterator[T], reads: bool = True) -> Iterator[Iterator[T]]:
     if not reads:
         yield items
         return
-    made: SimpleQueue[tuple[str, T | BaseException | None]] = SimpleQueue()
-    asked, ended = Semaphore(AHEAD), False
-
-    def work() -> None:
-        while asked.acquire() and not ended:
-            try:
-                made.put(("item", next(items)))
-            except StopIteration:
-                made.put(("end", None))
-                return
-            except BaseException as error:
-                made.put(("error", error))
-                return
+    reader = ThreadPoolExecutor(1, READER)
+    made = deque(reader.submit(next, items, END) for _ in range(AHEAD))
 
     def taken() -> Iterator[T]:
-        while True:
-            kind, value = made.get()
-            if isinstance(value, BaseException) and kind == "error":
-                raise value
-            if kind == "end":
-                return
-            asked.release()
-            yield value  # type: ignore[misc]
+        while (item := made.popleft().result()) is not END:
+            made.append(reader.submit(next, items, END))
+            yield item
 
-    thread = Thread(target=work, name=READER, daemon=True)
-    thread.start()
     try:
         yield taken()
     finally:
-        ended = True
-        asked.release()
-        thread.join()
+        reader.shutdown(cancel_futures=True)

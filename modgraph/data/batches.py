@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -72,29 +71,25 @@ class RandomOrder:
     ) -> None:
         """Raises `ModgraphError` where there is no such grouping, or a bucket and no lengths."""
         self.groups = [torch.from_numpy(indices) for indices in indices_by_group(arrays, by)]
-        self.batch = batch
-        self.use = use
+        self.batch, self.use, self.bucket = batch, use, bucket
         self.one_pass = by is None and steps is None
         self.steps = steps or math.ceil(len(arrays) / (batch * len(self.groups)))
-        self.bucket = None if bucket is None else Bucket(bucket, lengths_of(arrays))
+        self.lengths = torch.zeros(0) if bucket is None else lengths_of(arrays)
 
     def draw(self, seed: int, epoch: int, since: int = 0) -> Iterator[Tensor]:
         """The examples of each step of an epoch, from step `since` on, drawn as they are needed."""
+        number, done = divmod(since, self.bucket or 1)
+        groups = enumerate(self.groups)  # each has a generator of its own: none is drawn further than others need
+        generators = [(group, generator_for(seed, self.use, epoch, *([at] if at else []))) for at, group in groups]
+        columns = [self._stream(group, generator, since - done) for group, generator in generators]
+        drawn = zip(*columns, strict=True)
         if self.bucket is None:
-            yield from map(torch.cat, self._drawn(seed, epoch, since))
+            yield from map(torch.cat, drawn)
             return
-        number, done = divmod(since, self.bucket.steps)
-        drawn = self._drawn(seed, epoch, since - done)
-        while together := list(itertools.islice(drawn, self.bucket.steps)):
+        while together := list(itertools.islice(drawn, self.bucket)):
             generator = generator_for(seed, f"{self.use} in a bucket", epoch, number)
-            yield from self.bucket.dealt(together, generator)[done:]
+            yield from self._dealt(together, generator)[done:]
             number, done = number + 1, 0
-
-    def _drawn(self, seed: int, epoch: int, since: int) -> Iterator[tuple[Tensor, ...]]:
-        """Each group's part of each step."""
-        groups = enumerate(self.groups)
-        columns = [self._stream(indices, self._generator(seed, epoch, group), since) for group, indices in groups]
-        return zip(*columns, strict=True)
 
     def _stream(self, indices: Tensor, generator: torch.Generator, since: int) -> Iterator[Tensor]:
         """A group's part of each step, from one random order of the group after another."""
@@ -104,41 +99,25 @@ class RandomOrder:
         left = indices[torch.randperm(len(indices), generator=generator)][begun:]
         for step in range(since, self.steps):
             size = min(self.batch, len(indices) - step * self.batch) if self.one_pass else self.batch
-            parts = [left]
-            missing = size - len(left)
-            while missing > 0:
-                parts.append(indices[torch.randperm(len(indices), generator=generator)])
-                missing -= len(indices)
-            drawn = torch.cat(parts)
-            yield drawn[:size]
-            left = drawn[size:]
+            while len(left) < size:
+                left = torch.cat([left, indices[torch.randperm(len(indices), generator=generator)]])
+            yield left[:size]
+            left = left[size:]
 
-    def _generator(self, seed: int, epoch: int, group: int) -> torch.Generator:
-        """Each group has one of its own, so that none is drawn further ahead than the others need."""
-        return generator_for(seed, self.use, epoch, *([group] if group else []))
-
-
-@dataclass(frozen=True, eq=False)
-class Bucket:
-    """So many steps whose examples are dealt to them by their `lengths`."""
-
-    steps: int
-    lengths: Tensor
-
-    def dealt(self, drawn: Sequence[tuple[Tensor, ...]], generator: torch.Generator) -> list[Tensor]:
-        """The same examples in as many steps, each group's dealt by length, in a random order of steps.
+    def _dealt(self, drawn: Sequence[tuple[Tensor, ...]], generator: torch.Generator) -> list[Tensor]:
+        """The same examples in as many steps, each group's dealt by length, in a random order of steps; those of one
+        length as drawn.
 
         `drawn` has each group's part of each step. Which step is smaller than others is random too.
         """
         order = torch.randperm(len(drawn), generator=generator).tolist()
-        columns = [self._by_length([column[at] for at in order]) for column in zip(*drawn, strict=True)]
+        columns = []
+        for parts in zip(*(drawn[at] for at in order), strict=True):
+            whole = torch.cat(parts)
+            by_length = whole[self.lengths[whole].argsort(stable=True)]
+            columns.append(torch.split(by_length, [len(part) for part in parts]))
         steps = [torch.cat(parts) for parts in zip(*columns, strict=True)]
         return [steps[at] for at in torch.randperm(len(steps), generator=generator).tolist()]
-
-    def _by_length(self, parts: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The examples of one group in parts as large, the shortest in the first, those of one length as drawn."""
-        drawn = torch.cat(list(parts))
-        return torch.split(drawn[self.lengths[drawn].argsort(stable=True)], [len(part) for part in parts])
 
 
 def lengths_of(arrays: Arrays) -> Tensor:

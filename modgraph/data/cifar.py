@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, Scale, check
+from modgraph.data.files import reading
 from modgraph.data.images import StoredImages, shape_of_images
 from modgraph.data.preprocessing import describe_images
-from modgraph.data.reading import reading
 from modgraph.declare import setting
 from modgraph.files import read_file
 from modgraph.ir import Graph
@@ -116,7 +116,7 @@ class Cifar100(DataSet):
         splits = {}
         for split, limit in ((TRAIN, self.limit), ("test", self.test_limit)):
             records = CIFAR100.read_all(self.folder, f"{split}.bin")[:limit]
-            images = StoredImages(records[:, 2:].reshape(-1, *SHAPE), shape, self.scale())
+            images = StoredImages(shape, records[:, 2:].reshape(-1, *SHAPE), self.scale())
             superclasses = np.array(COARSE)[records[:, 0]]
             arrays = Arrays({"label": records[:, at]}, {"superclass": superclasses}, {"image": images})
             splits[split] = check(arrays, graph, split)

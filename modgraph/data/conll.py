@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from modgraph.data.conll_file import NONE, Tokens, is_universal, read_tokens, unknown_column
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
 from modgraph.data.errors import bad_file, does_not_fit
+from modgraph.data.files import cut_off, spread
 from modgraph.data.preprocessing import of_words
-from modgraph.data.text_files import cut_off, spread
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.declare import setting
 from modgraph.ir import Graph, length_name

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.errors import bad_file
-from modgraph.data.text_files import read_text
+from modgraph.data.files import read_text
 from modgraph.diagnostics import ModgraphError
 
 NONE = "_"  # of CoNLL-U: a token has nothing there

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,18 @@ from modgraph.types import TensorType
 TRAIN, VALIDATION, HELD_OUT = "train", "validation", "held_out"  # splits
 
 
+@dataclass(frozen=True)
 class OnDisk(ABC):
-    """One array of a split, read when its examples are asked for."""
+    """One array of a split, read when its examples are asked for; fields that are arrays have a value for each."""
 
     shape: tuple[int, ...]  # of one example
 
-    @abstractmethod
-    def take(self, indices: NDArray[Any]) -> OnDisk:
+    def take(self, indices: NDArray[Any]) -> Self:
         """Some of the examples, unread."""
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        taken = {name: each[indices] for name, each in columns.items() if isinstance(each, np.ndarray)}
+        taken |= {name: each.take(indices) for name, each in columns.items() if isinstance(each, OnDisk)}
+        return replace(self, **taken)
 
     @abstractmethod
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
 from modgraph.data.errors import bad_file
+from modgraph.data.files import reading
 from modgraph.data.images import StoredImages, shape_of_images
 from modgraph.data.preprocessing import describe_images
-from modgraph.data.reading import reading
 from modgraph.declare import setting
 from modgraph.files import exists, open_file
 from modgraph.ir import Graph
@@ -42,7 +42,7 @@ class FashionMnist(DataSet):
         for split, part, limit in ((TRAIN, "train", self.limit), ("test", "t10k", self.test_limit)):
             files = self._file(f"{part}-images-idx3-ubyte"), self._file(f"{part}-labels-idx1-ubyte")
             pixels, label = read_images(*files, len(CLASSES))
-            images = StoredImages(pixels[:limit, None], shape, self.scale())
+            images = StoredImages(shape, pixels[:limit, None], self.scale())
             splits[split] = check(Arrays({"label": label[:limit]}, on_disk={"image": images}), graph, split)
         return splits
 

@@ -9,10 +9,9 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from modgraph.data import Arrays, DataSet
-from modgraph.data.reading import read_data
+from modgraph.data.files import read_data
 from modgraph.recipes.schema import paths_of
 
 FORMAT = 1
@@ -38,14 +37,13 @@ def changes_of(
     before: Mapping[str, Fingerprint | None], now: Mapping[str, Fingerprint | None]
 ) -> list[tuple[str, str]]:
     """What has become of each split that is not what it was."""
-    splits = sorted(before.keys() | now.keys())
-    pairs = ((split, before.get(split), now.get(split)) for split in splits)
-    return [(split, _change(old, new)) for split, old, new in pairs if old != new]
-
-
-def _change(old: Fingerprint | None, new: Fingerprint | None) -> str:
-    had, has = (0 if each is None else each.examples for each in (old, new))
-    return "has other values" if had == has else f"had {had:,} examples and has {has:,}"
+    changes = []
+    for split in sorted(before.keys() | now.keys()):
+        old, new = before.get(split), now.get(split)
+        if old != new:
+            had, has = (0 if each is None else each.examples for each in (old, new))
+            changes.append((split, "has other values" if had == has else f"had {had:,} examples and has {has:,}"))
+    return changes
 
 
 def way_out_of(data: DataSet) -> str:
@@ -79,11 +77,12 @@ def from_json(record: Any) -> dict[str, Fingerprint]:
 
 
 def _parts(data: DataSet, arrays: Arrays) -> Iterator[Any]:
-    """What is digested, each part a buffer of bytes: names, types and shapes with the values after them."""
+    """What is digested, each part a buffer of bytes, in the same order on every machine: names, types and shapes with
+    the values after them."""
     for name, array in sorted(arrays.values.items()):
         yield f"array {name} {array.dtype.kind}{array.dtype.itemsize} {array.shape}".encode()
         if data.is_exact() or array.dtype.kind != "f":
-            yield _plain(array)
+            yield np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
     for name, words in sorted(arrays.groups.items()):
         yield f"groups {name} {json.dumps(words.tolist())}".encode()
     for name, order in sorted(arrays.orders.items()):
@@ -93,8 +92,3 @@ def _parts(data: DataSet, arrays: Arrays) -> Iterator[Any]:
         yield stored.digest()
     for path in data.files():
         yield read_data(path)
-
-
-def _plain(array: NDArray[Any]) -> Any:
-    """The bytes of an array, in the same order on every machine."""
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data

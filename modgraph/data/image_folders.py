@@ -55,7 +55,7 @@ class ImagesInFolders(DataSet):
                 for path in paths
             ]
             paths, labels, words = (np.array(column) for column in zip(*rows, strict=True))
-            groups, images = {"domain": words} if domains else {}, ImageFiles(paths, shape, self.scale())
+            groups, images = {"domain": words} if domains else {}, ImageFiles(shape, paths, self.scale())
             made[split] = Arrays({"label": labels}, groups, {"image": images})
         return {split: check(mixed(arrays), graph, split) for split, arrays in made.items()}
 

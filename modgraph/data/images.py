@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from modgraph.data.declaration import OnDisk, Scale
 from modgraph.data.errors import bad_file, does_not_fit
-from modgraph.data.reading import read_data, reading
+from modgraph.data.files import read_data, reading
 from modgraph.files import open_file, reason_of
 from modgraph.ir import Graph
 
@@ -61,11 +61,7 @@ class StoredImages(OnDisk):
     grey ones are the same in every channel of it."""
 
     pixels: NDArray[np.uint8]
-    shape: tuple[int, ...]
     scale: Scale
-
-    def take(self, indices: NDArray[Any]) -> StoredImages:
-        return replace(self, pixels=self.pixels[indices])
 
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
         light = self.pixels[indices].astype(np.float32) / np.float32(255)
@@ -85,11 +81,7 @@ class ImageFiles(OnDisk):
     """Images in colour by their files, all in one size [C, H, W], normalised by channel."""
 
     paths: NDArray[np.str_]
-    shape: tuple[int, ...]
     scale: Scale
-
-    def take(self, indices: NDArray[Any]) -> ImageFiles:
-        return replace(self, paths=self.paths[indices])
 
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
         paths = self.paths[indices]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,24 +13,23 @@ from modgraph.ir import Graph, ignored_labels
 
 def refuse_labels_beyond(arrays: Arrays, graph: Graph) -> None:
     """Raises `ModgraphError` where labels are none of the classes that a graph has now."""
-    for name, classes, beyond in _beyond(arrays, graph):
+    for name, beyond in _beyond(arrays, graph).items():
         if beyond.any():
-            label = int(arrays.values[name][beyond].min())
+            label, classes = int(arrays.values[name][beyond].min()), graph.target_types[name].size
             raise ModgraphError([LabelsBeyond(target=name, label=label, classes=classes)])
 
 
 def of_known_classes(arrays: Arrays, graph: Graph) -> Arrays:
     """The examples whose labels are all among the classes that a graph has now."""
     known = np.ones(len(arrays), bool)
-    for _, _, beyond in _beyond(arrays, graph):
+    for beyond in _beyond(arrays, graph).values():
         known &= ~beyond.reshape(len(arrays), -1).any(1)
     return arrays if known.all() else arrays.take(np.flatnonzero(known))
 
 
-def _beyond(arrays: Arrays, graph: Graph) -> Iterator[tuple[str, int, NDArray[np.bool_]]]:
-    """Of each target whose classes are an axis with a name, how many there are now and which labels lie beyond."""
-    ignored = ignored_labels(graph)
-    for name, type_ in graph.target_types.items():
-        label = arrays.values.get(name) if type_.of else None
-        if label is not None and type_.size is not None:
-            yield name, type_.size, (label >= type_.size) & (label != ignored.get(name, -1))
+def _beyond(arrays: Arrays, graph: Graph) -> dict[str, NDArray[np.bool_]]:
+    """Which labels lie beyond the classes there are now, by the target whose classes are an axis with a name."""
+    ignored, labels = ignored_labels(graph), arrays.values
+    types = {name: each for name, each in graph.target_types.items() if each.of and each.size is not None}
+    known = {name: (labels[name], each.size) for name, each in types.items() if name in labels}
+    return {name: (label >= size) & (label != ignored.get(name, -1)) for name, (label, size) in known.items()}

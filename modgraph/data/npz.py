@@ -10,7 +10,7 @@ from modgraph_runtime import BundleError
 from modgraph_runtime.arrays import array_names, read_arrays
 
 from modgraph.data.declaration import TRAIN, Arrays, DataSet, check
-from modgraph.data.errors import BadDataFile, DataDoesNotFit, UnknownArray
+from modgraph.data.errors import UnknownArray, bad_file, does_not_fit
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError, did_you_mean
 from modgraph.ir import Graph
@@ -33,7 +33,7 @@ class Npz(DataSet):
         order = np.random.default_rng(self.seed).permutation(len(arrays))
         kept = max(1, round(self.test_fraction * len(arrays)))
         if kept >= len(arrays):
-            raise ModgraphError([DataDoesNotFit(reason=f"{len(arrays)} examples are too few to split")])
+            raise does_not_fit(f"{len(arrays)} examples are too few to split")
         return {TRAIN: arrays.take(order[kept:]), "test": arrays.take(order[:kept])}
 
 
@@ -51,25 +51,20 @@ def refuse_unknown(path: str, known: set[str]) -> None:
     left = sorted(known - {*found})
     unknown = [name for name in found if name not in known]
     if left and unknown:  # where nothing is missing, nothing is misspelt: files are shared by specs
-        raise ModgraphError(
-            UnknownArray(path=path, name=name, suggestion=did_you_mean(name, left, LEAVE_OUT)) for name in unknown
-        )
-
-
-LEAVE_OUT = "leave it out of the file: arrays are named after the spec's inputs and targets"
-
-
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """Raises `ModgraphError` where a file of arrays cannot be read."""
-    try:
-        yield
-    except BundleError as error:
-        reason = str(error).partition(": ")[2] or str(error)
-        raise ModgraphError([BadDataFile(path=path, reason=reason)]) from error
+        otherwise = "leave it out of the file: arrays are named after the spec's inputs and targets"
+        suggestions = {name: did_you_mean(name, left, otherwise) for name in unknown}
+        raise ModgraphError(UnknownArray(path=path, name=name, suggestion=each) for name, each in suggestions.items())
 
 
 def read_npz(path: str, names: set[str]) -> Arrays:
     """The named arrays of a file, as far as it has them. Raises `ModgraphError`; pickled arrays are refused."""
     with _reading(path):
         return Arrays(read_arrays(path, names))
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    try:
+        yield
+    except BundleError as error:
+        raise bad_file(path, str(error).partition(": ")[2] or str(error)) from error

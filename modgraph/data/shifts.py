@@ -6,7 +6,7 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, ClassVar
@@ -109,11 +109,7 @@ class InMemory(OnDisk):
     """Images in memory; their values tell them from others where they are `exact`, or else their shape does."""
 
     values: NDArray[np.float32]
-    shape: tuple[int, ...]
     exact: bool
-
-    def take(self, indices: NDArray[Any]) -> InMemory:
-        return replace(self, values=self.values[indices])
 
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
         return self.values[indices]
@@ -131,15 +127,10 @@ class Shifted(OnDisk):
     """
 
     images: OnDisk
-    shape: tuple[int, ...]
     scale: Scale
     shifts: Mapping[str, Shift]  # by task
     tasks: NDArray[np.str_]
     examples: NDArray[np.int64]
-
-    def take(self, indices: NDArray[Any]) -> Shifted:
-        taken = self.images.take(indices)
-        return replace(self, images=taken, tasks=self.tasks[indices], examples=self.examples[indices])
 
     def read(self, indices: NDArray[Any] | slice) -> NDArray[np.float32]:
         found, tasks, examples = self.images.read(indices), self.tasks[indices], self.examples[indices]

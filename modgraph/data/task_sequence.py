@@ -177,7 +177,7 @@ class TaskSequence(DataSet):
         if shifts:
             images = self._images(taken, next(iter(shifts)))
             numbers = np.stack(np.broadcast_arrays(crc32(split.encode()), indices), axis=1)
-            on_disk[self.input] = Shifted(images, images.shape, self.of.scale(), shifts, words, numbers)
+            on_disk[self.input] = Shifted(images.shape, images, self.of.scale(), shifts, words, numbers)
             values.pop(self.input, None)
         orders = {**taken.orders, TASK: tuple(part.name for part in parts)}
         return replace(taken, values=values, groups={**taken.groups, TASK: words}, on_disk=on_disk, orders=orders)
@@ -197,7 +197,7 @@ class TaskSequence(DataSet):
         """The images that shifts move; those on disk have the scale that they say. Raises `ModgraphError`."""
         values, images = arrays.values.get(self.input), arrays.on_disk.get(self.input)
         if values is not None:
-            images = InMemory(values, values.shape[1:], self.of.is_exact())
+            images = InMemory(values.shape[1:], values, self.of.is_exact())
         reason = "is nothing that the data have"
         if images is not None and len(images.shape) != 3:
             reason = f"has the shape {list(images.shape)}, not [channels, height, width]"

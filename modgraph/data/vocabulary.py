@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from modgraph.data.text_files import read_json
+from modgraph.data.files import read_json
 
 UNKNOWN = "<unk>"
 

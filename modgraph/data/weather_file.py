@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.errors import bad_file
-from modgraph.data.text_files import file_of_package, read_text
+from modgraph.data.files import file_of_package, read_text
 from modgraph.diagnostics import ModgraphError
 
 SKY = ("drizzle", "fog", "rain", "snow", "sun")

@@ -30,7 +30,7 @@ model net() {
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
     yield
-    assert not [thread for thread in threading.enumerate() if thread.name == READER]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith(READER)]
 
 
 def test_items_come_in_order_and_some_of_them_before_they_are_asked_for() -> None:

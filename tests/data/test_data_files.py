@@ -28,7 +28,7 @@ from modgraph.data.fashion_mnist import read_idx
 from modgraph.data.image_folders import ImageFolders, folders_of
 from modgraph.data.images import read_image
 from modgraph.data.npz import read_npz
-from modgraph.data.text_files import words_of_file
+from modgraph.data.text import words_of_file
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from modgraph.data.weather_file import read_weather
 from modgraph.diagnostics import ModgraphError

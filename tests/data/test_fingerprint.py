@@ -218,7 +218,7 @@ def painted(root: Path) -> Path:
 
 def print_of_folders(root: Path) -> Fingerprint:
     paths = np.array(sorted(map(str, root.glob("*/*/*"))))
-    files = ImageFiles(paths, (3, 4, 4), Scale((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
+    files = ImageFiles((3, 4, 4), paths, Scale((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
     return Fingerprint.of(ImageFolders(root=str(root)), Arrays({"label": np.zeros(len(paths))}, {}, {"image": files}))
 
 

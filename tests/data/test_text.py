@@ -14,7 +14,7 @@ from modgraph_runtime import Bundle
 import modgraph
 from modgraph.cli import main
 from modgraph.data import Text
-from modgraph.data.text_files import king_james
+from modgraph.data.text import king_james
 from modgraph.diagnostics import ModgraphError
 from modgraph.training import load_run
 from tests.small_runs import begin, final_weights, go_on

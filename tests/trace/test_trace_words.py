@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from modgraph.cli import main
-from modgraph.data.text_files import king_james
+from modgraph.data.text import king_james
 from modgraph.diagnostics import ModgraphError
 from modgraph.metrics.evaluation import measure
 from modgraph.trace.of_run import record, trace_run

@@ -71,8 +71,8 @@ def test_a_bucket_deals_the_examples_of_its_steps_by_length(plan: tuple[Arrays, 
     order, plain = RandomOrder(arrays, **known), RandomOrder(arrays, **{**known, "bucket": None})
     whole, drawn = [list(each.draw(7, epoch)) for each in (order, plain)]
     assert len(whole) == order.steps == plain.steps
-    for start in range(0, len(whole), order.bucket.steps):
-        dealt, before = [steps[start : start + order.bucket.steps] for steps in (whole, drawn)]
+    for start in range(0, len(whole), known["bucket"]):
+        dealt, before = [steps[start : start + known["bucket"]] for steps in (whole, drawn)]
         assert sorted(torch.cat(dealt).tolist()) == sorted(torch.cat(before).tolist())
         assert sorted(map(len, dealt)) == sorted(map(len, before))
         for group in set(arrays.groups["domain"]) if known["by"] else {None}:

